@@ -1,0 +1,1 @@
+"""Values, life cycles, events, errors and the clock; standard library only, no input or output."""

@@ -1,0 +1,123 @@
+"""Agents: programs that can be given work, and what each can be asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.domain.ids import AgentId, CapabilityId
+
+ANY_COMMAND_SLUG: Final = "command"
+"""The agent that is always there and runs whatever command it is given."""
+
+ANY_COMMAND_KEY: Final = "run"
+"""The one capability of that agent; its argument ``argv`` is the command as a list of words."""
+
+
+class AgentKind(StrEnum):
+    """Who added the agent."""
+
+    BUILTIN = "builtin"
+    CUSTOM = "custom"
+
+
+class ToolType(StrEnum):
+    """What sort of program an agent is."""
+
+    CLI_TOOL = "cli-tool"
+    AI_AGENT = "ai-agent"
+    DAEMON = "daemon"
+    SHELL_UTIL = "shell-util"
+
+
+class DiscoveryMethod(StrEnum):
+    """How the agent came into the registry."""
+
+    PRESET = "preset"
+    PATH_SCAN = "path_scan"
+    MANUAL = "manual"
+
+
+class CapabilitySource(StrEnum):
+    """Where the description of a capability came from."""
+
+    MANUAL = "manual"
+    BUILTIN = "builtin"
+    PRESET = "preset"
+    SCAN_HELP = "scan_help"
+    SCAN_COMPLETION = "scan_completion"
+    SCAN_FIG = "scan_fig"
+    SCAN_MCP = "scan_mcp"
+    SCAN_MAN = "scan_man"
+    LLM_GENERATED = "llm_generated"
+
+
+class InteractionMode(StrEnum):
+    """How a capability turns a task into an input of the program."""
+
+    TEMPLATE = "template"
+    PROMPT = "prompt"
+
+
+class DangerLevel(IntEnum):
+    """How much harm a capability can do."""
+
+    SAFE = 0
+    CAUTION = 1
+    DANGEROUS = 2
+    DESTRUCTIVE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    """One thing an agent can be asked to do."""
+
+    id: CapabilityId
+    agent_id: AgentId
+    key: str
+    label: str
+    description: str = ""
+    source: CapabilitySource = CapabilitySource.PRESET
+    interaction_mode: InteractionMode = InteractionMode.TEMPLATE
+    command_tokens: tuple[str, ...] = ()
+    """Words of the argument list with placeholders such as ``{{args.path}}``; the binary is not among them."""
+    prompt_template: str = ""
+    args_schema: Mapping[str, object] = field(default_factory=dict)
+    """A JSON Schema whose type is ``object``."""
+    requires_approval: bool = False
+    is_enabled: bool = True
+    danger_level: DangerLevel = DangerLevel.SAFE
+    timeout_s: int = 300
+    """Seconds from the program's start until it is stopped; 0 means no limit."""
+    max_output_bytes: int = 10 * 1024 * 1024
+    """Size of the kept output log; what is over it is cut from the middle. 0 means no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """A program of this machine that a task can be assigned to."""
+
+    id: AgentId
+    slug: str
+    """Unique, typed by people, lower-case."""
+    name: str
+    kind: AgentKind = AgentKind.BUILTIN
+    tool_type: ToolType = ToolType.CLI_TOOL
+    binary_path: str = ""
+    """Absolute path, or a name that is looked up on the PATH of each run; empty for the agent that runs any command."""
+    base_args: tuple[str, ...] = ()
+    env_allowlist: tuple[str, ...] = ()
+    """Names of variables that reach the program beside the standard ones; ``*`` ends a prefix."""
+    is_active: bool = True
+    max_concurrent: int = 1
+    """Most executions at one time; 0 means no limit of its own."""
+    discovery_method: DiscoveryMethod = DiscoveryMethod.PRESET
+    version: str | None = None
+    icon: str = ""
+    description: str = ""
+    capabilities: tuple[Capability, ...] = ()
+    """In the order of the preset; the first enabled one is the default."""

@@ -1,0 +1,81 @@
+"""The board as screens and the command line show it: pages of cards per column and the status line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from agentmon.domain.ids import ExecutionId, TaskId
+    from agentmon.domain.live_state import LiveState
+    from agentmon.domain.tasks import TaskStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One task of a column with its newest execution."""
+
+    task_id: TaskId
+    number: int
+    title: str
+    """As the person typed it: not yet safe to draw."""
+    status: TaskStatus
+    priority: int
+    agent_slug: str | None = None
+    execution_id: ExecutionId | None = None
+    """The newest execution; None when the task never ran."""
+    state: LiveState | None = None
+    exit_code: int | None = None
+    error: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    last_line: str | None = None
+    cost_nano: int | None = None
+    waits_for: tuple[int, ...] = ()
+    """Numbers of the tasks it depends on that are still open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPage:
+    """A part of a column: the cards from ``offset`` on, and how many the column has in all."""
+
+    status: TaskStatus
+    total: int = 0
+    offset: int = 0
+    cards: tuple[Card, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusLine:
+    """The numbers above the board."""
+
+    running: int = 0
+    """Executions that have or may have a process."""
+    running_limit: int = 0
+    queued: int = 0
+    needs_you: int = 0
+    cost_today_nano: int = 0
+    tokens_today: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardPage:
+    """What one look at the board needs."""
+
+    workspace_name: str
+    columns: Mapping[TaskStatus, ColumnPage] = field(default_factory=dict)
+    status_line: StatusLine = field(default_factory=StatusLine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRequest:
+    """Which part of a column to read."""
+
+    status: TaskStatus
+    offset: int = 0
+    limit: int = 60
+    text_filter: str = ""
+    """Keeps the cards whose title has this text, or whose number starts with it, in any case of letters."""

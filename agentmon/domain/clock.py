@@ -1,0 +1,39 @@
+"""The time: an injected clock, so that tests decide what now is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the wall-clock time."""
+
+    def now(self) -> datetime:
+        """Return the present as an aware UTC time, cut to whole milliseconds."""
+        ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> datetime:
+        """Return the machine's time as aware UTC, cut to whole milliseconds."""
+        present = datetime.now(UTC)
+        return present.replace(microsecond=present.microsecond // 1000 * 1000)
+
+
+@dataclass(slots=True)
+class FakeClock:
+    """A clock that stands still until it is moved."""
+
+    present: datetime = field(default_factory=lambda: datetime(2026, 1, 1, 12, 0, tzinfo=UTC))
+
+    def now(self) -> datetime:
+        """Return the time that was set last."""
+        return self.present
+
+    def move(self, step: timedelta) -> None:
+        """Move the clock by the step; a negative step moves it back."""
+        self.present += step

@@ -1,0 +1,97 @@
+"""Events: the stream of what an execution did, and the audit trail of who changed a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from agentmon.domain.ids import ExecutionId, SessionId, TaskId
+
+
+class EventType(StrEnum):
+    """What kind of thing happened."""
+
+    LOG = "log"
+    PLAN_UPDATE = "plan_update"
+    TOOL_STARTED = "tool_started"
+    TOOL_FINISHED = "tool_finished"
+    DIFF = "diff"
+    STATUS_CHANGE = "status_change"
+    MESSAGE = "message"
+    USAGE = "usage"
+    APPROVAL = "approval"
+    ERROR = "error"
+
+
+class EventLevel(StrEnum):
+    """How loud an event is."""
+
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+
+class ActorType(StrEnum):
+    """Who made a change."""
+
+    USER = "user"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """The one who made a change."""
+
+    type: ActorType
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One entry of an execution's stream."""
+
+    id: int = 0
+    """Assigned by the database, growing; 0 before."""
+    execution_id: ExecutionId | None
+    session_id: SessionId | None = None
+    trace_id: str
+    type: EventType
+    level: EventLevel | None = None
+    timestamp_ms: int
+    """UTC, milliseconds since 1970."""
+    payload: Mapping[str, object] = field(default_factory=dict)
+
+
+class TaskEventType(StrEnum):
+    """What changed about a task or one of its executions."""
+
+    TASK_CREATED = "task_created"
+    TASK_EDITED = "task_edited"
+    TASK_MOVED = "task_moved"
+    TASK_DELETED = "task_deleted"
+    TASK_RESTORED = "task_restored"
+    DEPENDENCY_ADDED = "dependency_added"
+    DEPENDENCY_REMOVED = "dependency_removed"
+    EXECUTION_QUEUED = "execution_queued"
+    EXECUTION_STARTED = "execution_started"
+    EXECUTION_STOP_REQUESTED = "execution_stop_requested"
+    EXECUTION_ENDED = "execution_ended"
+    EXECUTION_REQUEUED = "execution_requeued"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEvent:
+    """One line of the audit trail."""
+
+    id: int
+    task_id: TaskId
+    actor: Actor
+    event_type: TaskEventType
+    payload: Mapping[str, object]
+    created_at: datetime

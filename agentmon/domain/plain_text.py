@@ -1,0 +1,39 @@
+"""Text from outside made safe to draw: no control code, escape sequence or direction override survives."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# CSI, OSC/DCS/SOS/PM/APC strings (ended by BEL or ST, or unfinished), and two-byte escapes. Source: ECMA-48.
+_ESCAPE_SEQUENCE: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?",
+)
+# C0 and C1 controls, bidirectional overrides and isolates, line separators, lone surrogates.
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SYMBOLS: Final = {0x7F: "␡"} | {code: chr(0x2400 + code) for code in range(0x20)}
+
+
+def plain_line(text: str, *, max_characters: int | None = None) -> str:
+    """Return the text as one line that is safe to draw letter for letter.
+
+    Escape sequences vanish, line breaks and tabs become one blank, other control codes become the visible symbol of
+    their kind, and direction overrides become ``�``. A longer text is cut to ``max_characters`` with ``…`` at its end.
+    """
+    if max_characters is not None and len(text) > 64 * max_characters:
+        text = text[: 64 * max_characters]
+    line = _UNSAFE.sub(_symbol, _ESCAPE_SEQUENCE.sub("", re.sub(r"[\r\n\t\v\f]+", " ", text)))
+    if max_characters is not None and len(line) > max_characters:
+        return line[: max(0, max_characters - 1)] + "…"
+    return line
+
+
+def plain_lines(text: str) -> str:
+    """Return the text with its line breaks kept (as line feeds) and each line as ``plain_line`` makes it."""
+    return "\n".join(plain_line(line) for line in re.split(r"\r\n|\r|\n", text))
+
+
+def _symbol(match: re.Match[str]) -> str:
+    return _SYMBOLS.get(ord(match.group()), "�")

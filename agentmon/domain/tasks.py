@@ -88,6 +88,8 @@ class Task:
     assignee_agent_id: AgentId | None = None
     input_context: InputContext = field(default_factory=InputContext)
     due_at: datetime | None = None
+    version: int = 1
+    """Grows with every change; an edit names the version it was made on, so that none overwrites another unseen."""
     created_at: datetime
     updated_at: datetime
 

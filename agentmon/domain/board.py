@@ -25,6 +25,8 @@ class Card:
     status: TaskStatus
     priority: int
     agent_slug: str | None = None
+    command_word: str | None = None
+    """The program's name when the agent is the one that runs any command: what to show instead of its slug."""
     execution_id: ExecutionId | None = None
     """The newest execution; None when the task never ran."""
     state: LiveState | None = None

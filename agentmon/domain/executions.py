@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.events import Event
     from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, TaskId, WorkerId
+    from agentmon.domain.tasks import Task
 
 
 class ExecutionStatus(StrEnum):
@@ -126,3 +129,45 @@ class ExecutionListing:
     task_title: str
     agent_slug: str
     capability_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionEnding:
+    """How one try ended."""
+
+    status: ExecutionStatus
+    """One of the statuses that are over."""
+    ended_at: datetime
+    exit_code: int | None = None
+    error: str | None = None
+    may_retry: bool = True
+    """False when another try cannot help, such as a program that is not there."""
+    output_data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionProgress:
+    """What a stretch of an execution's journal says; written to the database once, whoever reads it."""
+
+    execution_id: ExecutionId
+    from_offset: int
+    """Bytes of the journal that were in the database before this stretch; it is dropped when they no longer agree."""
+    to_offset: int
+    pid: int | None = None
+    log_byte_size: int | None = None
+    log_line_count: int | None = None
+    log_updated_at: datetime | None = None
+    last_line: str | None = None
+    events: tuple[Event, ...] = ()
+    ending: ExecutionEnding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedExecution:
+    """An execution that this worker has to start, with all that its preparation needs."""
+
+    execution: Execution
+    task: Task
+    agent: Agent
+    capability: Capability
+    workspace_root: str

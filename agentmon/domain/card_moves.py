@@ -1,0 +1,29 @@
+"""How a card moves by itself when its execution starts or ends, and when what it waits for is done."""
+
+from __future__ import annotations
+
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.tasks import TaskStatus
+
+
+def status_at_start(present: TaskStatus) -> TaskStatus:
+    """Return the column of a card whose execution starts; a card that a person closed meanwhile stays closed."""
+    return TaskStatus.IN_PROGRESS if present.is_open else present
+
+
+def status_at_end(present: TaskStatus, outcome: ExecutionStatus) -> TaskStatus:
+    """Return the column of a card whose execution is over; only a card that is still in progress moves.
+
+    A failed or timed-out one is blocked, since a person has to decide what to do; a cancelled one is to do again.
+    """
+    if present is not TaskStatus.IN_PROGRESS:
+        return present
+    match outcome:
+        case ExecutionStatus.SUCCEEDED:
+            return TaskStatus.DONE
+        case ExecutionStatus.FAILED | ExecutionStatus.TIMED_OUT:
+            return TaskStatus.BLOCKED
+        case ExecutionStatus.CANCELLED:
+            return TaskStatus.TODO
+        case ExecutionStatus.QUEUED | ExecutionStatus.RUNNING | ExecutionStatus.CANCELLING:
+            return present

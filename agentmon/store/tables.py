@@ -1,0 +1,623 @@
+"""The schema: every table, constraint and index, under the names that the code, the CLI and people use.
+
+Rows are written and read through SQLAlchemy Core (``tables.tasks.insert()``); the SQLModel classes define them.
+Columns with a server default may be left out of an insert; times never have one, because they come from the clock.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import ClassVar, Final
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Float,
+    Index,
+    MetaData,
+    String,
+    Table,
+    TextClause,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+from agentmon.domain.agents import AgentKind, CapabilitySource, DangerLevel, DiscoveryMethod, InteractionMode, ToolType
+from agentmon.domain.events import ActorType, EventLevel, EventType
+from agentmon.domain.executions import OPEN_STATUSES, CommandType, ExecutionMode, ExecutionStatus
+from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.sessions import RegistryStatus, SessionStatus
+from agentmon.domain.tasks import Priority, TaskStatus
+from agentmon.store.column_types import Json, Moment, growing_id, word
+
+_ID: Final = String(36)
+_MOMENT: Final = Moment()
+_JSON: Final = Json()
+_BIG: Final = BigInteger()
+_FLOAT: Final = Float()
+
+_ZERO: Final = {"server_default": text("0")}
+_ONE: Final = {"server_default": text("1")}
+_THREE: Final = {"server_default": text("3")}
+_FALSE: Final = {"server_default": text("false")}
+_TRUE: Final = {"server_default": text("true")}
+_EMPTY: Final = {"server_default": text("''")}
+_EMPTY_LIST: Final = {"server_default": text("'[]'")}
+_EMPTY_OBJECT: Final = {"server_default": text("'{}'")}
+_METADATA: Final = {"name": "metadata", "server_default": text("'{}'")}
+
+metadata: Final = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    },
+)
+_registry: Final = registry(metadata=metadata)
+
+
+class _Row(SQLModel, registry=_registry):
+    """The base of every row class; it keeps the schema apart from SQLModel's global one."""
+
+    metadata: ClassVar[MetaData] = metadata
+
+
+def _one_of(column: str, words: Collection[StrEnum]) -> TextClause:
+    listed = [f"'{value}'" for value in sorted(words)]
+    return text(f"{column} = {listed[0]}" if len(listed) == 1 else f"{column} IN ({', '.join(listed)})")
+
+
+def _within(column: str, numbers: type[IntEnum]) -> CheckConstraint:
+    return CheckConstraint(f"{column} BETWEEN {min(numbers).value} AND {max(numbers).value}", name=column)
+
+
+def _not_negative(*columns: str) -> tuple[CheckConstraint, ...]:
+    return tuple(CheckConstraint(f"{column} >= 0", name=f"{column}_not_negative") for column in columns)
+
+
+def _where(name: str, *columns: str, where: TextClause, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+
+
+class UserRow(_Row, table=True):
+    """A person; a local database has one."""
+
+    __tablename__ = "users"
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    name: str
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class WorkspaceRow(_Row, table=True):
+    """A project folder."""
+
+    __tablename__ = "workspaces"
+    __table_args__ = (UniqueConstraint("root_path"), Index(None, "owner_id"))
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    owner_id: str = Field(foreign_key="users.id", ondelete="RESTRICT", sa_type=_ID)
+    name: str
+    root_path: str
+    settings: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class SettingRow(_Row, table=True):
+    """One setting; the value is any JSON."""
+
+    __tablename__ = "settings"
+
+    key: str = Field(primary_key=True)
+    value: object = Field(sa_type=_JSON, nullable=False)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class AgentRow(_Row, table=True):
+    """A program that can be given work; one of a workspace goes with it."""
+
+    __tablename__ = "agents"
+    __table_args__ = (
+        UniqueConstraint("slug"),
+        CheckConstraint("model_tier BETWEEN 1 AND 4", name="model_tier"),
+        *_not_negative("max_concurrent", "temperature"),
+        Index(None, "workspace_id", "is_active"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    owner_id: str = Field(foreign_key="users.id", ondelete="RESTRICT", sa_type=_ID)
+    workspace_id: str | None = Field(foreign_key="workspaces.id", ondelete="CASCADE", sa_type=_ID)
+    name: str
+    slug: str
+    kind: AgentKind = Field(sa_type=word(AgentKind, "kind"))
+    tool_type: ToolType = Field(sa_type=word(ToolType, "tool_type"))
+    binary_path: str
+    base_args: list[str] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_LIST)
+    working_dir: str | None
+    env_allowlist: list[str] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_LIST)
+    is_active: bool = Field(sa_column_kwargs=_TRUE)
+    max_concurrent: int = Field(sa_column_kwargs=_ONE)
+    discovery_method: DiscoveryMethod = Field(sa_type=word(DiscoveryMethod, "discovery_method"))
+    version: str | None
+    package_name: str | None
+    package_section: str | None
+    mcp_enabled: bool = Field(sa_column_kwargs=_FALSE)
+    session_config: dict[str, object] | None = Field(sa_type=_JSON)
+    role: str | None
+    model: str | None
+    model_tier: int | None
+    temperature: float | None = Field(sa_type=_FLOAT)
+    instructions: str | None
+    last_scanned_at: datetime | None = Field(sa_type=_MOMENT)
+    metadata_: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_METADATA)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class AgentToolRow(_Row, table=True):
+    """Whether an agent may use one of its own tools."""
+
+    __tablename__ = "agent_tools"
+
+    agent_id: str = Field(primary_key=True, foreign_key="agents.id", ondelete="CASCADE", sa_type=_ID)
+    tool_name: str = Field(primary_key=True)
+    enabled: bool = Field(sa_column_kwargs=_TRUE)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class AgentCapabilityRow(_Row, table=True):
+    """One thing an agent can be asked to do."""
+
+    __tablename__ = "agent_capabilities"
+    __table_args__ = (
+        UniqueConstraint("agent_id", "key"),
+        CheckConstraint(
+            f"interaction_mode <> '{InteractionMode.TEMPLATE}' OR command_tokens IS NOT NULL",
+            name="template_has_command_tokens",
+        ),
+        _within("danger_level", DangerLevel),
+        *_not_negative("timeout_s", "max_output_bytes"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    agent_id: str = Field(foreign_key="agents.id", ondelete="CASCADE", sa_type=_ID)
+    key: str
+    label: str
+    description: str | None
+    source: CapabilitySource = Field(sa_type=word(CapabilitySource, "source"))
+    interaction_mode: InteractionMode = Field(sa_type=word(InteractionMode, "interaction_mode"))
+    command_tokens: list[str] | None = Field(sa_type=_JSON)
+    prompt_template: str | None
+    args_schema: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    requires_approval: bool = Field(sa_column_kwargs=_FALSE)
+    is_enabled: bool = Field(sa_column_kwargs=_TRUE)
+    danger_level: int = Field(sa_column_kwargs=_ZERO)
+    timeout_s: int = Field(sa_column_kwargs={"server_default": text("300")})
+    max_output_bytes: int = Field(sa_type=_BIG, sa_column_kwargs={"server_default": text(str(10 * 1024 * 1024))})
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class TaskRow(_Row, table=True):
+    """A card; a deleted one keeps its row, so that it can be brought back and its number is never used again."""
+
+    __tablename__ = "tasks"
+    __table_args__ = (
+        UniqueConstraint("workspace_id", "number"),
+        _within("priority", Priority),
+        CheckConstraint("number >= 1", name="number_from_one"),
+        CheckConstraint("version >= 1", name="version_from_one"),
+        CheckConstraint("parent_task_id <> id", name="no_parent_of_itself"),
+        _where(
+            "ix_tasks_workspace_id_status_sort_order",
+            "workspace_id",
+            "status",
+            "sort_order",
+            where=text("deleted_at IS NULL"),
+        ),
+        Index(None, "parent_task_id"),
+        Index(None, "assignee_agent_id"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    number: int
+    owner_id: str = Field(foreign_key="users.id", ondelete="RESTRICT", sa_type=_ID)
+    workspace_id: str = Field(foreign_key="workspaces.id", ondelete="RESTRICT", sa_type=_ID)
+    parent_task_id: str | None = Field(foreign_key="tasks.id", ondelete="SET NULL", sa_type=_ID)
+    title: str
+    description: str | None
+    status: TaskStatus = Field(sa_type=word(TaskStatus, "status"))
+    priority: int = Field(sa_column_kwargs=_THREE)
+    sort_order: int = Field(sa_type=_BIG)
+    assignee_agent_id: str | None = Field(foreign_key="agents.id", ondelete="SET NULL", sa_type=_ID)
+    input_context: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    due_at: datetime | None = Field(sa_type=_MOMENT)
+    version: int = Field(sa_column_kwargs=_ONE)
+    """Counts the writes: a change names the version it has seen and is refused when the row has moved on."""
+    deleted_at: datetime | None = Field(sa_type=_MOMENT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class TaskDependencyRow(_Row, table=True):
+    """A task waits for another one."""
+
+    __tablename__ = "task_dependencies"
+    __table_args__ = (
+        CheckConstraint("task_id <> depends_on_task_id", name="not_on_itself"),
+        Index(None, "depends_on_task_id"),
+    )
+
+    task_id: str = Field(primary_key=True, foreign_key="tasks.id", ondelete="CASCADE", sa_type=_ID)
+    depends_on_task_id: str = Field(primary_key=True, foreign_key="tasks.id", ondelete="CASCADE", sa_type=_ID)
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class TaskEventRow(_Row, table=True):
+    """One line of the audit trail; ids are never used twice."""
+
+    __tablename__ = "task_events"
+    __table_args__ = (Index(None, "task_id", "id"), {"sqlite_autoincrement": True})
+
+    id: int = Field(primary_key=True, sa_type=growing_id())
+    task_id: str = Field(foreign_key="tasks.id", ondelete="CASCADE", sa_type=_ID)
+    actor_type: ActorType = Field(sa_type=word(ActorType, "actor_type"))
+    actor_id: str | None
+    event_type: str
+    payload: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class SessionRow(_Row, table=True):
+    """One conversation with an agent."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (
+        CheckConstraint("model_tier BETWEEN 1 AND 4", name="model_tier"),
+        *_not_negative("temperature", "total_tokens", "total_cost_nano", "operation_count"),
+        Index(None, "status", "started_at"),
+        Index(None, "agent_id", "started_at"),
+        Index(None, "task_id"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    user_id: str = Field(foreign_key="users.id", ondelete="RESTRICT", sa_type=_ID)
+    agent_id: str = Field(foreign_key="agents.id", ondelete="RESTRICT", sa_type=_ID)
+    task_id: str | None = Field(foreign_key="tasks.id", ondelete="SET NULL", sa_type=_ID)
+    title: str | None
+    workspace: str
+    session_ref: str | None
+    status: SessionStatus = Field(sa_type=word(SessionStatus, "status"))
+    model: str | None
+    model_tier: int | None
+    temperature: float | None = Field(sa_type=_FLOAT)
+    initial_prompt: str = Field(sa_column_kwargs=_EMPTY)
+    started_at: datetime = Field(sa_type=_MOMENT)
+    ended_at: datetime | None = Field(sa_type=_MOMENT)
+    total_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    total_cost_nano: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    operation_count: int = Field(sa_column_kwargs=_ZERO)
+    metadata_: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_METADATA)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class ExecutionRow(_Row, table=True):
+    """One try at a task; a task has at most one open one, and a task with tries cannot be removed from the file."""
+
+    __tablename__ = "executions"
+    __table_args__ = (
+        *_not_negative(
+            "log_byte_size",
+            "log_line_count",
+            "journal_offset",
+            "retry_count",
+            "max_retries",
+            "tokens_used",
+            "cost_nano",
+        ),
+        _where(
+            "ix_executions_queued",
+            "status",
+            "created_at",
+            where=_one_of("status", [ExecutionStatus.QUEUED]),
+        ),
+        _where("uq_executions_open_task_id", "task_id", where=_one_of("status", OPEN_STATUSES), unique=True),
+        Index(None, "task_id", "created_at"),
+        Index(None, "heartbeat_at"),
+        Index(None, "agent_id", "status"),
+        Index(None, "session_id"),
+        Index(None, "created_at"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    task_id: str = Field(foreign_key="tasks.id", ondelete="RESTRICT", sa_type=_ID)
+    agent_id: str = Field(foreign_key="agents.id", ondelete="RESTRICT", sa_type=_ID)
+    capability_id: str = Field(foreign_key="agent_capabilities.id", ondelete="RESTRICT", sa_type=_ID)
+    session_id: str | None = Field(foreign_key="sessions.id", ondelete="SET NULL", sa_type=_ID)
+    requested_by: str = Field(foreign_key="users.id", ondelete="RESTRICT", sa_type=_ID)
+    """The user on whose behalf it runs; the audit trail says who asked."""
+    status: ExecutionStatus = Field(sa_type=word(ExecutionStatus, "status"))
+    mode: ExecutionMode = Field(sa_type=word(ExecutionMode, "mode"))
+    args: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    prompt: str | None
+    pid: int | None
+    session_ref: str | None
+    tmux_session_name: str | None
+    parent_execution_id: str | None = Field(foreign_key="executions.id", ondelete="SET NULL", sa_type=_ID)
+    started_at: datetime | None = Field(sa_type=_MOMENT)
+    ended_at: datetime | None = Field(sa_type=_MOMENT)
+    exit_code: int | None
+    error: str | None
+    worker_id: str | None
+    heartbeat_at: datetime | None = Field(sa_type=_MOMENT)
+    log_file_path: str | None
+    log_byte_size: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    log_line_count: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    log_updated_at: datetime | None = Field(sa_type=_MOMENT)
+    last_line: str | None
+    journal_offset: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    retry_count: int = Field(sa_column_kwargs=_ZERO)
+    max_retries: int = Field(sa_column_kwargs=_ZERO)
+    not_before: datetime | None = Field(sa_type=_MOMENT)
+    output_data: dict[str, object] | None = Field(sa_type=_JSON)
+    tokens_used: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    cost_nano: int | None = Field(sa_type=_BIG)
+    """NULL means that no price is known, which is not a cost of nothing."""
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class ExecutionCommandRow(_Row, table=True):
+    """What a client asks of a running execution, until the worker has handed it on."""
+
+    __tablename__ = "execution_commands"
+    __table_args__ = (
+        _where("ix_execution_commands_undelivered", "execution_id", "id", where=text("delivered_at IS NULL")),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    actor_type: ActorType = Field(sa_type=word(ActorType, "actor_type"))
+    actor_id: str | None
+    type: CommandType = Field(sa_type=word(CommandType, "type"))
+    payload: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    delivered_at: datetime | None = Field(sa_type=_MOMENT)
+
+
+class WorkerHeartbeatRow(_Row, table=True):
+    """A worker that lives, or has lived."""
+
+    __tablename__ = "worker_heartbeats"
+    __table_args__ = (*_not_negative("current_executions"),)
+
+    worker_id: str = Field(primary_key=True)
+    last_seen_at: datetime = Field(sa_type=_MOMENT)
+    current_executions: int = Field(sa_column_kwargs=_ZERO)
+    metadata_: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_METADATA)
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class AgentRegistryRow(_Row, table=True):
+    """One small row for every live session: what the dashboard polls."""
+
+    __tablename__ = "agent_registry"
+    __table_args__ = (Index(None, "status", "last_heartbeat_at"),)
+
+    session_id: str = Field(primary_key=True, foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
+    status: RegistryStatus = Field(sa_type=word(RegistryStatus, "status"))
+    last_heartbeat_at: datetime = Field(sa_type=_MOMENT)
+    worker_id: str
+    host: str
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class MessageRow(_Row, table=True):
+    """One message of a conversation."""
+
+    __tablename__ = "messages"
+    __table_args__ = (Index(None, "session_id", "id"), Index(None, "execution_id"))
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    session_id: str = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
+    execution_id: str | None = Field(foreign_key="executions.id", ondelete="SET NULL", sa_type=_ID)
+    role: MessageRole = Field(sa_type=word(MessageRole, "role"))
+    content: str
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class EventRow(_Row, table=True):
+    """One entry of the stream; ``timestamp_ms`` is its time, and ids are never used twice."""
+
+    __tablename__ = "events"
+    __table_args__ = (
+        Index(None, "session_id", "id"),
+        Index(None, "execution_id", "id"),
+        Index(None, "type", "timestamp_ms"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: int = Field(primary_key=True, sa_type=growing_id())
+    session_id: str | None = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
+    execution_id: str | None = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    user_id: str = Field(foreign_key="users.id", ondelete="RESTRICT", sa_type=_ID)
+    trace_id: str
+    type: EventType = Field(sa_type=word(EventType, "type"))
+    level: EventLevel | None = Field(sa_type=word(EventLevel, "level"))
+    timestamp_ms: int = Field(sa_type=_BIG)
+    payload: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+
+
+class OperationRow(_Row, table=True):
+    """One tool call."""
+
+    __tablename__ = "operations"
+    __table_args__ = (
+        *_not_negative("input_tokens", "output_tokens", "cost_nano"),
+        Index(None, "session_id", "id"),
+        Index(None, "execution_id"),
+        _where(
+            "ix_operations_pending",
+            "started_at",
+            where=_one_of("status", [OperationStatus.PENDING]),
+        ),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    session_id: str = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
+    execution_id: str | None = Field(foreign_key="executions.id", ondelete="SET NULL", sa_type=_ID)
+    tool_name: str
+    type: OperationType = Field(sa_type=word(OperationType, "type"))
+    target: str
+    input_summary: str = Field(sa_column_kwargs=_EMPTY)
+    output_summary: str = Field(sa_column_kwargs=_EMPTY)
+    input_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    output_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    cost_nano: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    status: OperationStatus = Field(sa_type=word(OperationStatus, "status"))
+    result: object = Field(sa_type=_JSON, nullable=True)
+    error: str | None
+    approved: bool = Field(sa_column_kwargs=_FALSE)
+    approved_by: str | None = Field(foreign_key="users.id", ondelete="SET NULL", sa_type=_ID)
+    started_at: datetime = Field(sa_type=_MOMENT)
+    finished_at: datetime | None = Field(sa_type=_MOMENT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class ChangeRow(_Row, table=True):
+    """What happened to one file; its content lives in the content store under the hashes named here."""
+
+    __tablename__ = "changes"
+    __table_args__ = (
+        *_not_negative("diff_lines"),
+        Index(None, "execution_id", "id"),
+        Index(None, "operation_id"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    operation_id: str | None = Field(foreign_key="operations.id", ondelete="SET NULL", sa_type=_ID)
+    execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    path: str
+    change_type: ChangeType = Field(sa_type=word(ChangeType, "change_type"))
+    before_ref: str | None
+    after_ref: str | None
+    diff_lines: int = Field(sa_column_kwargs=_ZERO)
+    can_undo: bool = Field(sa_column_kwargs=_FALSE)
+    undo_operation_id: str | None = Field(foreign_key="operations.id", ondelete="SET NULL", sa_type=_ID)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class LlmInteractionRow(_Row, table=True):
+    """One billed answer of a model; a session or agent with bills cannot be removed from the file."""
+
+    __tablename__ = "llm_interactions"
+    __table_args__ = (
+        UniqueConstraint("agent_id", "key"),
+        # NULLs are distinct in a unique constraint, so answers without an agent need a rule of their own.
+        _where("uq_llm_interactions_key_without_agent", "key", where=text("agent_id IS NULL"), unique=True),
+        *_not_negative(
+            "prompt_tokens",
+            "cache_read_tokens",
+            "cache_write_5m_tokens",
+            "cache_write_1h_tokens",
+            "response_tokens",
+            "reasoning_tokens",
+            "latency_ms",
+            "cost_nano",
+        ),
+        Index(None, "session_id", "at_ms"),
+        Index(None, "execution_id"),
+        Index(None, "day_local"),
+        Index(None, "at_ms"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    key: str
+    session_id: str = Field(foreign_key="sessions.id", ondelete="RESTRICT", sa_type=_ID)
+    execution_id: str | None = Field(foreign_key="executions.id", ondelete="SET NULL", sa_type=_ID)
+    agent_id: str | None = Field(foreign_key="agents.id", ondelete="RESTRICT", sa_type=_ID)
+    model: str
+    provider: str
+    prompt: str | None
+    response: str | None
+    prompt_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    cache_read_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    cache_write_5m_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    cache_write_1h_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    response_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    reasoning_tokens: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    latency_ms: int | None = Field(sa_type=_BIG)
+    success: bool
+    error_message: str | None
+    cost_nano: int | None = Field(sa_type=_BIG)
+    cost_source: str
+    price_version: str
+    at_ms: int = Field(sa_type=_BIG)
+    day_local: str = Field(sa_type=String(10))
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class ArtifactRow(_Row, table=True):
+    """What a session made that outlives it."""
+
+    __tablename__ = "artifacts"
+    __table_args__ = (Index(None, "session_id", "id"), Index(None, "execution_id"))
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    session_id: str = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
+    execution_id: str | None = Field(foreign_key="executions.id", ondelete="SET NULL", sa_type=_ID)
+    path: str
+    kind: ArtifactKind = Field(sa_type=word(ArtifactKind, "kind"))
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class DocumentRow(_Row, table=True):
+    """What a session fetched or wrote down."""
+
+    __tablename__ = "documents"
+    __table_args__ = (Index(None, "session_id", "id"),)
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    session_id: str = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
+    agent_id: str | None = Field(foreign_key="agents.id", ondelete="SET NULL", sa_type=_ID)
+    title: str
+    content: str
+    content_type: str
+    source_url: str | None
+    metadata_: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_METADATA)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+users: Final[Table] = metadata.tables["users"]
+workspaces: Final[Table] = metadata.tables["workspaces"]
+settings: Final[Table] = metadata.tables["settings"]
+agents: Final[Table] = metadata.tables["agents"]
+agent_tools: Final[Table] = metadata.tables["agent_tools"]
+agent_capabilities: Final[Table] = metadata.tables["agent_capabilities"]
+tasks: Final[Table] = metadata.tables["tasks"]
+task_dependencies: Final[Table] = metadata.tables["task_dependencies"]
+task_events: Final[Table] = metadata.tables["task_events"]
+sessions: Final[Table] = metadata.tables["sessions"]
+executions: Final[Table] = metadata.tables["executions"]
+execution_commands: Final[Table] = metadata.tables["execution_commands"]
+worker_heartbeats: Final[Table] = metadata.tables["worker_heartbeats"]
+agent_registry: Final[Table] = metadata.tables["agent_registry"]
+messages: Final[Table] = metadata.tables["messages"]
+events: Final[Table] = metadata.tables["events"]
+operations: Final[Table] = metadata.tables["operations"]
+changes: Final[Table] = metadata.tables["changes"]
+llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
+artifacts: Final[Table] = metadata.tables["artifacts"]
+documents: Final[Table] = metadata.tables["documents"]

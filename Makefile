@@ -1,0 +1,48 @@
+# make run and make test each do all of their set-up; see scripts/setup.
+.DEFAULT_GOAL := help
+.PHONY: help run test check format bench clean
+
+# Without compiled bytecode every start takes three times as long.
+unexport PYTHONDONTWRITEBYTECODE
+
+BIN := .venv/bin
+ARGS ?=
+
+help: ## Say what can be made
+	@echo 'make run      start agentmon (arguments: make run ARGS="board --json")'
+	@echo 'make test     run the tests (some of them: make test ARGS="tests/runners -k words")'
+	@echo 'make check    format, lint, types, import contracts, then the tests'
+	@echo 'make format   put the code into its form'
+	@echo 'make bench    measure, and print the table'
+	@echo 'make clean    remove what was built; .venv stays'
+
+run:
+	@scripts/setup run
+	@$(BIN)/agentmon $(ARGS)
+
+test:
+	@scripts/setup test
+	@workers=$$($(BIN)/python -c 'import os; print(max(2, os.cpu_count() or 2))') && \
+		$(BIN)/python -m pytest -n "$$workers" $(ARGS)
+
+check:
+	@scripts/setup test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory test
+
+format:
+	@scripts/setup test
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench:
+	@scripts/setup test
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+clean:
+	@rm -rf build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -f snapshot_report.html
+	@find . -path ./.venv -prune -o -path ./.git -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -115,6 +115,7 @@ def test_without_the_right_to_install_the_exact_line_for_tmux_is_printed(
 
     assert done.returncode == 1
     assert f"    {line}\n" in done.stderr
+    assert "installing" not in done.stderr
     assert not (machine.state / "called").exists()
     assert not (machine.project / ".venv").exists()
 
@@ -128,6 +129,7 @@ def test_root_is_told_the_line_for_brew_which_refuses_to_run_as_root(machine: Ma
 
     assert done.returncode == 1
     assert "    brew install tmux\n" in done.stderr
+    assert "installing" not in done.stderr
 
 
 def test_a_machine_without_a_known_package_manager_is_told_so(machine: Machine) -> None:
@@ -353,6 +355,20 @@ def test_without_a_network_the_failure_is_named_and_the_next_run_tries_again(mac
     assert "pip does not reach the package index" in offline.stderr
     assert online.returncode == 0, online.stderr
     assert (machine.project / ".venv" / ".ready-run").exists()
+
+
+def test_a_failed_installation_is_done_again_even_when_the_project_file_is_as_before(machine: Machine) -> None:
+    machine.set_up()
+    (machine.project / "pyproject.toml").write_text("[project]\nname = 'other'\n")
+    (machine.state / "offline").touch()
+    machine.set_up()
+    (machine.state / "offline").unlink()
+    (machine.project / "pyproject.toml").write_text("[project]\n")
+    machine.python_calls()
+
+    machine.set_up()
+
+    assert machine.installs() == ["-m pip install --quiet --editable ."]
 
 
 def test_an_unknown_mode_is_refused(machine: Machine) -> None:

@@ -1,0 +1,344 @@
+"""The Textual application: places, themes, errors, and the one bridge from changes in the database to the screens.
+
+Before the first frame it imports Textual, the domain, the paths and the standard library's sqlite3 alone; the rest
+comes after the frame, in a thread. Nothing that takes half a second to import may stand at the top of this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.text import Text
+from textual.app import App, SuspendNotSupported
+from textual.worker import WorkerState
+
+from agentmon.domain.errors import AgentmonError
+from agentmon.domain.plain_text import plain_lines
+from agentmon.logs.error_file import write_crash_report, write_error
+from agentmon.screens.bindings import APP
+from agentmon.screens.frame import AttachRequested, StoreChanged, WorkStarted
+from agentmon.screens.themes import DARK, THEMES
+from agentmon.widgets.guarded import Failed, Guarded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.binding import BindingType
+    from textual.notifications import SeverityLevel
+    from textual.screen import Screen
+    from textual.worker import Worker
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.tasks import Workspace
+    from agentmon.paths import Paths
+
+POLL_INTERVAL_S: Final = 0.25
+"""How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
+
+_SLOW_START_S: Final = 1.0
+_MOST_FAILURES: Final = 20
+_FAILURE_WINDOW_S: Final = 5.0
+_TOAST_REPEAT_S: Final = 10.0
+
+
+class AgentmonApp(Guarded, App[None], inherit_bindings=False):
+    """The board and all that is reached from it, over one database and one workspace.
+
+    Attributes:
+        failures: The newest unexpected errors, oldest first; each is in the error file too.
+    """
+
+    TITLE = "agentmon"
+    CSS_PATH = "app.tcss"
+    DEFAULT_MODE: ClassVar[str] = "board"
+    BINDINGS: ClassVar[list[BindingType]] = [*APP]
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(self, paths: Paths, workspace_root: Path) -> None:
+        super().__init__()
+        self.failures: deque[BaseException] = deque(maxlen=_MOST_FAILURES)
+        self._failure_times: deque[float] = deque(maxlen=_MOST_FAILURES)
+        self._toasted_at: dict[str, float] = {}
+        self._paths = paths
+        self._workspace_root = workspace_root
+        self._opened: asyncio.Future[tuple[Services, Workspace]] | None = None
+        self._data_version = 0
+        self._is_slow_start_told = False
+        self.add_mode("board", self._make_board)
+        self.add_mode("executions", self._make_executions)
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = DARK.name
+        if os.environ.get("AGENTMON_REDUCED_MOTION") == "1":
+            self.animation_level = "none"
+
+    async def services(self) -> Services:
+        """Return the services; waits until they are open, for ever when they cannot be opened."""
+        services, _workspace = await self._opening()
+        return services
+
+    async def workspace(self) -> Workspace:
+        """Return the workspace of this app; waits as ``services`` does."""
+        _services, workspace = await self._opening()
+        return workspace
+
+    @property
+    def paths(self) -> Paths:
+        """Where this app's files are."""
+        return self._paths
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,  # noqa: ARG002 - texts of people and agents are never markup, whatever the caller says
+    ) -> None:
+        """Show the text as a toast, letter for letter, cleaned of control codes."""
+        super().notify(plain_lines(message), title=plain_lines(title), severity=severity, timeout=timeout, markup=False)
+
+    def on_mount(self) -> None:
+        """Listen to signals, and load the rest once the first frame is on the screen."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            try:
+                loop.add_signal_handler(number, self._leave_on_signal, number)
+            except (RuntimeError, ValueError):
+                # Not in the main thread: whoever started the loop there handles signals.
+                break
+        self.call_after_refresh(self._open)
+
+    def on_failed(self, message: Failed) -> None:
+        """Tell what failed."""
+        message.stop()
+        self._show_error(message.error)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Tell what failed in the background."""
+        event.stop()
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self._show_error(event.worker.error)
+
+    def on_work_started(self, message: WorkStarted) -> None:
+        """Say that the action waits, when the services are still not there a second later."""
+        message.stop()
+        if not self._is_opened and not self._is_slow_start_told:
+            self.set_timer(_SLOW_START_S, self._tell_slow_start, name="slow start")
+
+    def on_attach_requested(self, message: AttachRequested) -> None:
+        """Lend the terminal to the execution."""
+        message.stop()
+        self.run_worker(
+            self._enter_terminal(message), name="attach", group="attach", exclusive=True, exit_on_error=False
+        )
+
+    def action_show_place(self, mode: str) -> None:
+        """Go to a place."""
+        self.switch_mode(mode)
+
+    def action_help(self) -> None:
+        """Show the keys of this screen."""
+        help_module = importlib.import_module("agentmon.screens.help")
+        self.push_screen(help_module.HelpScreen(self.screen))
+
+    def action_tell_quit_key(self) -> None:
+        """Say which key leaves, to whoever pressed another program's."""
+        self.notify("q leaves agentmon; what runs goes on running")
+
+    async def action_quit(self) -> None:
+        """Leave; whatever runs goes on, and the terminal says so."""
+        running = await self._running_count()
+        words = "1 run goes on" if running == 1 else f"{running} runs go on"
+        self.exit(message=Text(f"{words} in the background; start agentmon again to see them.") if running else None)
+
+    @property
+    def _is_opened(self) -> bool:
+        return self._opened is not None and self._opened.done()
+
+    async def _opening(self) -> tuple[Services, Workspace]:
+        if self._opened is None:
+            self._opened = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(self._opened)
+
+    def _open(self) -> None:
+        self.run_worker(self._hold_services(), name="services", group="services", exit_on_error=False)
+
+    async def _hold_services(self) -> None:
+        """Open the services, and keep them open until the application ends."""
+        try:
+            await _import_in_thread("agentmon.bootstrap")
+            from agentmon.bootstrap import open_services  # noqa: PLC0415 - half a second, so after the first frame
+
+            async with open_services(self._paths) as services:
+                workspace = await services.workspaces.open(self._workspace_root)
+                if self._opened is None:
+                    self._opened = asyncio.get_running_loop().create_future()
+                self._opened.set_result((services, workspace))
+                for notice in services.notices:
+                    self.notify(notice, severity="warning", timeout=15)
+                self._data_version = services.data_version()
+                self._tell_screens()
+                poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    poll.stop()
+        except Exception as error:
+            if self._is_opened:
+                raise
+            await self._show_failure(error)
+
+    async def _compare_versions(self) -> None:
+        services = await self.services()
+        data_version = services.data_version()
+        if data_version != self._data_version:
+            self._data_version = data_version
+            self._tell_screens()
+
+    def _tell_screens(self) -> None:
+        for screen in self.screen_stack:
+            screen.post_message(StoreChanged())
+
+    async def _show_failure(self, error: Exception) -> None:
+        from agentmon.screens.failure import FailureScreen  # noqa: PLC0415 - needed on bad days only
+
+        if isinstance(error, AgentmonError):
+            await self.push_screen(FailureScreen(str(error), error.hint))
+            return
+        self.failures.append(error)
+        log_file = write_error(self._paths.logs_dir, error)
+        where = f"Details are in {log_file}." if log_file else "The details could not be written to a file."
+        await self.push_screen(FailureScreen(f"agentmon could not start: {type(error).__name__}", where))
+
+    def _show_error(self, error: BaseException) -> None:
+        """Apply the one policy for errors: what is meant for people is a toast, the rest goes to the error file."""
+        if isinstance(error, AgentmonError):
+            text = f"{error}\n{error.hint}" if error.hint else str(error)
+            self._toast_once(text)
+            return
+        self.failures.append(error)
+        self._failure_times.append(monotonic())
+        log_file = write_error(self._paths.logs_dir, error)
+        if self._is_failing_fast:
+            self._crash(error)
+            return
+        where = f"details in {log_file}" if log_file else "the details could not be written to a file"
+        self._toast_once(f"Internal error ({type(error).__name__}): {where}")
+
+    @property
+    def _is_failing_fast(self) -> bool:
+        times = self._failure_times
+        return len(times) == _MOST_FAILURES and times[-1] - times[0] < _FAILURE_WINDOW_S
+
+    def _toast_once(self, text: str) -> None:
+        present = monotonic()
+        if present - self._toasted_at.get(text, -_TOAST_REPEAT_S) < _TOAST_REPEAT_S:
+            return
+        self._toasted_at = {told: at for told, at in self._toasted_at.items() if present - at < _TOAST_REPEAT_S}
+        self._toasted_at[text] = present
+        self.notify(text, severity="error", timeout=8)
+
+    def _fatal_error(self) -> None:
+        """End after an error that nothing survived: the terminal is given back, a report is left."""
+        error = sys.exc_info()[1]
+        self._crash(error if error is not None else RuntimeError("unknown error"))
+
+    def _crash(self, error: BaseException) -> None:
+        self._return_code = 1
+        report = write_crash_report(self._paths.logs_dir, error)
+        where = f"The report is in {report}." if report else "The report could not be written."
+        self.panic(
+            Text(
+                f"agentmon ended because of an internal error: {type(error).__name__}.\n{where}\n"
+                "What was running goes on; start agentmon again to see it."
+            )
+        )
+
+    def _leave_on_signal(self, number: signal.Signals) -> None:
+        self.exit(return_code=128 + number)
+
+    def _tell_slow_start(self) -> None:
+        if not self._is_opened and not self._is_slow_start_told:
+            self._is_slow_start_told = True
+            self.notify("Still opening the database; what you asked for follows")
+
+    async def _running_count(self) -> int:
+        """Return how many executions run, or 0 when that cannot be said at once."""
+        if not self._is_opened:
+            return 0
+        try:
+            async with asyncio.timeout(0.5):
+                services = await self.services()
+                page = await services.board.page(await self.workspace(), ())
+        except (AgentmonError, TimeoutError):
+            return 0
+        return page.status_line.running
+
+    async def _enter_terminal(self, request: AttachRequested) -> None:
+        services = await self.services()
+        execution = await services.executions.get(request.execution_id)
+        plan = await services.attaching.plan(execution, environ=os.environ)
+        try:
+            with self.suspend():
+                # Blocks on purpose: while the terminal is lent nothing here may draw or read.
+                ended = subprocess.run(  # noqa: ASYNC221
+                    plan.argv, env=dict(plan.environ), check=False, stderr=subprocess.PIPE
+                )
+        except SuspendNotSupported:
+            self.notify("This terminal cannot be lent to a program", severity="error")
+            return
+        complaint = ended.stderr.decode(errors="replace").strip()
+        if ended.returncode != 0:
+            self.notify(complaint or f"attaching ended with exit code {ended.returncode}", severity="error")
+        elif plan.note:
+            self.notify(plan.note)
+
+    def _make_board(self) -> Screen[None]:
+        from agentmon.screens.board import BoardScreen  # noqa: PLC0415 - keeps commands that never show it quick
+
+        return BoardScreen(self.services, self.workspace, self._paths, self._workspace_root)
+
+    def _make_executions(self) -> Screen[None]:
+        from agentmon.screens.executions import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame
+
+        return ExecutionsScreen(self.services, self.workspace)
+
+
+async def _import_in_thread(module: str) -> None:
+    """Import the module without holding up the loop; a quit meanwhile does not wait for it."""
+    loop = asyncio.get_running_loop()
+    imported: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: Exception | None) -> None:
+        if imported.done():
+            return
+        if error is None:
+            imported.set_result(None)
+        else:
+            imported.set_exception(error)
+
+    def load() -> None:
+        failure: Exception | None = None
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # noqa: BLE001 - raised again where the import is awaited
+            failure = error
+        try:
+            loop.call_soon_threadsafe(settle, failure)
+        except RuntimeError:
+            # The loop is closed: the application ended first.
+            return
+
+    threading.Thread(target=load, name=f"import {module}", daemon=True).start()
+    await imported

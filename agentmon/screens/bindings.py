@@ -1,0 +1,231 @@
+"""Every key of the application: help, footer, palette and the keymap read these tables.
+
+An id is unique over all tables and never changes its meaning, since a keymap names it. What the footer shows comes
+first in a table, the most needed first: a narrow window cuts the footer from the right.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.binding import Binding
+
+APP: Final = [
+    Binding("question_mark", "help", "Help", key_display="?", id="app.help", tooltip="Show all keys of this screen."),
+    Binding("1", "show_place('board')", "Board", show=False, id="app.board", tooltip="Go to the board."),
+    Binding(
+        "2", "show_place('executions')", "Executions", show=False, id="app.executions", tooltip="Go to the executions."
+    ),
+    Binding(
+        "w",
+        "show_next_waiting",
+        "Needs you",
+        show=False,
+        id="app.next-waiting",
+        tooltip="Go to the next that needs you.",
+    ),
+    # Priority: the palette must open from within a text field, where every other key is text.
+    Binding(
+        "ctrl+p",
+        "command_palette",
+        "Palette",
+        show=False,
+        priority=True,
+        id="app.palette",
+        tooltip="Find any action by its name.",
+    ),
+    Binding("q", "quit", "Quit", show=False, id="app.quit", tooltip="Leave; what runs goes on running."),
+    Binding("ctrl+c", "tell_quit_key", "Quit key", show=False, system=True, id="app.tell-quit-key"),
+]
+"""Keys that work everywhere, apart from text fields."""
+
+BOARD: Final = [
+    Binding("n", "new_task", "New", id="board.new", tooltip="Make a task in the Todo column."),
+    Binding("e", "edit_task", "Edit", id="board.edit", tooltip="Change the selected task."),
+    Binding("r", "run", "Run", id="board.run", tooltip="Run the selected or marked tasks."),
+    Binding("a", "attach", "Attach", id="board.attach", tooltip="Enter the program's terminal; ctrl+q comes back."),
+    Binding("x", "stop", "Stop", id="board.stop", tooltip="Ask the program to end."),
+    Binding("enter", "open_task", "Open", key_display="enter", id="board.open", tooltip="Show all about the task."),
+    Binding(
+        "H,shift+left",
+        "move_card(-1)",
+        "Left",
+        show=False,
+        key_display="H",
+        id="board.move-left",
+        tooltip="Move the card to the column on the left.",
+    ),
+    Binding(
+        "L,shift+right",
+        "move_card(1)",
+        "Right",
+        show=False,
+        key_display="L",
+        id="board.move-right",
+        tooltip="Move the card to the column on the right.",
+    ),
+    Binding("slash", "filter", "Filter", key_display="/", id="board.filter", tooltip="Show only cards with a text."),
+    Binding("space", "mark", "Mark", id="board.mark", tooltip="Mark the card; the next action takes all marked cards."),
+    Binding(
+        "R",
+        "run_with",
+        "Run with…",
+        show=False,
+        id="board.run-with",
+        tooltip="Run with another program, capability or arguments.",
+    ),
+    Binding("X", "kill", "Kill", show=False, id="board.kill", tooltip="End the program by force; asks first."),
+    Binding(
+        "D,delete",
+        "delete_task",
+        "Delete",
+        show=False,
+        key_display="D",
+        id="board.delete",
+        tooltip="Delete the selected or marked tasks.",
+    ),
+    Binding("ctrl+z", "undo", "Undo", show=False, id="board.undo", tooltip="Take back the last move, edit or delete."),
+    Binding("z", "fold", "Fold", show=False, id="board.fold", tooltip="Fold or unfold the column."),
+    Binding(
+        "J,shift+down",
+        "shift_card(1)",
+        "Down",
+        show=False,
+        key_display="J",
+        id="board.move-down",
+        tooltip="Move the card down in its column.",
+    ),
+    Binding(
+        "K,shift+up",
+        "shift_card(-1)",
+        "Up",
+        show=False,
+        key_display="K",
+        id="board.move-up",
+        tooltip="Move the card up in its column.",
+    ),
+    Binding(
+        "h,left",
+        "go_column(-1)",
+        "Column left",
+        show=False,
+        id="board.column-left",
+        tooltip="Select in the column on the left.",
+    ),
+    Binding(
+        "l,right",
+        "go_column(1)",
+        "Column right",
+        show=False,
+        id="board.column-right",
+        tooltip="Select in the column on the right.",
+    ),
+    Binding("j,down", "go_card(1)", "Next card", show=False, id="board.next", tooltip="Select the next card."),
+    Binding("k,up", "go_card(-1)", "Card above", show=False, id="board.previous", tooltip="Select the card above."),
+    Binding("g,home", "go_end(-1)", "First card", show=False, id="board.first", tooltip="Select the first card."),
+    Binding("G,end", "go_end(1)", "Last card", show=False, id="board.last", tooltip="Select the last card."),
+    Binding(
+        "ctrl+d,pagedown",
+        "go_page(1)",
+        "Page down",
+        show=False,
+        id="board.page-down",
+        tooltip="Select half a page down.",
+    ),
+    Binding(
+        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="board.page-up", tooltip="Select half a page up."
+    ),
+    Binding("escape", "clear", "Clear", show=False, id="board.clear", tooltip="Clear the marks, then the filter."),
+]
+
+TASK_PAGE: Final = [
+    Binding("escape,backspace", "close", "Back", key_display="esc", id="task.close", tooltip="Go back."),
+    Binding("r", "run", "Run", id="task.run", tooltip="Run the task."),
+    Binding(
+        "R", "run_with", "Run with…", id="task.run-with", tooltip="Run with another program, capability or arguments."
+    ),
+    Binding("e", "edit_task", "Edit", id="task.edit", tooltip="Change the task."),
+    Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter the program's terminal; ctrl+q comes back."),
+    Binding("x", "stop", "Stop", id="task.stop", tooltip="Ask the program to end."),
+    Binding("X", "kill", "Kill", show=False, id="task.kill", tooltip="End the program by force; asks first."),
+]
+
+EXECUTIONS: Final = [
+    Binding("enter", "open_task", "Open", key_display="enter", id="executions.open", tooltip="Show the task."),
+    Binding(
+        "a", "attach", "Attach", id="executions.attach", tooltip="Enter the program's terminal; ctrl+q comes back."
+    ),
+    Binding("x", "stop", "Stop", id="executions.stop", tooltip="Ask the program to end."),
+    Binding("X", "kill", "Kill", id="executions.kill", tooltip="End the program by force; asks first."),
+    Binding("j,down", "go_row(1)", "Next", show=False, id="executions.next", tooltip="Select the next row."),
+    Binding("k,up", "go_row(-1)", "Above", show=False, id="executions.previous", tooltip="Select the row above."),
+    Binding("g,home", "go_end(-1)", "First", show=False, id="executions.first", tooltip="Select the first row."),
+    Binding("G,end", "go_end(1)", "Last", show=False, id="executions.last", tooltip="Select the last row."),
+    Binding(
+        "ctrl+d,pagedown",
+        "go_page(1)",
+        "Page down",
+        show=False,
+        id="executions.page-down",
+        tooltip="Select half a page down.",
+    ),
+    Binding(
+        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="executions.page-up", tooltip="Select half a page up."
+    ),
+]
+
+TASK_EDITOR: Final = [
+    # Priority: these must work from within the text fields of the dialog.
+    Binding("ctrl+s", "save", "Save", priority=True, id="editor.save", tooltip="Save the task."),
+    Binding(
+        "ctrl+r",
+        "save_and_run",
+        "Save and run",
+        priority=True,
+        id="editor.save-and-run",
+        tooltip="Save the task and run it.",
+    ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="editor.cancel", tooltip="Leave without saving."),
+]
+
+RUN_DIALOG: Final = [
+    # Priority: this must work from within the text fields of the dialog.
+    Binding("ctrl+r", "run", "Run", priority=True, id="run-dialog.run", tooltip="Run with these choices."),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="run-dialog.cancel", tooltip="Leave without running."),
+]
+
+CONFIRM: Final = [
+    Binding("y", "answer(True)", "Yes", id="confirm.yes", tooltip="Do it."),
+    Binding("n,escape,q", "answer(False)", "No", key_display="n", id="confirm.no", tooltip="Leave all as it is."),
+    Binding(
+        "left,h,right,l",
+        "other_button",
+        "Other button",
+        show=False,
+        id="confirm.other",
+        tooltip="Go to the other button.",
+    ),
+]
+
+HELP: Final = [
+    Binding("escape,q,question_mark", "close", "Close", key_display="esc", id="help.close", tooltip="Close the help."),
+    Binding("j,down", "scroll(1)", "Down", show=False, id="help.down", tooltip="Scroll down."),
+    Binding("k,up", "scroll(-1)", "Up", show=False, id="help.up", tooltip="Scroll up."),
+]
+
+FAILURE: Final = [
+    Binding("q,escape,ctrl+c", "app.quit", "Quit", key_display="q", id="failure.quit", tooltip="Leave."),
+]
+
+TABLES: Final = {
+    "Everywhere": APP,
+    "Board": BOARD,
+    "Task": TASK_PAGE,
+    "Executions": EXECUTIONS,
+    "Task editor": TASK_EDITOR,
+    "Run with": RUN_DIALOG,
+    "Question": CONFIRM,
+    "Help": HELP,
+    "Failure": FAILURE,
+}
+"""All tables under the names of their screens, in the order of the help."""

@@ -1,0 +1,137 @@
+"""What every screen that shows stored things shares: the services, notices of changes, background work, errors."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from textual.message import Message
+from textual.screen import Screen
+from textual.worker import WorkerState
+
+from agentmon.widgets.guarded import Failed, Guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import TypeAlias
+
+    from textual.worker import Worker
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.tasks import Workspace
+
+    ServicesGetter: TypeAlias = Callable[[], Awaitable[Services]]
+    WorkspaceGetter: TypeAlias = Callable[[], Awaitable[Workspace]]
+
+_ResultT = TypeVar("_ResultT")
+
+REFRESH_INTERVAL_S: Final = 0.1
+"""Least time between the starts of two refreshes of one screen."""
+
+_REFRESH: Final = "refresh"
+
+
+class StoreChanged(Message, bubble=False):
+    """Something in the database changed; the application posts it to every screen of the stack that is shown."""
+
+
+class AttachRequested(Message):
+    """A person wants to enter the terminal of an execution; the application suspends itself for it."""
+
+    def __init__(self, execution_id: ExecutionId) -> None:
+        super().__init__()
+        self.execution_id = execution_id
+
+
+class WorkStarted(Message):
+    """A person's action began in the background; the application says so when it has to wait for the services."""
+
+
+class ServiceScreen(Guarded, Screen[_ResultT]):
+    """A screen over the services.
+
+    A subclass overrides ``refresh_snapshot``; it is called after mounting, after each ``StoreChanged`` and after each
+    ``request_refresh``, never twice at a time and at most ten times a second. Whatever takes longer than a frame goes
+    through ``start``. Errors of both reach the application's one policy. Textual calls the ``on_…`` handlers of every
+    class of the inheritance by itself, so a subclass defines its own without calling these.
+    """
+
+    def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter, *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.services = services
+        self.workspace = workspace
+        self._is_refresh_wanted = False
+        self._is_refreshing = False
+        self._refreshed_at = 0.0
+
+    async def refresh_snapshot(self) -> None:
+        """Read what the screen shows and set it on the widgets; the default shows nothing stored."""
+
+    def start(
+        self,
+        work: Coroutine[None, None, object],
+        *,
+        name: str,
+        group: str = "actions",
+        exclusive: bool = False,
+    ) -> Worker[object]:
+        """Run the coroutine in the background; a failure is shown to the person, the screen goes on.
+
+        Args:
+            work: What to do.
+            name: Its name in logs.
+            group: The work it belongs with.
+            exclusive: Whether it takes the place of what is running in the group.
+        """
+        if group != _REFRESH:
+            self.post_message(WorkStarted())
+        return self.run_worker(work, name=name, group=group, exclusive=exclusive, exit_on_error=False)
+
+    def request_refresh(self) -> None:
+        """Let ``refresh_snapshot`` run soon; requests that come meanwhile are answered by the same run."""
+        if self._is_refresh_wanted or not self.is_running:
+            return
+        self._is_refresh_wanted = True
+        if not self._is_refreshing:
+            self._plan_refresh()
+
+    def on_mount(self) -> None:
+        """Ask for the first snapshot."""
+        self.request_refresh()
+
+    def on_screen_resume(self) -> None:
+        """Catch up with what changed while another screen was shown."""
+        self.request_refresh()
+
+    def on_store_changed(self, message: StoreChanged) -> None:
+        """Refresh."""
+        message.stop()
+        self.request_refresh()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Hand the error of a worker to the application; worker states do not bubble by themselves."""
+        event.stop()
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.post_message(Failed(event.worker.error))
+
+    def _plan_refresh(self) -> None:
+        wait_s = self._refreshed_at + REFRESH_INTERVAL_S - monotonic()
+        if wait_s > 0:
+            self.set_timer(wait_s, self._start_refresh, name="refresh")
+        else:
+            self._start_refresh()
+
+    def _start_refresh(self) -> None:
+        self.start(self._refresh(), name="refresh", group=_REFRESH)
+
+    async def _refresh(self) -> None:
+        self._is_refresh_wanted = False
+        self._is_refreshing = True
+        self._refreshed_at = monotonic()
+        try:
+            await self.refresh_snapshot()
+        finally:
+            self._is_refreshing = False
+            if self._is_refresh_wanted and self.is_running:
+                self._plan_refresh()

@@ -148,6 +148,26 @@ TASK_PAGE: Final = [
     Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter the program's terminal; ctrl+q comes back."),
     Binding("x", "stop", "Stop", id="task.stop", tooltip="Ask the program to end."),
     Binding("X", "kill", "Kill", show=False, id="task.kill", tooltip="End the program by force; asks first."),
+    Binding(
+        "right_square_bracket",
+        "next_tab(1)",
+        "Next tab",
+        key_display="]",
+        id="task.next-tab",
+        tooltip="Show the next tab.",
+    ),
+    Binding(
+        "left_square_bracket",
+        "next_tab(-1)",
+        "Tab before",
+        show=False,
+        key_display="[",
+        id="task.previous-tab",
+        tooltip="Show the tab before.",
+    ),
+    Binding("D", "show_tab('details')", "Details", show=False, id="task.details", tooltip="Show what the task is."),
+    Binding("L", "show_tab('log')", "Log", show=False, id="task.log", tooltip="Show what the program wrote."),
+    Binding("A", "show_tab('audit')", "Audit", show=False, id="task.audit", tooltip="Show who changed what, and when."),
 ]
 
 EXECUTIONS: Final = [
@@ -157,6 +177,14 @@ EXECUTIONS: Final = [
     ),
     Binding("x", "stop", "Stop", id="executions.stop", tooltip="Ask the program to end."),
     Binding("X", "kill", "Kill", id="executions.kill", tooltip="End the program by force; asks first."),
+    Binding(
+        "slash", "filter", "Filter", key_display="/", id="executions.filter", tooltip="Show only rows with a text."
+    ),
+    Binding("s", "sort", "Sort", id="executions.sort", tooltip="Sort by the next column."),
+    Binding(
+        "S", "reverse", "Reverse", show=False, id="executions.reverse", tooltip="Turn the order of the rows round."
+    ),
+    Binding("escape", "clear", "Clear", show=False, id="executions.clear", tooltip="Clear the filter, then the order."),
     Binding("j,down", "go_row(1)", "Next", show=False, id="executions.next", tooltip="Select the next row."),
     Binding("k,up", "go_row(-1)", "Above", show=False, id="executions.previous", tooltip="Select the row above."),
     Binding("g,home", "go_end(-1)", "First", show=False, id="executions.first", tooltip="Select the first row."),
@@ -186,12 +214,28 @@ TASK_EDITOR: Final = [
         tooltip="Save the task and run it.",
     ),
     Binding("escape", "cancel", "Cancel", key_display="esc", id="editor.cancel", tooltip="Leave without saving."),
+    Binding(
+        "ctrl+t",
+        "take_suggestion",
+        "Take the suggestion",
+        priority=True,
+        id="editor.take-suggestion",
+        tooltip="Put the suggested command line into the field.",
+    ),
 ]
 
 RUN_DIALOG: Final = [
     # Priority: this must work from within the text fields of the dialog.
     Binding("ctrl+r", "run", "Run", priority=True, id="run-dialog.run", tooltip="Run with these choices."),
     Binding("escape", "cancel", "Cancel", key_display="esc", id="run-dialog.cancel", tooltip="Leave without running."),
+    Binding(
+        "ctrl+t",
+        "take_suggestion",
+        "Take the suggestion",
+        priority=True,
+        id="run-dialog.take-suggestion",
+        tooltip="Put the suggested command line into the field.",
+    ),
 ]
 
 CONFIRM: Final = [

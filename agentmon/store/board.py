@@ -1,0 +1,220 @@
+"""The board's read model: one page of cards per column, in plain SQL that any connection can run.
+
+It must not import SQLAlchemy: the first frame runs it on the standard library's sqlite3.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final, Protocol
+
+from agentmon.domain.agents import ANY_COMMAND_SLUG
+from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.ids import ExecutionId, TaskId
+from agentmon.domain.live_state import live_state
+from agentmon.domain.tasks import TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agentmon.domain.board import ColumnRequest
+    from agentmon.domain.ids import WorkspaceId
+
+_CARDS: Final = """
+SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, a.slug,
+       e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano
+FROM tasks t
+LEFT JOIN agents a ON a.id = t.assignee_agent_id
+LEFT JOIN executions e ON e.id = (
+    SELECT newest.id FROM executions newest WHERE newest.task_id = t.id
+    ORDER BY newest.created_at DESC, newest.id DESC LIMIT 1)
+WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS NULL {text_filter}
+ORDER BY t.sort_order, t.id
+LIMIT :limit OFFSET :offset
+"""
+_TEXT_FILTER: Final = "AND (t.title LIKE :title_pattern ESCAPE '\\' OR CAST(t.number AS TEXT) LIKE :number_pattern)"
+_TOTALS: Final = """
+SELECT t.status, count(*) FROM tasks t
+WHERE t.workspace_id = :workspace_id AND t.deleted_at IS NULL {text_filter}
+GROUP BY t.status
+"""
+_WAITS_FOR: Final = """
+SELECT d.task_id, p.number FROM task_dependencies d
+JOIN tasks p ON p.id = d.depends_on_task_id
+WHERE d.task_id IN ({ids}) AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL
+ORDER BY p.number
+"""
+# The words of the partial unique index, so that it answers without a look at the ended executions.
+_OPEN_EXECUTIONS: Final = """
+SELECT status, count(*) FROM executions
+WHERE status IN ('cancelling', 'queued', 'running') GROUP BY status
+"""
+_RUNNING_LIMIT: Final = "SELECT value FROM settings WHERE key = 'worker.max_running'"
+_PLACE: Final = """
+SELECT t.status, (
+    SELECT count(*) FROM tasks b
+    WHERE b.workspace_id = t.workspace_id AND b.status = t.status AND b.deleted_at IS NULL
+      AND (b.sort_order < t.sort_order OR (b.sort_order = t.sort_order AND b.id < t.id)) {text_filter})
+FROM tasks t WHERE t.id = :task_id AND t.deleted_at IS NULL
+"""
+
+
+class Execute(Protocol):
+    """Runs one statement with named parameters and returns all rows."""
+
+    def __call__(self, statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
+        """Return the rows of the statement."""
+        ...
+
+
+def read_board(
+    execute: Execute,
+    *,
+    workspace_id: WorkspaceId | None,
+    workspace_name: str,
+    requests: Sequence[ColumnRequest],
+    running_limit: int,
+) -> BoardPage:
+    """Return the asked pages and the status line.
+
+    Args:
+        execute: Runs the statements, all on one connection.
+        workspace_id: Whose board; None gives empty columns.
+        workspace_name: Is handed through.
+        requests: One per wanted column; all share the text filter of the first.
+        running_limit: Shown when the database holds no limit of its own.
+    """
+    text_filter = requests[0].text_filter if requests else ""
+    where, parameters = _filter_of(text_filter)
+    totals: dict[str, int] = {}
+    if workspace_id is not None:
+        rows = execute(_TOTALS.format(text_filter=where), {"workspace_id": workspace_id, **parameters})
+        totals = {str(status): _integer(count) for status, count in rows}
+    columns = {
+        request.status: ColumnPage(
+            status=request.status,
+            total=totals.get(request.status, 0),
+            offset=request.offset,
+            cards=_cards(execute, workspace_id, request)
+            if workspace_id is not None and totals.get(request.status)
+            else (),
+        )
+        for request in requests
+    }
+    return BoardPage(
+        workspace_name=workspace_name, columns=columns, status_line=read_status_line(execute, running_limit)
+    )
+
+
+def read_status_line(execute: Execute, running_limit: int) -> StatusLine:
+    """Return the numbers above the board, over all workspaces of the database."""
+    counts = {str(status): _integer(count) for status, count in execute(_OPEN_EXECUTIONS, {})}
+    stored_limit = execute(_RUNNING_LIMIT, {})
+    if stored_limit:
+        running_limit = _integer(_parsed(stored_limit[0][0]), running_limit)
+    return StatusLine(
+        running=counts.get(ExecutionStatus.RUNNING, 0) + counts.get(ExecutionStatus.CANCELLING, 0),
+        running_limit=running_limit,
+        queued=counts.get(ExecutionStatus.QUEUED, 0),
+    )
+
+
+def find_place(execute: Execute, *, task_id: TaskId, text_filter: str) -> tuple[TaskStatus, int] | None:
+    """Return the column of a task and how many cards stand above it there; None when it is gone."""
+    where, parameters = _filter_of(text_filter)
+    rows = execute(_PLACE.format(text_filter=where.replace("t.", "b.")), {"task_id": task_id, **parameters})
+    return (TaskStatus(str(rows[0][0])), _integer(rows[0][1])) if rows else None
+
+
+def _cards(execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest) -> tuple[Card, ...]:
+    where, parameters = _filter_of(request.text_filter)
+    rows = execute(
+        _CARDS.format(text_filter=where),
+        {
+            "workspace_id": workspace_id,
+            "status": request.status.value,
+            "limit": request.limit,
+            "offset": request.offset,
+            **parameters,
+        },
+    )
+    waits_for = _waits_for(execute, [str(row[0]) for row in rows])
+    return tuple(_card(row, waits_for.get(str(row[0]), ())) for row in rows)
+
+
+def _waits_for(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    if not task_ids:
+        return {}
+    names = {f"id{index}": task_id for index, task_id in enumerate(task_ids)}
+    numbers: dict[str, tuple[int, ...]] = {}
+    for task_id, number in execute(_WAITS_FOR.format(ids=", ".join(f":{name}" for name in names)), names):
+        numbers[str(task_id)] = (*numbers.get(str(task_id), ()), _integer(number))
+    return numbers
+
+
+def _card(row: Sequence[object], waits_for: tuple[int, ...]) -> Card:
+    (task_id, number, title, status, priority, input_context, slug) = row[:7]
+    (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[7:]
+    return Card(
+        task_id=TaskId(str(task_id)),
+        number=_integer(number),
+        title=str(title),
+        status=TaskStatus(str(status)),
+        priority=_integer(priority),
+        agent_slug=_optional_text(slug),
+        command_word=_command_word(slug, input_context),
+        execution_id=None if execution_id is None else ExecutionId(str(execution_id)),
+        state=None if execution_status is None else live_state(ExecutionStatus(str(execution_status))),
+        exit_code=None if exit_code is None else _integer(exit_code),
+        error=_optional_text(error),
+        started_at=_optional_time(started_at),
+        ended_at=_optional_time(ended_at),
+        last_line=_optional_text(last_line),
+        cost_nano=None if cost_nano is None else _integer(cost_nano),
+        waits_for=waits_for,
+    )
+
+
+def _command_word(slug: object, input_context: object) -> str | None:
+    if slug != ANY_COMMAND_SLUG:
+        return None
+    context = _parsed(input_context)
+    args = context.get("args") if isinstance(context, dict) else None
+    words = args.get("argv") if isinstance(args, dict) else None
+    return PurePath(str(words[0])).name if isinstance(words, list) and words else None
+
+
+def _filter_of(text_filter: str) -> tuple[str, dict[str, object]]:
+    if not text_filter:
+        return "", {}
+    escaped = text_filter.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return _TEXT_FILTER, {
+        "title_pattern": f"%{escaped}%",
+        "number_pattern": f"{text_filter.removeprefix('#')}%",
+    }
+
+
+def _parsed(text: object) -> object:
+    if not isinstance(text, str | bytes):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _integer(number: object, fallback: int = 0) -> int:
+    return number if isinstance(number, int) else fallback
+
+
+def _optional_text(text: object) -> str | None:
+    return None if text is None else str(text)
+
+
+def _optional_time(moment: object) -> datetime | None:
+    if moment is None or isinstance(moment, datetime):
+        return moment
+    return datetime.fromisoformat(str(moment))

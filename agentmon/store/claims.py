@@ -1,0 +1,196 @@
+"""The worker's side of executions: claiming, starting, commands on their way, heartbeats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, or_, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from agentmon.domain.card_moves import status_at_start
+from agentmon.domain.events import TaskEventType
+from agentmon.domain.executions import LIVE_STATUSES, ClaimedExecution, ExecutionStatus
+from agentmon.domain.tasks import TaskStatus
+from agentmon.store import tables
+from agentmon.store.agents import read_agents
+from agentmon.store.audit import append_task_event
+from agentmon.store.mapping import command_of, execution_of, task_of
+from agentmon.store.task_moves import SYSTEM_ACTOR, move_task, waits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.executions import Execution, ExecutionCommand
+    from agentmon.domain.ids import CommandId, ExecutionId, WorkerId
+    from agentmon.store.database import Database
+
+
+class ClaimRepository:
+    """What the worker reads and writes about executions that it starts and watches."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, *, worker_id: WorkerId, max_running: int, at: datetime) -> ClaimedExecution | None:
+        """Take the next queued execution that the limits allow, or None.
+
+        One guarded statement holds the limits over all and per agent, leaves out what waits for open tasks, and
+        takes urgent tasks first, then the oldest. The card moves to In progress in the same transaction.
+        """
+        executions, tasks, agents = tables.executions, tables.tasks, tables.agents
+        waiting = executions.alias("waiting")
+        live = executions.alias("live")
+        of_agent = executions.alias("of_agent")
+        running_of_agent = (
+            select(func.count())
+            .where(of_agent.c.agent_id == waiting.c.agent_id, of_agent.c.status.in_(list(LIVE_STATUSES)))
+            .scalar_subquery()
+        )
+        candidate = (
+            select(waiting.c.id)
+            .join(tasks, tasks.c.id == waiting.c.task_id)
+            .join(agents, agents.c.id == waiting.c.agent_id)
+            .where(
+                waiting.c.status == ExecutionStatus.QUEUED,
+                or_(waiting.c.not_before.is_(None), waiting.c.not_before <= at),
+                tasks.c.deleted_at.is_(None),
+                or_(agents.c.max_concurrent == 0, running_of_agent < agents.c.max_concurrent),
+                ~waits(waiting.c.task_id),
+            )
+            .order_by(tasks.c.priority, func.coalesce(waiting.c.not_before, waiting.c.created_at), waiting.c.id)
+            .limit(1)
+            .scalar_subquery()
+        )
+        running = select(func.count()).where(live.c.status.in_(list(LIVE_STATUSES))).scalar_subquery()
+        statement = (
+            update(executions)
+            .where(
+                executions.c.id == candidate,
+                executions.c.status == ExecutionStatus.QUEUED,
+                running < max_running,
+            )
+            .values(status=ExecutionStatus.RUNNING, worker_id=worker_id, started_at=at, heartbeat_at=at, updated_at=at)
+            .returning(executions.c.id)
+        )
+        async with self._database.writing() as connection:
+            execution_id = (await connection.execute(statement)).scalar()
+            if execution_id is None:
+                return None
+            claimed = await _claimed(connection, execution_id)
+            task = (await connection.execute(select(tasks).where(tasks.c.id == claimed.task.id))).mappings().one()
+            await append_task_event(
+                connection,
+                task_id=claimed.task.id,
+                actor=SYSTEM_ACTOR,
+                event_type=TaskEventType.EXECUTION_STARTED,
+                payload={"execution_id": execution_id, "retry_count": claimed.execution.retry_count},
+                at=at,
+            )
+            target = status_at_start(TaskStatus(task["status"]))
+            await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause="its run started")
+            return claimed
+
+    async def live(self) -> tuple[ClaimedExecution, ...]:
+        """Return every execution that has or may have a process, with all that starting it again would need."""
+        executions = tables.executions
+        statement = (
+            select(executions.c.id)
+            .where(executions.c.status.in_(list(LIVE_STATUSES)))
+            .order_by(executions.c.started_at)
+            .limit(10_000)
+        )
+        async with self._database.reading() as connection:
+            ids = (await connection.execute(statement)).scalars().all()
+            return tuple([await _claimed(connection, execution_id) for execution_id in ids])
+
+    async def count_waiting(self) -> int:
+        """Return how many executions are in the queue."""
+        statement = select(func.count()).where(tables.executions.c.status == ExecutionStatus.QUEUED)
+        async with self._database.reading() as connection:
+            return (await connection.execute(statement)).scalar_one()
+
+    async def record_session(
+        self, execution_id: ExecutionId, *, worker_id: WorkerId, tmux_session_name: str, at: datetime
+    ) -> None:
+        """Note who watches the execution and the session in which its host runs."""
+        await self._update(
+            [execution_id], {"worker_id": worker_id, "tmux_session_name": tmux_session_name, "updated_at": at}
+        )
+
+    async def beat(
+        self,
+        execution_ids: Sequence[ExecutionId],
+        *,
+        worker_id: WorkerId,
+        particulars: Mapping[str, object],
+        at: datetime,
+    ) -> None:
+        """Say that the worker and the hosts of these executions live."""
+        await self._update(execution_ids, {"heartbeat_at": at, "worker_id": worker_id})
+        heartbeats = tables.worker_heartbeats
+        statement = insert(heartbeats).values(
+            worker_id=worker_id,
+            last_seen_at=at,
+            current_executions=len(execution_ids),
+            metadata=dict(particulars),
+            created_at=at,
+        )
+        async with self._database.writing() as connection:
+            await connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=["worker_id"],
+                    set_={
+                        "last_seen_at": statement.excluded.last_seen_at,
+                        "current_executions": statement.excluded.current_executions,
+                        "metadata": statement.excluded.metadata,
+                    },
+                )
+            )
+
+    async def undelivered_commands(self) -> tuple[ExecutionCommand, ...]:
+        """Return the commands that no host has got yet, oldest first."""
+        commands = tables.execution_commands
+        statement = select(commands).where(commands.c.delivered_at.is_(None)).order_by(commands.c.id).limit(1000)
+        async with self._database.reading() as connection:
+            return tuple(command_of(row) for row in (await connection.execute(statement)).mappings())
+
+    async def mark_delivered(self, command_ids: Sequence[CommandId], *, at: datetime) -> None:
+        """Note that the commands stand in their hosts' files."""
+        commands = tables.execution_commands
+        async with self._database.writing() as connection:
+            await connection.execute(update(commands).where(commands.c.id.in_(command_ids)).values(delivered_at=at))
+
+    async def _update(self, execution_ids: Sequence[ExecutionId], columns: Mapping[str, object]) -> None:
+        if not execution_ids:
+            return
+        executions = tables.executions
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(executions)
+                .where(executions.c.id.in_(execution_ids), executions.c.status.in_(list(LIVE_STATUSES)))
+                .values(**columns)
+            )
+
+
+async def _claimed(connection: AsyncConnection, execution_id: str) -> ClaimedExecution:
+    tasks, executions, workspaces = tables.tasks, tables.executions, tables.workspaces
+    row = (await connection.execute(select(executions).where(executions.c.id == execution_id))).mappings().one()
+    execution: Execution = execution_of(row)
+    joined = (
+        select(tasks, workspaces.c.root_path)
+        .join(workspaces, workspaces.c.id == tasks.c.workspace_id)
+        .where(tasks.c.id == execution.task_id)
+    )
+    task = (await connection.execute(joined)).mappings().one()
+    (agent,) = await read_agents(connection, tables.agents.c.id == execution.agent_id)
+    (capability,) = [part for part in agent.capabilities if part.id == execution.capability_id]
+    return ClaimedExecution(
+        execution=execution,
+        task=task_of(task),
+        agent=agent,
+        capability=capability,
+        workspace_root=task["root_path"],
+    )

@@ -1,0 +1,193 @@
+"""Dependencies between tasks; a cycle is refused in the transaction that would make it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, literal, select
+from sqlalchemy.dialects.sqlite import insert
+
+from agentmon.domain.errors import ConflictError, NotFoundError
+from agentmon.domain.events import TaskEventType
+from agentmon.domain.tasks import TaskStatus
+from agentmon.store import tables
+from agentmon.store.audit import append_task_event
+from agentmon.store.mapping import task_of
+from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.events import Actor
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import Task
+    from agentmon.store.database import Database
+
+
+class DependencyRepository:
+    """Reads and changes what a task waits for."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_task(self, task_id: TaskId) -> tuple[Task, ...]:
+        """Return the tasks it depends on, open and closed, by number."""
+        async with self._database.reading() as connection:
+            return await read_prerequisites(connection, task_id)
+
+    async def add(self, task_id: TaskId, on_number: int, *, actor: Actor, at: datetime) -> None:
+        """Let the task wait for another one of its workspace; doing it again changes nothing.
+
+        Raises:
+            NotFoundError: One of the two is not there.
+            ConflictError: It would wait for itself, directly or in a ring; the message shows the ring.
+        """
+        async with self._database.writing() as connection:
+            await add_dependency(connection, await _task_row(connection, task_id), on_number, actor=actor, at=at)
+
+    async def remove(self, task_id: TaskId, on_number: int, *, actor: Actor, at: datetime) -> None:
+        """Let the task no longer wait for the other one.
+
+        Raises:
+            NotFoundError: It does not wait for it.
+        """
+        dependencies = tables.task_dependencies
+        async with self._database.writing() as connection:
+            row = await _task_row(connection, task_id)
+            prerequisite = await _numbered(connection, row["workspace_id"], on_number)
+            removed = await connection.execute(
+                delete(dependencies).where(
+                    dependencies.c.task_id == task_id, dependencies.c.depends_on_task_id == prerequisite["id"]
+                )
+            )
+            if not removed.rowcount:
+                raise NotFoundError(f"#{row['number']} does not wait for #{on_number}")
+            await append_task_event(
+                connection,
+                task_id=task_id,
+                actor=actor,
+                event_type=TaskEventType.DEPENDENCY_REMOVED,
+                payload={"on": on_number},
+                at=at,
+            )
+            await _settle(connection, task_id, at=at)
+
+
+async def read_prerequisites(connection: AsyncConnection, task_id: str, *, open_only: bool = False) -> tuple[Task, ...]:
+    """Return the tasks that a task depends on, by number."""
+    tasks, dependencies = tables.tasks, tables.task_dependencies
+    statement = (
+        select(tasks)
+        .join(dependencies, dependencies.c.depends_on_task_id == tasks.c.id)
+        .where(dependencies.c.task_id == task_id, tasks.c.deleted_at.is_(None))
+        .order_by(tasks.c.number)
+        .limit(1000)
+    )
+    found = [task_of(row) for row in (await connection.execute(statement)).mappings()]
+    return tuple(task for task in found if task.status.is_open or not open_only)
+
+
+async def add_dependency(
+    connection: AsyncConnection, task: RowMapping, on_number: int, *, actor: Actor, at: datetime
+) -> None:
+    """Add one dependency inside the caller's transaction and block the card when it now has to wait.
+
+    Raises:
+        NotFoundError: The workspace has no task of this number.
+        ConflictError: A ring would arise.
+    """
+    prerequisite = await _numbered(connection, task["workspace_id"], on_number)
+    ring = await _path(connection, prerequisite["id"], task["id"])
+    if ring:
+        shown = " → ".join(f"#{number}" for number in (task["number"], *ring))
+        raise ConflictError(
+            f"#{task['number']} cannot wait for #{on_number}: they would wait for each other ({shown})",
+            hint="take one dependency of the ring away first",
+        )
+    added = await connection.execute(
+        insert(tables.task_dependencies)
+        .values(task_id=task["id"], depends_on_task_id=prerequisite["id"], created_at=at)
+        .on_conflict_do_nothing()
+    )
+    if not added.rowcount:
+        return
+    await append_task_event(
+        connection,
+        task_id=task["id"],
+        actor=actor,
+        event_type=TaskEventType.DEPENDENCY_ADDED,
+        payload={"on": on_number},
+        at=at,
+    )
+    if TaskStatus(prerequisite["status"]).is_open and TaskStatus(task["status"]) is TaskStatus.TODO:
+        fresh = await _task_row(connection, task["id"])
+        await move_task(
+            connection, fresh, TaskStatus.BLOCKED, actor=SYSTEM_ACTOR, at=at, cause=f"waits for #{on_number}"
+        )
+
+
+async def _path(connection: AsyncConnection, source_id: str, target_id: str) -> tuple[int, ...]:
+    """Return the numbers from source to target along dependencies, both included; empty when there is no way."""
+    dependencies, tasks = tables.task_dependencies, tables.tasks
+    # UNION drops what was seen, so that even a ring made by other means ends the recursion.
+    reached = select(literal(source_id).label("id")).cte("reached", recursive=True)
+    reached = reached.union(
+        select(dependencies.c.depends_on_task_id).join(reached, dependencies.c.task_id == reached.c.id)
+    )
+    edges = select(dependencies.c.task_id, dependencies.c.depends_on_task_id).join(
+        reached, reached.c.id == dependencies.c.task_id
+    )
+    if source_id != target_id:
+        found = select(reached.c.id).where(reached.c.id == target_id)
+        if (await connection.execute(found)).first() is None:
+            return ()
+    onward: dict[str, list[str]] = {}
+    for task_id, next_id in await connection.execute(edges):
+        onward.setdefault(task_id, []).append(next_id)
+    came_from: dict[str, str] = {}
+    waiting = [source_id]
+    for present in waiting:
+        if present == target_id:
+            break
+        for next_id in onward.get(present, []):
+            if next_id not in came_from and next_id != source_id:
+                came_from[next_id] = present
+                waiting.append(next_id)
+    ids = [target_id]
+    while ids[-1] != source_id:
+        ids.append(came_from[ids[-1]])
+    numbers = dict(
+        (await connection.execute(select(tasks.c.id, tasks.c.number).where(tasks.c.id.in_(ids[:500])))).all()
+    )
+    return tuple(numbers[task_id] for task_id in reversed(ids) if task_id in numbers)
+
+
+async def _settle(connection: AsyncConnection, task_id: str, *, at: datetime) -> None:
+    """Free the task itself when nothing is left that it waits for."""
+    if await read_prerequisites(connection, task_id, open_only=True):
+        return
+    row = await _task_row(connection, task_id)
+    if TaskStatus(row["status"]) is TaskStatus.BLOCKED:
+        await move_task(connection, row, TaskStatus.TODO, actor=SYSTEM_ACTOR, at=at, cause="nothing left to wait for")
+
+
+async def _numbered(connection: AsyncConnection, workspace_id: str, number: int) -> RowMapping:
+    tasks = tables.tasks
+    statement = select(tasks).where(
+        tasks.c.workspace_id == workspace_id, tasks.c.number == number, tasks.c.deleted_at.is_(None)
+    )
+    row = (await connection.execute(statement)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"there is no task #{number} to wait for", hint="`agentmon task list` shows all tasks")
+    return row
+
+
+async def _task_row(connection: AsyncConnection, task_id: str) -> RowMapping:
+    statement = select(tables.tasks).where(tables.tasks.c.id == task_id, tables.tasks.c.deleted_at.is_(None))
+    row = (await connection.execute(statement)).mappings().first()
+    if row is None:
+        raise NotFoundError("this task was deleted", hint="`agentmon task restore` brings it back")
+    return row

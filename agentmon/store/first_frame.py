@@ -1,0 +1,81 @@
+"""What the first frame shows, read with the standard library alone, before anything heavy is imported."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.ids import WorkspaceId
+from agentmon.store.board import read_board, read_status_line
+from agentmon.store.revision import HEAD_REVISION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agentmon.domain.board import BoardPage, ColumnRequest, StatusLine
+    from agentmon.store.board import Execute
+
+DEFAULT_RUNNING_LIMIT: Final = 4
+"""Shown until the worker has stored its own; the default of the setting ``worker.max_running``."""
+_BUSY_TIMEOUT_S: Final = 0.5
+
+
+def read_first_board(database_path: Path, workspace_root: str, requests: Sequence[ColumnRequest]) -> BoardPage | None:
+    """Return the board of the workspace, or None when the database has to be made, upgraded or looked at first."""
+    connection = _open(database_path)
+    if connection is None:
+        return None
+    with closing(connection):
+        try:
+            rows = connection.execute(
+                "SELECT id, name FROM workspaces WHERE root_path = ?", (workspace_root,)
+            ).fetchall()
+            workspace_id, name = rows[0] if rows else (None, Path(workspace_root).name)
+            return read_board(
+                _executing(connection),
+                workspace_id=None if workspace_id is None else WorkspaceId(workspace_id),
+                workspace_name=name,
+                requests=requests,
+                running_limit=DEFAULT_RUNNING_LIMIT,
+            )
+        except sqlite3.Error:
+            return None
+
+
+def read_first_status_line(database_path: Path) -> StatusLine | None:
+    """Return the numbers of the status line, or None when there is no database of this release."""
+    connection = _open(database_path)
+    if connection is None:
+        return None
+    with closing(connection):
+        try:
+            return read_status_line(_executing(connection), DEFAULT_RUNNING_LIMIT)
+        except sqlite3.Error:
+            return None
+
+
+def _open(database_path: Path) -> sqlite3.Connection | None:
+    if not database_path.is_file():
+        return None
+    try:
+        connection = sqlite3.connect(f"{database_path.as_uri()}?mode=ro", uri=True, timeout=_BUSY_TIMEOUT_S)
+    except sqlite3.Error:
+        return None
+    try:
+        revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        return None
+    if revision != (HEAD_REVISION,):
+        connection.close()
+        return None
+    return connection
+
+
+def _executing(connection: sqlite3.Connection) -> Execute:
+    def execute(statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
+        return connection.execute(statement, parameters).fetchall()
+
+    return execute

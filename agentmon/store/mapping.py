@@ -1,0 +1,214 @@
+"""Rows to domain values and back; the one place that knows both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from agentmon.domain.agents import (
+    Agent,
+    AgentKind,
+    Capability,
+    CapabilitySource,
+    DangerLevel,
+    DiscoveryMethod,
+    InteractionMode,
+    ToolType,
+)
+from agentmon.domain.events import Actor, ActorType, Event, EventLevel, EventType, TaskEvent, TaskEventType
+from agentmon.domain.executions import CommandType, Execution, ExecutionCommand, ExecutionMode, ExecutionStatus
+from agentmon.domain.ids import (
+    AgentId,
+    CapabilityId,
+    CommandId,
+    ExecutionId,
+    SessionId,
+    TaskId,
+    UserId,
+    WorkerId,
+    WorkspaceId,
+)
+from agentmon.domain.tasks import InputContext, Priority, Task, TaskStatus, Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import RowMapping
+
+_Text = TypeVar("_Text", bound=str)
+
+
+def workspace_of(row: RowMapping) -> Workspace:
+    """Return the workspace of a row of ``workspaces``."""
+    return Workspace(
+        id=WorkspaceId(row["id"]), owner_id=UserId(row["owner_id"]), name=row["name"], root_path=row["root_path"]
+    )
+
+
+def task_of(row: RowMapping) -> Task:
+    """Return the task of a row of ``tasks``."""
+    return Task(
+        id=TaskId(row["id"]),
+        number=row["number"],
+        workspace_id=WorkspaceId(row["workspace_id"]),
+        title=row["title"],
+        description=row["description"] or "",
+        status=TaskStatus(row["status"]),
+        priority=Priority(row["priority"]),
+        sort_order=row["sort_order"],
+        parent_task_id=_optional(TaskId, row["parent_task_id"]),
+        assignee_agent_id=_optional(AgentId, row["assignee_agent_id"]),
+        input_context=input_context_of(row["input_context"]),
+        due_at=row["due_at"],
+        version=row["version"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+def input_context_of(stored: Mapping[str, object]) -> InputContext:
+    """Return the input context of the JSON object of a task; parts of another shape count as absent."""
+    args, env_overrides, env_passed = stored.get("args"), stored.get("env_overrides"), stored.get("env_passed")
+    capability_key, working_dir = stored.get("capability_key"), stored.get("working_dir")
+    max_retries, prompt_additions = stored.get("max_retries"), stored.get("prompt_additions")
+    return InputContext(
+        capability_key=capability_key if isinstance(capability_key, str) else None,
+        args=dict(args) if isinstance(args, dict) else {},
+        working_dir=working_dir if isinstance(working_dir, str) else None,
+        env_overrides={str(name): str(text) for name, text in env_overrides.items()}
+        if isinstance(env_overrides, dict)
+        else {},
+        env_passed=tuple(str(name) for name in env_passed) if isinstance(env_passed, list) else (),
+        prompt_additions=prompt_additions if isinstance(prompt_additions, str) else "",
+        max_retries=max_retries if isinstance(max_retries, int) else 0,
+    )
+
+
+def input_context_row(context: InputContext) -> dict[str, object]:
+    """Return the JSON object of an input context; parts that say nothing are left out."""
+    parts: dict[str, object] = {
+        "capability_key": context.capability_key,
+        "args": dict(context.args),
+        "working_dir": context.working_dir,
+        "env_overrides": dict(context.env_overrides),
+        "env_passed": list(context.env_passed),
+        "prompt_additions": context.prompt_additions,
+        "max_retries": context.max_retries,
+    }
+    return {name: part for name, part in parts.items() if part}
+
+
+def capability_of(row: RowMapping) -> Capability:
+    """Return the capability of a row of ``agent_capabilities``."""
+    return Capability(
+        id=CapabilityId(row["id"]),
+        agent_id=AgentId(row["agent_id"]),
+        key=row["key"],
+        label=row["label"],
+        description=row["description"] or "",
+        source=CapabilitySource(row["source"]),
+        interaction_mode=InteractionMode(row["interaction_mode"]),
+        command_tokens=tuple(row["command_tokens"] or ()),
+        prompt_template=row["prompt_template"] or "",
+        args_schema=row["args_schema"],
+        requires_approval=row["requires_approval"],
+        is_enabled=row["is_enabled"],
+        danger_level=DangerLevel(row["danger_level"]),
+        timeout_s=row["timeout_s"],
+        max_output_bytes=row["max_output_bytes"],
+    )
+
+
+def agent_of(row: RowMapping, capabilities: tuple[Capability, ...]) -> Agent:
+    """Return the agent of a row of ``agents`` with its capabilities."""
+    metadata = row["metadata"]
+    return Agent(
+        id=AgentId(row["id"]),
+        slug=row["slug"],
+        name=row["name"],
+        kind=AgentKind(row["kind"]),
+        tool_type=ToolType(row["tool_type"]),
+        binary_path=row["binary_path"],
+        base_args=tuple(row["base_args"]),
+        env_allowlist=tuple(row["env_allowlist"]),
+        is_active=row["is_active"],
+        max_concurrent=row["max_concurrent"],
+        discovery_method=DiscoveryMethod(row["discovery_method"]),
+        version=row["version"],
+        icon=str(metadata.get("icon", "")),
+        description=str(metadata.get("description", "")),
+        capabilities=capabilities,
+    )
+
+
+def execution_of(row: RowMapping) -> Execution:
+    """Return the execution of a row of ``executions``."""
+    return Execution(
+        id=ExecutionId(row["id"]),
+        task_id=TaskId(row["task_id"]),
+        agent_id=AgentId(row["agent_id"]),
+        capability_id=CapabilityId(row["capability_id"]),
+        status=ExecutionStatus(row["status"]),
+        mode=ExecutionMode(row["mode"]),
+        args=row["args"],
+        pid=row["pid"],
+        tmux_session_name=row["tmux_session_name"],
+        parent_execution_id=_optional(ExecutionId, row["parent_execution_id"]),
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        exit_code=row["exit_code"],
+        error=row["error"],
+        worker_id=_optional(WorkerId, row["worker_id"]),
+        heartbeat_at=row["heartbeat_at"],
+        log_file_path=row["log_file_path"],
+        log_byte_size=row["log_byte_size"],
+        log_line_count=row["log_line_count"],
+        log_updated_at=row["log_updated_at"],
+        last_line=row["last_line"],
+        journal_offset=row["journal_offset"],
+        retry_count=row["retry_count"],
+        max_retries=row["max_retries"],
+        not_before=row["not_before"],
+        tokens_used=row["tokens_used"],
+        cost_nano=row["cost_nano"],
+    )
+
+
+def command_of(row: RowMapping) -> ExecutionCommand:
+    """Return the command of a row of ``execution_commands``."""
+    return ExecutionCommand(
+        id=CommandId(row["id"]),
+        execution_id=ExecutionId(row["execution_id"]),
+        type=CommandType(row["type"]),
+        created_at=row["created_at"],
+    )
+
+
+def task_event_of(row: RowMapping) -> TaskEvent:
+    """Return the entry of the audit trail of a row of ``task_events``."""
+    return TaskEvent(
+        id=row["id"],
+        task_id=TaskId(row["task_id"]),
+        actor=Actor(type=ActorType(row["actor_type"]), id=row["actor_id"]),
+        event_type=TaskEventType(row["event_type"]),
+        payload=row["payload"],
+        created_at=row["created_at"],
+    )
+
+
+def event_of(row: RowMapping) -> Event:
+    """Return the entry of the stream of a row of ``events``."""
+    return Event(
+        id=row["id"],
+        execution_id=_optional(ExecutionId, row["execution_id"]),
+        session_id=_optional(SessionId, row["session_id"]),
+        trace_id=row["trace_id"],
+        type=EventType(row["type"]),
+        level=None if row["level"] is None else EventLevel(row["level"]),
+        timestamp_ms=row["timestamp_ms"],
+        payload=row["payload"],
+    )
+
+
+def _optional(kind: Callable[[str], _Text], stored: str | None) -> _Text | None:
+    return None if stored is None else kind(stored)

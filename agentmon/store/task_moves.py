@@ -1,0 +1,98 @@
+"""Moves of cards inside a transaction: by a person, by an execution, and by what they wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import exists, select, update
+
+from agentmon.domain.events import Actor, ActorType, TaskEventType
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.life_cycles import require_task_move
+from agentmon.domain.tasks import TaskStatus
+from agentmon.store import tables
+from agentmon.store.audit import append_task_event
+from agentmon.store.columns import top_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+SYSTEM_ACTOR = Actor(type=ActorType.SYSTEM)
+_OPEN = [status for status in TaskStatus if status.is_open]
+_UNSUCCESSFUL = [ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT]
+
+
+async def move_task(
+    connection: AsyncConnection,
+    task: RowMapping,
+    target: TaskStatus,
+    *,
+    actor: Actor,
+    at: datetime,
+    sort_order: int | None = None,
+    cause: str | None = None,
+) -> None:
+    """Move a card to a column, at its top unless a ``sort_order`` is given, and free what waited for it.
+
+    Raises:
+        IllegalMoveError: The life cycle of tasks has no such move.
+    """
+    source = TaskStatus(task["status"])
+    require_task_move(source, target)
+    if sort_order is None:
+        if source is target:
+            return
+        sort_order = await top_of(connection, task["workspace_id"], target)
+    await connection.execute(
+        update(tables.tasks)
+        .where(tables.tasks.c.id == task["id"])
+        .values(status=target, sort_order=sort_order, version=tables.tasks.c.version + 1, updated_at=at)
+    )
+    if source is target:
+        return
+    payload: dict[str, object] = {"from": source.value, "to": target.value}
+    await append_task_event(
+        connection,
+        task_id=task["id"],
+        actor=actor,
+        event_type=TaskEventType.TASK_MOVED,
+        payload=payload if cause is None else payload | {"cause": cause},
+        at=at,
+    )
+    if not target.is_open:
+        await free_dependents(connection, task["id"], at=at)
+
+
+async def free_dependents(connection: AsyncConnection, task_id: str, *, at: datetime) -> None:
+    """Move to Todo every blocked card that waited for this one and now waits for nothing and has not failed."""
+    tasks, dependencies, executions = tables.tasks, tables.task_dependencies, tables.executions
+    statement = (
+        select(tasks)
+        .join(dependencies, dependencies.c.task_id == tasks.c.id)
+        .where(
+            dependencies.c.depends_on_task_id == task_id,
+            tasks.c.status == TaskStatus.BLOCKED,
+            tasks.c.deleted_at.is_(None),
+            ~waits(tasks.c.id),
+            ~exists().where(executions.c.task_id == tasks.c.id, executions.c.status.in_(_UNSUCCESSFUL)),
+        )
+    )
+    for dependent in (await connection.execute(statement)).mappings().all():
+        await move_task(
+            connection, dependent, TaskStatus.TODO, actor=SYSTEM_ACTOR, at=at, cause="nothing left to wait for"
+        )
+
+
+def waits(task_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that some task it depends on is still open."""
+    dependencies = tables.task_dependencies.alias("waiting")
+    prerequisites = tables.tasks.alias("prerequisites")
+    return exists().where(
+        dependencies.c.task_id == task_id,
+        prerequisites.c.id == dependencies.c.depends_on_task_id,
+        prerequisites.c.status.in_(_OPEN),
+        prerequisites.c.deleted_at.is_(None),
+    )

@@ -1,0 +1,255 @@
+"""Tasks: the cards of the board."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, insert, select, update
+
+from agentmon.domain.errors import ConflictError, NotFoundError
+from agentmon.domain.events import TaskEventType
+from agentmon.domain.executions import OPEN_STATUSES
+from agentmon.domain.ids import LOCAL_USER_ID, TaskId, new_id
+from agentmon.domain.tasks import TaskStatus
+from agentmon.store import tables
+from agentmon.store.audit import append_task_event
+from agentmon.store.columns import bottom_of, place_at
+from agentmon.store.dependencies import add_dependency
+from agentmon.store.mapping import input_context_row, task_of
+from agentmon.store.task_moves import free_dependents, move_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.events import Actor
+    from agentmon.domain.ids import WorkspaceId
+    from agentmon.domain.tasks import Task, TaskDraft
+    from agentmon.store.database import Database
+
+
+class TaskRepository:
+    """Reads and changes tasks, each change with its line in the audit trail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self, workspace_id: WorkspaceId, draft: TaskDraft, *, after: Sequence[int], actor: Actor, at: datetime
+    ) -> Task:
+        """Put a new task at the bottom of Todo, or of Blocked when it has to wait for open tasks.
+
+        Raises:
+            NotFoundError: A number in ``after`` names no task of the workspace.
+        """
+        tasks = tables.tasks
+        task_id = new_id()
+        async with self._database.writing() as connection:
+            newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
+            number = (await connection.execute(newest)).scalar_one() + 1
+            await connection.execute(
+                insert(tasks).values(
+                    id=task_id,
+                    number=number,
+                    owner_id=LOCAL_USER_ID,
+                    workspace_id=workspace_id,
+                    status=TaskStatus.TODO,
+                    sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
+                    created_at=at,
+                    updated_at=at,
+                    **_draft_row(draft),
+                )
+            )
+            await append_task_event(
+                connection,
+                task_id=task_id,
+                actor=actor,
+                event_type=TaskEventType.TASK_CREATED,
+                payload={"number": number, "title": draft.title},
+                at=at,
+            )
+            for prerequisite in after:
+                await add_dependency(connection, await _row(connection, task_id), prerequisite, actor=actor, at=at)
+            return task_of(await _row(connection, task_id))
+
+    async def edit(
+        self, task_id: TaskId, draft: TaskDraft, *, expected_version: int, actor: Actor, at: datetime
+    ) -> Task:
+        """Write the draft over the task.
+
+        Raises:
+            NotFoundError: The task is gone.
+            ConflictError: Somebody changed the task since the version that the draft was made on.
+        """
+        async with self._database.writing() as connection:
+            row = await _row(connection, task_id)
+            if row["version"] != expected_version:
+                raise ConflictError(
+                    f"#{row['number']} was changed by somebody else meanwhile",
+                    hint="look at the newest version, then change it again",
+                )
+            fresh = _draft_row(draft)
+            changed = sorted(name for name, content in fresh.items() if (row[name] or None) != (content or None))
+            if not changed:
+                return task_of(row)
+            await connection.execute(
+                update(tables.tasks)
+                .where(tables.tasks.c.id == task_id)
+                .values(version=expected_version + 1, updated_at=at, **fresh)
+            )
+            shown = {name: {"from": row[name], "to": fresh[name]} for name in changed if name in {"title", "priority"}}
+            await append_task_event(
+                connection,
+                task_id=task_id,
+                actor=actor,
+                event_type=TaskEventType.TASK_EDITED,
+                payload={"changed": changed, **shown},
+                at=at,
+            )
+            return task_of(await _row(connection, task_id))
+
+    async def move(self, task_id: TaskId, target: TaskStatus, *, index: int | None, actor: Actor, at: datetime) -> Task:
+        """Move the card to a column, at the index inside it or at its top.
+
+        Raises:
+            NotFoundError: The task is gone.
+            IllegalMoveError: The life cycle of tasks has no such move.
+        """
+        async with self._database.writing() as connection:
+            row = await _row(connection, task_id)
+            sort_order = (
+                None
+                if index is None
+                else await place_at(connection, row["workspace_id"], target, index, moved_id=task_id)
+            )
+            await move_task(connection, row, target, actor=actor, at=at, sort_order=sort_order)
+            return task_of(await _row(connection, task_id))
+
+    async def shift(self, task_id: TaskId, steps: int, *, actor: Actor, at: datetime) -> Task:
+        """Move the card up (negative) or down inside its column; at the end of the column it stays."""
+        tasks = tables.tasks
+        async with self._database.writing() as connection:
+            row = await _row(connection, task_id)
+            above = select(func.count()).where(
+                tasks.c.workspace_id == row["workspace_id"],
+                tasks.c.status == row["status"],
+                tasks.c.deleted_at.is_(None),
+                (tasks.c.sort_order < row["sort_order"])
+                | ((tasks.c.sort_order == row["sort_order"]) & (tasks.c.id < task_id)),
+            )
+            index = (await connection.execute(above)).scalar_one() + steps
+            status = TaskStatus(row["status"])
+            sort_order = await place_at(connection, row["workspace_id"], status, index, moved_id=task_id)
+            await move_task(connection, row, status, actor=actor, at=at, sort_order=sort_order)
+            return task_of(await _row(connection, task_id))
+
+    async def delete(self, task_id: TaskId, *, actor: Actor, at: datetime) -> Task:
+        """Take the card off the board; its row and history stay.
+
+        Raises:
+            NotFoundError: The task is gone.
+            ConflictError: An execution of it waits or runs.
+        """
+        async with self._database.writing() as connection:
+            row = await _row(connection, task_id)
+            executions = tables.executions
+            live = select(func.count()).where(
+                executions.c.task_id == task_id, executions.c.status.in_(list(OPEN_STATUSES))
+            )
+            if (await connection.execute(live)).scalar_one():
+                raise ConflictError(
+                    f"#{row['number']} is queued or running",
+                    hint=f"stop it first: x on the board, or `agentmon stop {row['number']}`",
+                )
+            await self._set_deleted(connection, row, at, TaskEventType.TASK_DELETED, actor=actor, at=at)
+            await free_dependents(connection, task_id, at=at)
+            return task_of(row)
+
+    async def restore(self, task_id: TaskId, *, actor: Actor, at: datetime) -> Task:
+        """Bring a deleted card back to where it was.
+
+        Raises:
+            NotFoundError: There never was such a task.
+        """
+        async with self._database.writing() as connection:
+            row = await _row(connection, task_id, deleted_too=True)
+            if row["deleted_at"] is not None:
+                await self._set_deleted(connection, row, None, TaskEventType.TASK_RESTORED, actor=actor, at=at)
+            return task_of(await _row(connection, task_id))
+
+    async def get(self, task_id: TaskId) -> Task:
+        """Return the task.
+
+        Raises:
+            NotFoundError: The task is gone.
+        """
+        async with self._database.reading() as connection:
+            return task_of(await _row(connection, task_id))
+
+    async def find_by_number(self, workspace_id: WorkspaceId, number: int, *, deleted_too: bool = False) -> Task | None:
+        """Return the task of this number."""
+        tasks = tables.tasks
+        statement = select(tasks).where(tasks.c.workspace_id == workspace_id, tasks.c.number == number)
+        if not deleted_too:
+            statement = statement.where(tasks.c.deleted_at.is_(None))
+        async with self._database.reading() as connection:
+            row = (await connection.execute(statement)).mappings().first()
+        return None if row is None else task_of(row)
+
+    async def list(self, workspace_id: WorkspaceId, statuses: Sequence[TaskStatus]) -> tuple[Task, ...]:
+        """Return the tasks of the columns (all when none is named), column by column in the order of the board."""
+        tasks = tables.tasks
+        wanted = [status for status in TaskStatus if not statuses or status in statuses]
+        found: list[Task] = []
+        async with self._database.reading() as connection:
+            statement = (
+                select(tasks)
+                .where(tasks.c.workspace_id == workspace_id, tasks.c.status.in_(wanted), tasks.c.deleted_at.is_(None))
+                .order_by(tasks.c.sort_order, tasks.c.id)
+                .limit(100_000)
+            )
+            found = [task_of(row) for row in (await connection.execute(statement)).mappings()]
+        return tuple(sorted(found, key=lambda task: wanted.index(task.status)))
+
+    @staticmethod
+    async def _set_deleted(
+        connection: AsyncConnection,
+        row: RowMapping,
+        deleted_at: datetime | None,
+        event_type: TaskEventType,
+        *,
+        actor: Actor,
+        at: datetime,
+    ) -> None:
+        await connection.execute(
+            update(tables.tasks)
+            .where(tables.tasks.c.id == row["id"])
+            .values(deleted_at=deleted_at, version=tables.tasks.c.version + 1, updated_at=at)
+        )
+        await append_task_event(
+            connection, task_id=row["id"], actor=actor, event_type=event_type, payload={"title": row["title"]}, at=at
+        )
+
+
+async def _row(connection: AsyncConnection, task_id: str, *, deleted_too: bool = False) -> RowMapping:
+    statement = select(tables.tasks).where(tables.tasks.c.id == task_id)
+    row = (await connection.execute(statement)).mappings().first()
+    if row is None or (row["deleted_at"] is not None and not deleted_too):
+        raise NotFoundError(
+            "this task was deleted", hint="ctrl+z on the board or `agentmon task restore` brings it back"
+        )
+    return row
+
+
+def _draft_row(draft: TaskDraft) -> dict[str, object]:
+    return {
+        "title": draft.title,
+        "description": draft.description,
+        "priority": int(draft.priority),
+        "assignee_agent_id": draft.assignee_agent_id,
+        "input_context": input_context_row(draft.input_context),
+        "due_at": draft.due_at,
+    }

@@ -1,0 +1,57 @@
+"""Workspaces and the local user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+from sqlalchemy.dialects.sqlite import insert
+
+from agentmon.domain.ids import LOCAL_USER_ID, new_id
+from agentmon.store import tables
+from agentmon.store.mapping import workspace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from agentmon.domain.tasks import Workspace
+    from agentmon.store.database import Database
+
+
+class WorkspaceRepository:
+    """Reads and registers project folders."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find_by_roots(self, root_paths: Sequence[str]) -> Workspace | None:
+        """Return the registered workspace with the longest of these root paths."""
+        workspaces = tables.workspaces
+        statement = select(workspaces).where(workspaces.c.root_path.in_(root_paths))
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        found = [workspace_of(row) for row in rows]
+        return max(found, key=lambda workspace: len(workspace.root_path), default=None)
+
+    async def register(self, *, root_path: str, name: str, at: datetime) -> Workspace:
+        """Return the workspace of the folder, made when it is new; the local user is made with the first one."""
+        stamps = {"created_at": at, "updated_at": at}
+        async with self._database.writing() as connection:
+            await connection.execute(
+                insert(tables.users).values(id=LOCAL_USER_ID, name="local", **stamps).on_conflict_do_nothing()
+            )
+            await connection.execute(
+                insert(tables.workspaces)
+                .values(id=new_id(), owner_id=LOCAL_USER_ID, name=name, root_path=root_path, **stamps)
+                .on_conflict_do_nothing()
+            )
+            statement = select(tables.workspaces).where(tables.workspaces.c.root_path == root_path)
+            return workspace_of((await connection.execute(statement)).mappings().one())
+
+    async def list(self) -> tuple[Workspace, ...]:
+        """Return every workspace by name."""
+        statement = select(tables.workspaces).order_by(tables.workspaces.c.name).limit(1000)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return tuple(workspace_of(row) for row in rows)

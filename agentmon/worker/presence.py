@@ -1,0 +1,87 @@
+"""Whether a worker lives: a lock that it holds for its whole life, with its particulars in the locked file.
+
+Cheap to import. A lock cannot be mistaken for that of a stranger, as a process number can.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """What is known of the worker of this machine and database."""
+
+    is_running: bool
+    pid: int | None = None
+    version: str | None = None
+    started_at: str | None = None
+    """UTC, ISO 8601."""
+
+
+class WorkerLock:
+    """The worker's own hold on the lock; released by the end of the process, however it ends."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: Path) -> Self | None:
+        """Return the lock, or None when another worker holds it."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return None
+        os.ftruncate(descriptor, 0)
+        return cls(path, descriptor)
+
+    def announce(self, *, version: str, started_at: str) -> None:
+        """Write the particulars of this process: from now on clients take the worker as ready."""
+        particulars = {"pid": os.getpid(), "version": version, "started_at": started_at}
+        os.pwrite(self._descriptor, json.dumps(particulars).encode(), 0)
+
+    def release(self) -> None:
+        """Give the lock up."""
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def read_presence(lock_path: Path) -> WorkerInfo:
+    """Return what the lock tells: ``pid`` is None while a worker is only starting."""
+    try:
+        descriptor = os.open(lock_path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return WorkerInfo(is_running=False)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return _particulars(os.pread(descriptor, 4096, 0))
+        return WorkerInfo(is_running=False)
+    finally:
+        os.close(descriptor)
+
+
+def _particulars(text: bytes) -> WorkerInfo:
+    try:
+        particulars = json.loads(text)
+    except ValueError:
+        return WorkerInfo(is_running=True)
+    return WorkerInfo(
+        is_running=True,
+        pid=particulars.get("pid"),
+        version=particulars.get("version"),
+        started_at=particulars.get("started_at"),
+    )

@@ -1,0 +1,121 @@
+"""The file of what the program wrote: appended byte for byte, cut in the middle at its cap, patient on a full disk."""
+
+from __future__ import annotations
+
+import os
+
+_COPY_BYTES = 256 * 1024
+
+
+class OutputLog:
+    """``output.log``, whose size stays below the cap plus one marker line and one ``append``.
+
+    At the cap the file becomes its first half, a line that says how much was left out, and its last quarter.
+    """
+
+    __slots__ = ("_cap_bytes", "_file", "_marker_bytes", "_path", "_size_bytes", "_unwritten", "left_out_bytes")
+
+    def __init__(self, path: str, cap_bytes: int) -> None:
+        """Create the file; ``cap_bytes`` 0 means no cap.
+
+        Raises:
+            OSError: It cannot be created.
+        """
+        self._path = path
+        self._cap_bytes = cap_bytes
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._size_bytes = 0
+        self._marker_bytes = 0
+        self._unwritten = b""
+        self.left_out_bytes = 0
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether bytes wait that the disk did not take."""
+        return bool(self._unwritten)
+
+    def append(self, chunk: bytes) -> bool:
+        """Append the bytes; ``False`` when the disk did not take all of them and the rest waits for ``retry``."""
+        self._unwritten = self._unwritten + chunk if self._unwritten else chunk
+        return self.retry()
+
+    def retry(self) -> bool:
+        """Write what waits; ``False`` when some of it still has to."""
+        while self._unwritten:
+            try:
+                written = self._write_at(self._file, self._unwritten, self._size_bytes)
+            except OSError:
+                return False
+            self._size_bytes += written
+            self._unwritten = self._unwritten[written:]
+        if self._cap_bytes and self._size_bytes - self._marker_bytes >= self._cap_bytes:
+            self._leave_out_middle()
+        return True
+
+    def give_up(self, further_bytes: int = 0) -> None:
+        """Count what waits, and so many bytes beside it, as left out."""
+        self.left_out_bytes += len(self._unwritten) + further_bytes
+        self._unwritten = b""
+
+    def _write_at(self, file: int, chunk: bytes, position: int) -> int:
+        return os.pwrite(file, chunk, position)
+
+    def _leave_out_middle(self) -> None:
+        head_bytes = self._cap_bytes // 2
+        tail_bytes = self._cap_bytes // 4
+        left_out_bytes = self.left_out_bytes + self._size_bytes - self._marker_bytes - head_bytes - tail_bytes
+        marker = f"\n[agentmon: {left_out_bytes:,} bytes left out here]\n".encode()
+        tail_start = self._size_bytes - tail_bytes
+        new_path = self._path + ".new"
+        try:
+            new_file = os.open(new_path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        except OSError:
+            new_file = self._file
+        try:
+            if new_file != self._file:
+                try:
+                    self._copy(new_file, 0, 0, head_bytes)
+                    self._write_whole(new_file, marker, head_bytes)
+                    self._copy(new_file, tail_start, head_bytes + len(marker), tail_bytes)
+                    os.rename(new_path, self._path)
+                except OSError:
+                    os.close(new_file)
+                    new_file = self._file
+            if new_file == self._file:
+                # No room for a second file: the tail moves down in place, over bytes that are left out anyway.
+                self._copy(new_file, tail_start, head_bytes + len(marker), tail_bytes)
+                self._write_whole(new_file, marker, head_bytes)
+                os.ftruncate(new_file, head_bytes + len(marker) + tail_bytes)
+                self._unlink(new_path)
+        except OSError:
+            return  # tried again at the next append
+        if new_file != self._file:
+            os.close(self._file)
+            self._file = new_file
+        self.left_out_bytes = left_out_bytes
+        self._marker_bytes = len(marker)
+        self._size_bytes = head_bytes + len(marker) + tail_bytes
+
+    def _copy(self, target: int, position: int, target_position: int, size_bytes: int) -> None:
+        """Copy bytes of the file, front to back: source and target may overlap when the target lies before."""
+        while size_bytes:
+            piece = os.pread(self._file, min(size_bytes, _COPY_BYTES), position)
+            if not piece:
+                message = "the log was cut from outside"
+                raise OSError(message)
+            self._write_whole(target, piece, target_position)
+            position += len(piece)
+            target_position += len(piece)
+            size_bytes -= len(piece)
+
+    def _write_whole(self, file: int, chunk: bytes, position: int) -> None:
+        while chunk:
+            written = self._write_at(file, chunk, position)
+            chunk = chunk[written:]
+            position += written
+
+    def _unlink(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass

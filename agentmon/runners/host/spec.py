@@ -1,0 +1,130 @@
+"""What the host is asked to run: ``spec.json`` and the environment, read and checked."""
+
+from __future__ import annotations
+
+import os
+
+from agentmon.runners.host import documents
+
+MARKER_VARIABLE = "AGENTMON_EXECUTION_ID"
+
+_MAX_DIMENSION = 65535  # a window size is two unsigned short numbers
+
+
+class SpecError(Exception):
+    """The folder does not say properly what to run; the message is one line for a person."""
+
+
+class Spec:
+    """One execution as the worker asks for it.
+
+    Times are seconds and sizes bytes; 0 means no limit for ``timeout_s`` and ``max_output_bytes``.
+    """
+
+    __slots__ = (
+        "argv",
+        "columns",
+        "execution_id",
+        "grace_s",
+        "max_output_bytes",
+        "notify_socket",
+        "rows",
+        "timeout_s",
+        "working_dir",
+    )
+
+    def __init__(self, document: dict[str, object]) -> None:
+        self.execution_id = _text(document, "execution_id")
+        self.argv = _texts(document, "argv")
+        self.working_dir = _text(document, "working_dir")
+        self.timeout_s = _number(document, "timeout_s", 0.0)
+        self.max_output_bytes = int(_number(document, "max_output_bytes", 0.0))
+        self.grace_s = _number(document, "grace_s", 5.0)
+        self.notify_socket = _text(document, "notify_socket", "")
+        self.columns = min(_MAX_DIMENSION, int(_number(document, "columns", 80.0)) or 80)
+        self.rows = min(_MAX_DIMENSION, int(_number(document, "rows", 24.0)) or 24)
+
+
+def read_spec(folder: str) -> Spec:
+    """Return what ``spec.json`` of the folder asks for.
+
+    Raises:
+        SpecError: The file is missing, unreadable, not JSON, or a field has the wrong form.
+    """
+    return Spec(_read_mapping(os.path.join(folder, "spec.json")))
+
+
+def take_environment(folder: str) -> dict[str, str]:
+    """Return the program's environment and delete the file that held it, whatever it holds.
+
+    Raises:
+        SpecError: The file is missing, unreadable, or not a mapping of names to texts.
+    """
+    path = os.path.join(folder, "launch-environment.json")
+    try:
+        variables = _read_mapping(path)
+    finally:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+    environment = {}
+    for name, value in variables.items():
+        if not isinstance(value, str) or not name or "=" in name or not _is_passable(name + value):
+            message = f"launch-environment.json: the variable {name[:80]!r} cannot be passed to a program"
+            raise SpecError(message)
+        environment[name] = value
+    return environment
+
+
+def _read_mapping(path: str) -> dict[str, object]:
+    name = os.path.basename(path)
+    try:
+        with open(path, "rb") as file:
+            document = documents.parse(file.read().decode())
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror}"
+        raise SpecError(message) from error
+    except ValueError as error:
+        message = f"{name} is damaged: {error}"
+        raise SpecError(message) from error
+    if not isinstance(document, dict):
+        message = f"{name} is damaged: an object is expected"
+        raise SpecError(message)
+    return document
+
+
+def _text(document: dict[str, object], key: str, default: str | None = None) -> str:
+    value = document.get(key, default)
+    if not isinstance(value, str) or (default is None and not value) or not _is_passable(value):
+        message = f"spec.json: {key} must be a text without NUL"
+        raise SpecError(message)
+    return value
+
+
+def _texts(document: dict[str, object], key: str) -> list[str]:
+    value = document.get(key)
+    if not isinstance(value, list) or not value or not value[0]:
+        message = f"spec.json: {key} must name a program"
+        raise SpecError(message)
+    texts = [text for text in value if isinstance(text, str) and _is_passable(text)]
+    if len(texts) != len(value):
+        message = f"spec.json: {key} holds something other than texts without NUL"
+        raise SpecError(message)
+    return texts
+
+
+def _number(document: dict[str, object], key: str, default: float) -> float:
+    value = document.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        message = f"spec.json: {key} must be a number from 0 up"
+        raise SpecError(message)
+    return value
+
+
+def _is_passable(text: str) -> bool:
+    """Return whether the system can take the text as an argument."""
+    try:
+        return b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,302 @@
+"""The loop that holds one program from its start to the end of everything it started."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from agentmon.runners.host import agent as agents
+from agentmon.runners.host import ending as endings
+from agentmon.runners.host.attachment import Attachment
+from agentmon.runners.host.control import ControlChannel
+from agentmon.runners.host.ending import Ending
+from agentmon.runners.host.family import Family, become_subreaper
+from agentmon.runners.host.lean import signal
+from agentmon.runners.host.pane import Pane
+from agentmon.runners.host.progress import Progress
+from agentmon.runners.host.pump import Pump
+from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
+from agentmon.runners.host.spec import MARKER_VARIABLE
+from agentmon.runners.host.terminal import set_window_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentmon.runners.host.agent import Agent
+    from agentmon.runners.host.journal import Journal
+    from agentmon.runners.host.output_log import OutputLog
+    from agentmon.runners.host.spec import Spec
+
+_LOOK_INTERVAL_S = 1.0
+"""How long a command whose wake-up was missed waits at most."""
+_OUTPUT_ENTRY_INTERVAL_S = 0.5
+_STORAGE_RETRY_INTERVAL_S = 0.5
+_STORAGE_PATIENCE_S = 10.0
+"""How long a full disk is waited for once the program is gone."""
+_SIGN_OF_LIFE_INTERVAL_S = 10.0
+_LAST_ECHO_S = 0.5
+_MAX_LAST_READS = 16
+_MAX_JOURNALED_ARGUMENT = 1000
+_MAX_JOURNALED_ARGUMENTS = 200
+
+
+class Supervisor:
+    """Runs the program of one specification, once."""
+
+    def __init__(self, spec: Spec, folder: str, lock_file: int, journal: Journal, output: OutputLog) -> None:
+        self._spec = spec
+        self._lock_file = lock_file
+        self._journal = journal
+        self._output = output
+        self._signals = SignalInbox()
+        self._control = ControlChannel(folder)
+        self._family = Family(f"{MARKER_VARIABLE}={spec.execution_id}", is_subreaper=become_subreaper())
+        self._ending = Ending(self._family, journal, spec.grace_s)
+        self._attachment = Attachment(self._family.outsiders.add)
+        now = time.monotonic()
+        self._pane = Pane(self._attachment, now)
+        self._progress = Progress()
+        self._agent: Agent | None = None
+        self._started_at = now
+        self._error: str | None = None
+        self._reported = (0, 0)
+        self._next_report = now
+        self._next_look = now
+        self._next_sign_of_life = now + _SIGN_OF_LIFE_INTERVAL_S
+        self._next_storage_retry = float("inf")
+        self._storage_deadline = float("inf")
+        self._has_noted_program_end = False
+
+    def run(self, environment: dict[str, str]) -> None:
+        """Run the program and return when nothing of it is alive and all of it is recorded."""
+        try:
+            self._obey_commands()
+            if not self._ending.has_begun:
+                self._start(environment)
+            if self._agent is not None:
+                self._supervise(self._agent, Pump(self._agent, self._output, self._progress, self._pane))
+        finally:
+            self._finish()
+
+    def _start(self, environment: dict[str, str]) -> None:
+        variables = dict(environment)
+        variables[MARKER_VARIABLE] = self._spec.execution_id
+        # The pane draws what the program writes, so the program has to speak the pane's language.
+        variables["TERM"] = os.environ.get("TERM") or environment.get("TERM") or "xterm-256color"
+        window_size = self._pane.find_window_size() or (self._spec.rows, self._spec.columns)
+        try:
+            self._agent = agents.start(self._spec, variables, window_size)
+        except agents.StartError as error:
+            self._error = str(error)
+            self._ending.outcome = endings.START_FAILED
+            self._journal.add("start_failed", error=self._error, errno=error.number)
+            self._pane.note(self._error)
+            return
+        self._family.agent_pid = self._agent.pid
+        self._family.has_children = True
+        self._started_at = time.monotonic()
+        argv = [argument[:_MAX_JOURNALED_ARGUMENT] for argument in self._spec.argv[:_MAX_JOURNALED_ARGUMENTS]]
+        self._journal.add("agent_started", pid=self._agent.pid, argv=argv)
+
+    def _supervise(self, agent: Agent, pump: Pump) -> None:
+        self._family.reap()  # a program that ended before the first wait
+        while not self._is_over(pump):
+            self._wait(agent, pump)
+        if self._output.is_blocked:
+            self._output.give_up()
+            pump.throw_away()
+            self._error = self._error or "the disk was full: the end of the output is missing"
+        pump.finish()
+
+    def _is_over(self, pump: Pump) -> bool:
+        if self._family.agent_status is not None and not self._has_noted_program_end:
+            self._note_program_end(self._family.agent_status)
+        now = time.monotonic()
+        self._ending.advance(now)
+        if not self._ending.is_over:
+            return False
+        # Nothing is alive to write any more, except what could not be ended: hence the bound.
+        for _ in range(_MAX_LAST_READS):
+            if self._output.is_blocked or not pump.move_output(now):
+                break
+        return not self._output.is_blocked or now >= self._storage_deadline
+
+    def _wait(self, agent: Agent, pump: Pump) -> None:
+        now = time.monotonic()
+        reads, writes = self._find_interests(agent, pump, now)
+        timeout_s = max(0.0, self._find_next_step() - now)
+        try:
+            readable, writable, _ = select.select(reads, writes, (), timeout_s)
+        except (OSError, ValueError):  # the pane's files are gone
+            self._pane.has_input = self._pane.has_output = False
+            return
+        now = time.monotonic()
+        if self._signals.waker in readable:
+            self._take_signals(agent, now)
+        if agent.outer_end in readable:
+            pump.move_output(now)
+        if agent.outer_end in writable:
+            pump.move_keys()
+        if 0 in readable:
+            pump.move_keys(self._pane.read_keys())
+        if 1 in writable:
+            self._pane.write(now)
+        if self._attachment.reader in readable:
+            self._attachment.read_answer()
+        if self._control.wake_file in readable:
+            self._control.clear_wake()
+            self._next_look = now
+        self._do_what_is_due(now)
+
+    def _find_interests(self, agent: Agent, pump: Pump, now: float) -> tuple[list[int], list[int]]:
+        reads = [self._signals.waker]
+        writes = []
+        if self._control.wake_file is not None:
+            reads.append(self._control.wake_file)
+        if not self._output.is_blocked and not self._pane.holds_program_up(now):
+            reads.append(agent.outer_end)
+        if self._pane.has_input and pump.takes_keys:
+            reads.append(0)
+        if self._attachment.reader is not None:
+            reads.append(self._attachment.reader)
+        if self._pane.wants_to_write:
+            writes.append(1)
+        if pump.has_keys:
+            writes.append(agent.outer_end)
+        return reads, writes
+
+    def _find_next_step(self) -> float:
+        step = min(
+            self._next_look,
+            self._next_storage_retry,
+            self._next_sign_of_life,
+            self._ending.next_step,
+            self._pane.next_step,
+        )
+        if self._has_news:
+            step = min(step, self._next_report)
+        if self._spec.timeout_s and not self._ending.has_begun:
+            step = min(step, self._started_at + self._spec.timeout_s)
+        return step
+
+    def _do_what_is_due(self, now: float) -> None:
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_INTERVAL_S
+            self._obey_commands()
+        if self._spec.timeout_s and not self._ending.has_begun and now >= self._started_at + self._spec.timeout_s:
+            self._journal.add("time_limit_reached", timeout_s=self._spec.timeout_s)
+            self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
+            self._ending.stop(now, endings.TIMED_OUT)
+        self._watch_storage(now)
+        if now >= self._next_report and self._has_news:
+            self._report_output(now)
+        if now >= self._next_sign_of_life:
+            self._next_sign_of_life = now + _SIGN_OF_LIFE_INTERVAL_S
+            os.utime(self._lock_file)
+        self._pane.advance(now)
+
+    def _take_signals(self, agent: Agent, now: float) -> None:
+        for number in self._signals.take():
+            if number == signal.SIGCHLD:
+                self._family.reap()
+            elif number == signal.SIGWINCH:
+                window_size = self._pane.find_window_size()
+                if window_size is not None:
+                    set_window_size(agent.outer_end, window_size)
+            elif number in STOP_SIGNALS:
+                if self._ending.has_begun:
+                    self._ending.kill(now, endings.TERMINATED)
+                else:
+                    self._error = f"the host was asked to end by signal {number}"
+                    self._ending.stop(now, endings.TERMINATED)
+
+    def _obey_commands(self) -> None:
+        for command in self._control.read_commands():
+            if command.kind not in {"stop", "kill"}:
+                continue
+            self._journal.add("stop_requested", command_id=command.command_id, kind=command.kind)
+            now = time.monotonic()
+            if command.kind == "kill":
+                self._ending.kill(now, endings.STOPPED)
+            else:
+                self._ending.stop(now, endings.STOPPED)
+
+    def _note_program_end(self, status: int) -> None:
+        self._has_noted_program_end = True
+        self._attachment.cancel()
+        code = os.waitstatus_to_exitcode(status)
+        self._journal.add("exited", exit_code=code if code >= 0 else None, signal=-code if code < 0 else None)
+        self._ending.note_program_end(time.monotonic())
+
+    # Storage
+
+    def _watch_storage(self, now: float) -> None:
+        if self._next_storage_retry == float("inf"):
+            if self._output.is_blocked:
+                self._next_storage_retry = now + _STORAGE_RETRY_INTERVAL_S
+                self._journal.add("storage_full")
+                self._pane.note("the disk is full; the program waits until there is space")
+        elif now >= self._next_storage_retry:
+            self._retry_storage(now)
+
+    def _retry_storage(self, now: float) -> None:
+        self._next_storage_retry = now + _STORAGE_RETRY_INTERVAL_S
+        if self._ending.is_over and self._storage_deadline == float("inf"):
+            self._storage_deadline = now + _STORAGE_PATIENCE_S
+        self._journal.retry()
+        # The journal's reserve comes first: without it the end of the run might not be recorded.
+        if self._journal.reserve.fill() and self._output.retry():
+            self._next_storage_retry = float("inf")
+            self._storage_deadline = float("inf")
+            self._journal.add("storage_ok")
+            self._pane.note("there is space again")
+
+    # Reports
+
+    @property
+    def _has_news(self) -> bool:
+        return self._reported != (self._progress.byte_count, self._output.left_out_bytes)
+
+    def _report_output(self, now: float) -> None:
+        self._next_report = now + _OUTPUT_ENTRY_INTERVAL_S
+        self._reported = (self._progress.byte_count, self._output.left_out_bytes)
+        self._journal.add(
+            "output",
+            bytes=self._progress.byte_count,
+            lines=self._progress.line_count,
+            left_out_bytes=self._output.left_out_bytes,
+            last_line=self._progress.last_line(),
+        )
+
+    def _finish(self) -> None:
+        now = time.monotonic()
+        if self._has_news:
+            self._report_output(now)
+        status = self._family.agent_status
+        code = None if status is None else os.waitstatus_to_exitcode(status)
+        self._journal.add(
+            "ended",
+            outcome=self._ending.outcome or endings.TERMINATED,
+            exit_code=code if code is None or code >= 0 else 128 - code,
+            output_bytes=self._progress.byte_count,
+            output_lines=self._progress.line_count,
+            left_out_bytes=self._output.left_out_bytes,
+            duration_ms=0 if self._agent is None else int((now - self._started_at) * 1000),
+            error=self._error,
+        )
+        self._wait_for_journal(now + _STORAGE_PATIENCE_S)
+        self._pane.finish(now)
+        self._show_rest(now + _LAST_ECHO_S)
+        self._control.close()
+        self._journal.reserve.drop()
+        self._pane.close()
+
+    def _wait_for_journal(self, deadline: float) -> None:
+        while self._journal.is_behind and time.monotonic() < deadline:
+            time.sleep(_STORAGE_RETRY_INTERVAL_S)
+            self._journal.retry()
+
+    def _show_rest(self, deadline: float) -> None:
+        while self._pane.wants_to_write and (now := time.monotonic()) < deadline:
+            select.select((), (1,), (), deadline - now)
+            self._pane.write(time.monotonic())

@@ -1,0 +1,1 @@
+"""Reading what programs wrote: by offset, never whole, and made safe to draw; standard library only."""

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentmon.logs.log_file import CUT_GRID_BYTES, INDEX_BLOCK_BYTES, MAX_LINE_BYTES, LogFile, LogLine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def all_lines(log: LogFile) -> list[LogLine]:
+    return log.lines_from(0, 10**9)
+
+
+def test_a_missing_file_is_empty_and_may_appear_later(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "output.log")
+    assert not log.refresh()
+    assert (log.size, log.lines_before(0, 5), log.lines_from(0, 5), log.line_count) == (0, [], [], 0)
+
+    write(log.path, b"one\ntwo")
+
+    assert log.refresh()
+    assert [line.content for line in all_lines(log)] == [b"one", b"two"]
+    assert not log.refresh()
+
+
+def test_a_growing_file_keeps_its_generation(tmp_path: Path) -> None:
+    with LogFile(write(tmp_path / "log", b"one\ntw")) as log:
+        generation = log.generation
+
+        with log.path.open("ab") as file:
+            file.write(b"o\nthree\n")
+
+        assert log.refresh()
+        assert log.generation == generation
+        assert [line.content for line in log.lines_before(log.size, 2)] == [b"two", b"three"]
+
+
+def test_a_replaced_file_and_a_shorter_one_begin_a_generation(tmp_path: Path) -> None:
+    with LogFile(write(tmp_path / "log", b"old text\n" * 10)) as log:
+        first = log.generation
+        write(tmp_path / "new", b"new\n" * 100).rename(log.path)
+        assert log.refresh()
+        second = log.generation
+        os.truncate(log.path, 4)
+        assert log.refresh()
+
+        assert first < second < log.generation
+        assert [line.content for line in all_lines(log)] == [b"new"]
+
+
+def test_a_deleted_file_stays_readable_and_a_new_one_takes_its_place(tmp_path: Path) -> None:
+    with LogFile(write(tmp_path / "log", b"before\n")) as log:
+        log.path.unlink()
+        assert not log.refresh()
+        assert [line.content for line in all_lines(log)] == [b"before"]
+
+        write(log.path, b"after\n")
+
+        assert log.refresh()
+        assert [line.content for line in all_lines(log)] == [b"after"]
+
+
+def test_a_file_cut_short_under_a_reader_is_no_error(tmp_path: Path) -> None:
+    with LogFile(write(tmp_path / "log", b"line\n" * 100_000)) as log:
+        os.truncate(log.path, 7)
+
+        assert log.lines_before(log.size, 3) == []
+        assert log.line_start(400_000) >= 0
+        assert log.index_more()
+        assert log.refresh()
+        assert [line.content for line in log.lines_before(log.size, 3)] == [b"line", b"li"]
+
+
+def test_a_folder_and_an_unreadable_path_are_problems_not_errors(tmp_path: Path) -> None:
+    log = LogFile(tmp_path)
+    log.refresh()
+    assert log.problem == "it is not a file"
+    assert log.lines_before(log.size, 1) == []
+
+    os.mkfifo(tmp_path / "pipe")
+    pipe = LogFile(tmp_path / "pipe")
+    pipe.refresh()
+    assert pipe.problem
+
+
+content_parts = st.lists(
+    st.one_of(
+        st.binary(max_size=20),
+        st.just(b"\n"),
+        st.integers(1, 5 * CUT_GRID_BYTES).map(lambda count: b"x" * count),
+        st.integers(1, CUT_GRID_BYTES).map(lambda count: "é漢".encode() * count),
+        st.integers(1, 9000).map(lambda count: b"ab\n" * count),
+        st.sampled_from([b"x" * (CUT_GRID_BYTES - 1), b"y" * CUT_GRID_BYTES, b"z" * (CUT_GRID_BYTES + 1)]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(parts=content_parts)
+def test_display_lines_cover_the_file_and_are_the_same_from_everywhere(
+    parts: list[bytes], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = b"".join(parts)
+    with LogFile(write(tmp_path_factory.mktemp("log") / "log", content)) as log:
+        lines = all_lines(log)
+        from_the_end = log.lines_before(log.size, 10**9)
+        probes = {0, len(content) // 2, len(content) - 1, *(line.start for line in lines[:50])} | {
+            line.end - 1 for line in lines[-50:]
+        }
+        found = {offset: log.line_start(offset) for offset in probes if 0 <= offset < len(content)}
+
+    assert b"".join(line.content + b"\n" * line.is_whole for line in lines) == content
+    assert from_the_end == lines
+    assert all(line.end - line.start <= MAX_LINE_BYTES for line in lines)
+    assert {line for line in content.split(b"\n")[:-1] if len(line) < CUT_GRID_BYTES} <= {
+        line.content for line in lines
+    }
+    assert all(
+        line.start <= offset < line.end for offset, start in found.items() for line in lines if line.start == start
+    )
+    assert set(found.values()) <= {line.start for line in lines}
+
+
+@settings(max_examples=40, deadline=None)
+@given(parts=content_parts)
+def test_line_numbers_and_offsets_agree_with_the_text(
+    parts: list[bytes], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = b"".join(parts) * 3
+    with LogFile(write(tmp_path_factory.mktemp("log") / "log", content)) as log:
+        while not log.index_more(0):
+            pass
+        starts = [0, *(position + 1 for position, byte in enumerate(content) if byte == 10)]
+
+        assert log.line_count == content.count(b"\n") + (0 if not content or content.endswith(b"\n") else 1)
+        for number in {1, 2, len(starts) // 2 + 1, len(starts)} & set(range(1, len(starts) + 1)):
+            assert log.line_offset(number) == starts[number - 1]
+            assert log.line_number(starts[number - 1]) == number
+        assert log.line_offset(len(starts) + 1) is None
+
+
+def test_multibyte_characters_are_never_cut(tmp_path: Path) -> None:
+    text = "a" + "漢" * CUT_GRID_BYTES
+
+    with LogFile(write(tmp_path / "log", text.encode())) as log:
+        lines = all_lines(log)
+
+    assert len(lines) > 2
+    assert "".join(line.content.decode() for line in lines) == text
+
+
+def test_the_index_is_built_in_slices_and_follows_growth(tmp_path: Path) -> None:
+    with LogFile(write(tmp_path / "log", b"0123456789abcde\n" * (INDEX_BLOCK_BYTES // 4))) as log:
+        assert not log.index_more(0)
+        count_meanwhile = log.line_count
+        assert count_meanwhile is None
+        assert log.line_number(log.size) is None
+        while not log.index_more(0):
+            pass
+        with log.path.open("ab") as file:
+            file.write(b"one more\n")
+        log.refresh()
+        count_meanwhile = log.line_count
+        assert count_meanwhile is None
+        while not log.index_more():
+            pass
+
+        assert log.line_count == INDEX_BLOCK_BYTES // 4 + 1
+        assert log.line_number(log.size - 1) == log.line_count
+
+
+def test_a_huge_line_is_reached_everywhere_without_reading_it_whole(tmp_path: Path) -> None:
+    path = write(tmp_path / "log", b"first\n")
+    os.truncate(path, 2**30)
+
+    with LogFile(path) as log:
+        tail = log.lines_before(log.size, 10)
+        middle = log.lines_from(log.line_start(2**29 + 12345), 2)
+
+    assert tail[-1].end == 2**30
+    assert all(0 < line.end - line.start <= MAX_LINE_BYTES for line in tail + middle)
+    assert middle[0].start <= 2**29 + 12345 < middle[0].end
+    assert middle[1].start == middle[0].end
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\n\n", b"x", b"x\n", b"\nx"])
+def test_small_files_have_the_lines_one_expects(content: bytes, tmp_path: Path) -> None:
+    with LogFile(write(tmp_path / "log", content)) as log:
+        assert [line.content for line in all_lines(log)] == content.splitlines()

@@ -141,11 +141,13 @@ class Tmux:
             ),
             ("set-option", "-gu", folder_option),
             ("set-option", "-p", "-t", f"={name}:", "@agentmon_session", name),
-            ("set-option", "-t", f"={name}", "@agentmon_title", _status_text(title)),
+            ("set-option", "-t", f"={name}:", "@agentmon_title", _status_text(title)),
         )
         answer = await self._start(commands)
         session_id, separator, pane_id = (answer.lines[0] if answer.lines else "").partition("|")
-        if separator and _SESSION_ID.fullmatch(session_id):
+        is_started = bool(separator) and _SESSION_ID.fullmatch(session_id) is not None
+        # After the start only a session that has ended by itself may refuse its options.
+        if is_started and (answer.outcome is not Outcome.REFUSED or not await self.kill_session(session_id)):
             return SessionHandle(session_id=session_id, pane_id=pane_id, name=name)
         await self._commands.run(("set-option", "-gu", folder_option))
         raise refusal(f"the session {name} could not be started", answer)
@@ -254,5 +256,5 @@ def _read_session(line: str) -> tuple[str, SessionInfo]:
 
 def _status_text(title: str) -> str:
     line = plain_line(title, max_characters=MAX_TITLE_CHARACTERS)
-    # In the value of an option tmux expands nothing, but draws #[…] as a style; twice the signs are the signs.
-    return re.sub(r"#+(?=\[)", lambda signs: signs.group() * 2, line)
+    # tmux expands nothing in the value of an option, but draws #[…] as a style and ## as one sign.
+    return line.replace("#", "##")

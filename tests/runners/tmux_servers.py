@@ -1,0 +1,65 @@
+"""Real tmux servers on private sockets for tests, and how to look at them without the code under test."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+DEADLINE_S = 15.0
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Return once the condition holds; fail with ``what`` after the deadline."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {DEADLINE_S:g} s: {what}")
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class RawTmux:
+    """A tmux command line against one socket."""
+
+    socket_path: Path
+    config_path: Path = Path("/dev/null")
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, *arguments: str, check: bool = True) -> str:
+        answer = subprocess.run(
+            ["tmux", "-u", "-S", self.socket_path, "-f", self.config_path, *arguments],
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **self.environ},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+        if check and answer.returncode != 0:
+            raise AssertionError(f"tmux {arguments}: {answer.stderr}")
+        return answer.stdout.rstrip("\n")
+
+    def screen(self, target: str) -> str:
+        return self("capture-pane", "-p", "-t", target)
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """Give a folder whose sockets stay under the limit; every tmux server in it is ended with it."""
+    folder = Path(tempfile.mkdtemp(prefix="am-", dir="/tmp"))
+    try:
+        yield folder
+    finally:
+        for path in folder.rglob("*"):
+            with suppress(OSError, subprocess.SubprocessError):
+                if path.is_socket():
+                    subprocess.run(["tmux", "-S", path, "kill-server"], capture_output=True, check=False, timeout=10)
+        shutil.rmtree(folder, ignore_errors=True)

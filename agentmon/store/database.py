@@ -1,0 +1,241 @@
+"""The open database: transactions for repositories, and the counter that tells when another connection has written."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from sqlalchemy import URL, PrimaryKeyConstraint, UniqueConstraint, event
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from agentmon.domain.errors import DatabaseBusyError, StoreError
+from agentmon.store.errors import ConstraintError, ConstraintKind, is_busy, store_error
+from agentmon.store.pragmas import set_pragmas
+from agentmon.store.tables import metadata
+from agentmon.store.upgrade import prepare_database
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+    from agentmon.domain.clock import Clock
+
+BUSY_TIMEOUT: Final = timedelta(seconds=5)
+_BEGIN_TRIES: Final = 3
+"""Including the first; each waits for the busy timeout."""
+_READERS: Final = 4
+
+
+class Database:
+    """The SQLite database of one process: one writing connection, and a few that read.
+
+    It belongs to one event loop and is closed by whoever made it. The file has to be there, as ``open_database`` makes
+    it: a missing one is an error and never made anew.
+    """
+
+    def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
+        self.path = path
+        self._busy_timeout = busy_timeout
+        self._writer = self._engine(begin="BEGIN IMMEDIATE", connections=1, is_read_only=False)
+        self._readers = self._engine(begin="BEGIN", connections=_READERS, is_read_only=True)
+        self._write_lock = asyncio.Lock()
+        self._writing_task: asyncio.Task[object] | None = None
+        self._watcher: sqlite3.Connection | None = None
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """Hold the database for writing: commits when the block ends, rolls back when it raises or is cancelled.
+
+        Writers of this process take turns; those of others are waited for at the beginning, up to three busy timeouts.
+        Once the block runs, no lock can stop it. It awaits nothing but the database, and cannot be nested.
+
+        Raises:
+            DatabaseBusyError: Another process kept the database for too long; nothing was written.
+            DatabaseFullError: The disk is full; nothing was written.
+            DatabaseDamagedError: A page of the file cannot be read; nothing was written.
+            ConstraintError: A statement broke a rule of the schema and the block did not catch SQLAlchemy's
+                ``IntegrityError`` itself; nothing was written.
+            StoreError: Anything else that the database refuses, or a block inside another one.
+        """
+        if self._writing_task is not None and self._writing_task is asyncio.current_task():
+            raise StoreError("a write inside another write would wait for itself")
+        async with self._write_lock:
+            self._writing_task = asyncio.current_task()
+            try:
+                with self._translated():
+                    async with self._writer.connect() as connection:
+                        await self._begin(connection)
+                        yield connection
+                        await connection.commit()
+            finally:
+                self._writing_task = None
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """Hold one unchanging view of the database, which neither waits for writers nor stops them; it cannot write.
+
+        The view is taken at the first statement. Kept short, since the write-ahead log grows while a view is held.
+
+        Raises:
+            StoreError: As for ``writing``.
+        """
+        with self._translated():
+            async with self._readers.connect() as connection:
+                await connection.begin()
+                yield connection
+
+    def data_version(self) -> int:
+        """Return a number that differs from the last one when any connection has committed since; blocks for 5 µs.
+
+        Commits of this process count too. The number says nothing on its own and starts anew with each ``Database``.
+
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        try:
+            if self._watcher is None:
+                # Opened for writing, though it never writes: a read-only one that is closed last leaves files behind.
+                uri = f"{self.path.as_uri()}?mode=rw"
+                self._watcher = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+                set_pragmas(self._watcher.execute, busy_timeout=self._busy_timeout, is_read_only=True)
+            version: int = self._watcher.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+        return version
+
+    async def close(self) -> None:
+        """Close every connection; the last one of all processes folds the write-ahead log into the file. Idempotent."""
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
+        await self._readers.dispose()
+        await self._writer.dispose()
+
+    def _engine(self, *, begin: str, connections: int, is_read_only: bool) -> AsyncEngine:
+        url = URL.create(
+            "sqlite+aiosqlite",
+            database=f"file:{quote(str(self.path))}",
+            query={"mode": "rw", "uri": "true"},
+        )
+        engine = create_async_engine(
+            url,
+            pool_size=connections,
+            max_overflow=0,
+            connect_args={"timeout": self._busy_timeout.total_seconds()},
+        )
+
+        def set_up(connection: DBAPIConnection, _record: object) -> None:
+            # The driver would begin by itself, deferred and only before some statements.
+            connection.isolation_level = None
+            cursor = connection.cursor()
+            try:
+                set_pragmas(cursor.execute, busy_timeout=self._busy_timeout, is_read_only=is_read_only)
+            finally:
+                cursor.close()
+
+        def start(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
+
+        event.listen(engine.sync_engine, "connect", set_up)
+        event.listen(engine.sync_engine, "begin", start)
+        return engine
+
+    async def _begin(self, connection: AsyncConnection) -> None:
+        for tries_left in reversed(range(_BEGIN_TRIES)):
+            try:
+                await connection.begin()
+            except DBAPIError as error:
+                if not tries_left or not is_busy(error.orig):
+                    raise
+                await asyncio.sleep(random.uniform(0.01, 0.05))
+            else:
+                return
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError as error:
+            raise constraint_error(error) from error
+        except PoolTimeoutError as error:
+            raise DatabaseBusyError("every connection to the database is in use", hint="Try again.") from error
+        except DBAPIError as error:
+            raise store_error(error.orig or error, self.path) from error
+        except SQLAlchemyError as error:
+            raise StoreError(f"a statement to the database is wrong: {error}") from error
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedDatabase:
+    """An open database and what a person should be told about it."""
+
+    database: Database
+    notices: tuple[str, ...]
+    """Sentences to be shown once: an upgrade with its backup, or a fresh start after damage."""
+
+
+async def open_database(
+    location: str | Path,
+    *,
+    backups_dir: Path,
+    release: str,
+    clock: Clock | None = None,
+    busy_timeout: timedelta = BUSY_TIMEOUT,
+) -> OpenedDatabase:
+    """Open the database at a path or SQLAlchemy URL, made or upgraded first when needed; the caller closes it.
+
+    Raises:
+        UsageError: The location is no SQLite file, or the file belongs to another program.
+        DatabaseTooNewError: A later release made it; it is left untouched.
+        DatabaseDamagedError: It was damaged and has been moved aside; the error is raised once.
+        StoreError: It cannot be made, read, written or upgraded; see ``prepare_database``.
+    """
+    prepared = await asyncio.to_thread(
+        prepare_database, location, backups_dir=backups_dir, release=release, clock=clock
+    )
+    return OpenedDatabase(database=Database(prepared.path, busy_timeout=busy_timeout), notices=prepared.notices)
+
+
+def constraint_error(error: IntegrityError) -> ConstraintError:
+    """Return the rule that a refused row broke; for repositories that catch the refusal of one statement."""
+    message = str(error.orig)
+    words, _, subject = message.partition(" constraint failed")
+    subject = subject.removeprefix(": ").removeprefix("index ").strip("'")
+    match words:
+        case "UNIQUE":
+            return ConstraintError(kind=ConstraintKind.UNIQUE, constraint=_unique_name(subject))
+        case "CHECK":
+            return ConstraintError(kind=ConstraintKind.CHECK, constraint=subject)
+        case "NOT NULL":
+            return ConstraintError(kind=ConstraintKind.NOT_NULL, constraint=subject)
+        case _:
+            return ConstraintError(kind=ConstraintKind.FOREIGN_KEY, constraint="")
+
+
+def _unique_name(subject: str) -> str:
+    """Return the name of the rule over ``table.column, table.column``, which is all that SQLite tells."""
+    columns = [column.partition(".")[2] for column in subject.split(", ")]
+    table = metadata.tables.get(subject.partition(".")[0])
+    if table is None:
+        return subject
+    for rule in table.constraints:
+        if isinstance(rule, (UniqueConstraint, PrimaryKeyConstraint)) and rule.columns.keys() == columns:
+            return str(rule.name)
+    for index in table.indexes:
+        if index.unique and index.columns.keys() == columns:
+            return str(index.name)
+    return subject

@@ -1,0 +1,54 @@
+"""Files and folders that only their owner can read, whatever the umask says."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FILE_MODE: Final = 0o600
+_FOLDER_MODE: Final = 0o700
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file with mode 0600.
+
+    Raises:
+        OSError: It exists already, or cannot be made.
+    """
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        os.fchmod(descriptor, _FILE_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make the folder and its missing parents with mode 0700; one that exists keeps its mode.
+
+    Raises:
+        StoreError: A folder cannot be made.
+    """
+    try:
+        if path.is_dir():
+            return
+        make_private_folder(path.parent)
+        path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        path.chmod(_FOLDER_MODE)
+    except OSError as error:
+        raise StoreError(f"the folder {path} cannot be made: {error.strerror}") from error
+
+
+def keep_private(path: Path) -> None:
+    """Take a file's permissions from everybody but its owner; another owner's file is left as it is."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & _OTHERS:
+        with suppress(PermissionError):
+            path.chmod(mode & ~_OTHERS)

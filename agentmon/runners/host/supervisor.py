@@ -232,7 +232,7 @@ class Supervisor:
 
     def _watch_storage(self, now: float) -> None:
         if self._next_storage_retry == float("inf"):
-            if self._output.is_blocked:
+            if self._output.is_blocked or self._journal.is_behind:
                 self._next_storage_retry = now + _STORAGE_RETRY_INTERVAL_S
                 self._journal.add("storage_full")
                 self._pane.note("the disk is full; the program waits until there is space")

@@ -1,0 +1,405 @@
+"""The reader's side of the host's journal: lines in, typed entries out.
+
+Knows the form of ``journal.jsonl`` and nothing of the host's code; reads nothing else and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+MAX_READ_BYTES: Final = 1024 * 1024
+_MAX_DAMAGED_CHARACTERS: Final = 1000
+
+
+class HostOutcome(StrEnum):
+    """How the host says that a run ended."""
+
+    EXITED = "exited"
+    STOPPED = "stopped"
+    TIMED_OUT = "timed_out"
+    START_FAILED = "start_failed"
+    TERMINATED = "terminated"
+
+
+class StopKind(StrEnum):
+    """How hard a run was asked to stop."""
+
+    STOP = "stop"
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """What every entry has."""
+
+    number: int
+    """1, 2, 3 … without gaps in one journal."""
+    at_ms: int
+    """UTC, milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStartedEntry(JournalEntry):
+    """The host runs; pid, start time and boot together name its process for good."""
+
+    pid: int
+    start_time: str
+    boot_id: str
+    """Empty where the system does not tell."""
+    python: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStartedEntry(JournalEntry):
+    """The program runs."""
+
+    pid: int
+    argv: tuple[str, ...]
+    """At most 200 arguments of at most 1000 characters; ``spec.json`` has them whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartFailedEntry(JournalEntry):
+    """The program did not start; ``ended`` follows."""
+
+    error: str
+    """One line for a person."""
+    errno: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputEntry(JournalEntry):
+    """How far the output has come, counted from the start."""
+
+    output_bytes: int
+    output_lines: int
+    """An unfinished last line counts."""
+    left_out_bytes: int
+    last_line: str
+    """The newest line with visible text, without escape sequences, at most 200 characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequestedEntry(JournalEntry):
+    """The host has read a command to stop."""
+
+    command_id: str
+    kind: StopKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimitReachedEntry(JournalEntry):
+    """The run took longer than it may."""
+
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalSentEntry(JournalEntry):
+    """Processes of the run were signalled."""
+
+    signal: str
+    """``TERM``, ``KILL`` or ``HUP``."""
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessNote:
+    """A process of the run, for a person."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StragglersEntry(JournalEntry):
+    """Processes that outlived the program and were therefore ended."""
+
+    processes: tuple[ProcessNote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouldNotStopEntry(JournalEntry):
+    """Processes that live on although they were killed for 10 s."""
+
+    processes: tuple[ProcessNote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageFullEntry(JournalEntry):
+    """The disk is full; the program waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageOkEntry(JournalEntry):
+    """The disk has space again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitedEntry(JournalEntry):
+    """The program itself ended, by itself with a code or by a signal."""
+
+    exit_code: int | None
+    signal: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedEntry(JournalEntry):
+    """The run is over; always the last entry."""
+
+    outcome: HostOutcome
+    exit_code: int | None
+    """128+N for signal N; ``None`` when the program never ran."""
+    output_bytes: int
+    output_lines: int
+    left_out_bytes: int
+    duration_ms: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownEntry(JournalEntry):
+    """An entry of a type that this release does not know."""
+
+    entry_type: str
+    line: str
+    """The whole line as it stands in the journal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamagedEntry:
+    """A line that is no entry: not JSON, without number or time, or with a field of the wrong form."""
+
+    offset: int
+    """Where the line starts in the file."""
+    text: str
+    """The line with undecodable bytes replaced, at most 1000 characters."""
+
+
+Entry = (
+    HostStartedEntry
+    | AgentStartedEntry
+    | StartFailedEntry
+    | OutputEntry
+    | StopRequestedEntry
+    | TimeLimitReachedEntry
+    | SignalSentEntry
+    | StragglersEntry
+    | CouldNotStopEntry
+    | StorageFullEntry
+    | StorageOkEntry
+    | ExitedEntry
+    | EndedEntry
+    | UnknownEntry
+    | DamagedEntry
+)
+
+
+def read_entries(path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES) -> tuple[list[Entry], int]:
+    """Return the entries in complete lines from the offset on, and the offset to read from next time.
+
+    At most ``max_bytes`` are read, so the new offset may lie before the end of the file: call again until it stays
+    where it is. A line longer than ``max_bytes`` comes out as damaged pieces. A missing file reads as an empty one.
+
+    Raises:
+        OSError: The file is there and cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            chunk = file.read(max_bytes)
+    except FileNotFoundError:
+        return [], offset
+    complete, line_feed, _ = chunk.rpartition(b"\n")
+    if not line_feed:
+        if len(chunk) < max_bytes:
+            return [], offset
+        return [_damaged(chunk, offset)], offset + len(chunk)
+    entries = []
+    for line in complete.split(b"\n"):
+        entries.append(parse_entry(line, offset))
+        offset += len(line) + 1
+    return entries, offset
+
+
+def parse_entry(line: bytes, offset: int = 0) -> Entry:
+    """Return the entry that the line holds; never raises, since a damaged line is an entry too."""
+    try:
+        fields = _Fields(json.loads(line))
+        build = _BUILDERS.get(fields.text("type"))
+        if build is None:
+            return UnknownEntry(**fields.base(), entry_type=fields.text("type"), line=line.decode())
+        return build(fields)
+    except (ValueError, RecursionError):
+        return _damaged(line, offset)
+
+
+def _damaged(line: bytes, offset: int) -> DamagedEntry:
+    text = line[: 4 * _MAX_DAMAGED_CHARACTERS].decode("utf-8", "replace")
+    return DamagedEntry(offset=offset, text=text[:_MAX_DAMAGED_CHARACTERS])
+
+
+class _Fields:
+    """A JSON object whose values are asked for by their type.
+
+    Raises (every method):
+        ValueError: It is no object, or the value is missing or has another type.
+    """
+
+    def __init__(self, document: object) -> None:
+        if not isinstance(document, dict):
+            raise ValueError("not an object")  # noqa: TRY004 - one error for every damage
+        self._document: Mapping[str, object] = document
+
+    def base(self) -> dict[str, int]:
+        """Return what every entry has."""
+        return {"number": self.integer("n"), "at_ms": self.integer("at_ms")}
+
+    def text(self, key: str) -> str:
+        """Return a text."""
+        value = self._document.get(key)
+        if not isinstance(value, str):
+            raise ValueError(key)  # noqa: TRY004 - one error for every damage
+        return value
+
+    def find_text(self, key: str) -> str | None:
+        """Return a text or null."""
+        return None if self._document.get(key) is None else self.text(key)
+
+    def integer(self, key: str) -> int:
+        """Return a whole number."""
+        return _integer(self._document.get(key))
+
+    def find_integer(self, key: str) -> int | None:
+        """Return a whole number or null."""
+        return None if self._document.get(key) is None else self.integer(key)
+
+    def number(self, key: str) -> float:
+        """Return a number."""
+        value = self._document.get(key)
+        return value if isinstance(value, float) else float(_integer(value))
+
+    def array(self, key: str) -> list[object]:
+        """Return a list."""
+        value = self._document.get(key)
+        if not isinstance(value, list):
+            raise ValueError(key)  # noqa: TRY004 - one error for every damage
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        texts = tuple(text for text in self.array(key) if isinstance(text, str))
+        if len(texts) != len(self.array(key)):
+            raise ValueError(key)
+        return texts
+
+    def processes(self) -> tuple[ProcessNote, ...]:
+        """Return the processes that the entry names."""
+        notes = [_Fields(note) for note in self.array("processes")]
+        return tuple(ProcessNote(pid=note.integer("pid"), command=note.text("command")) for note in notes)
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("not a whole number")  # noqa: TRY004 - one error for every damage
+    return value
+
+
+def _build_host_started(fields: _Fields) -> Entry:
+    return HostStartedEntry(
+        **fields.base(),
+        pid=fields.integer("pid"),
+        start_time=fields.text("start_time"),
+        boot_id=fields.text("boot_id"),
+        python=fields.text("python"),
+    )
+
+
+def _build_agent_started(fields: _Fields) -> Entry:
+    return AgentStartedEntry(**fields.base(), pid=fields.integer("pid"), argv=fields.texts("argv"))
+
+
+def _build_start_failed(fields: _Fields) -> Entry:
+    return StartFailedEntry(**fields.base(), error=fields.text("error"), errno=fields.find_integer("errno"))
+
+
+def _build_output(fields: _Fields) -> Entry:
+    return OutputEntry(
+        **fields.base(),
+        output_bytes=fields.integer("bytes"),
+        output_lines=fields.integer("lines"),
+        left_out_bytes=fields.integer("left_out_bytes"),
+        last_line=fields.text("last_line"),
+    )
+
+
+def _build_stop_requested(fields: _Fields) -> Entry:
+    return StopRequestedEntry(**fields.base(), command_id=fields.text("command_id"), kind=StopKind(fields.text("kind")))
+
+
+def _build_time_limit_reached(fields: _Fields) -> Entry:
+    return TimeLimitReachedEntry(**fields.base(), timeout_s=fields.number("timeout_s"))
+
+
+def _build_signal_sent(fields: _Fields) -> Entry:
+    pids = tuple(_integer(pid) for pid in fields.array("pids"))
+    return SignalSentEntry(**fields.base(), signal=fields.text("signal"), pids=pids)
+
+
+def _build_stragglers(fields: _Fields) -> Entry:
+    return StragglersEntry(**fields.base(), processes=fields.processes())
+
+
+def _build_could_not_stop(fields: _Fields) -> Entry:
+    return CouldNotStopEntry(**fields.base(), processes=fields.processes())
+
+
+def _build_storage_full(fields: _Fields) -> Entry:
+    return StorageFullEntry(**fields.base())
+
+
+def _build_storage_ok(fields: _Fields) -> Entry:
+    return StorageOkEntry(**fields.base())
+
+
+def _build_exited(fields: _Fields) -> Entry:
+    return ExitedEntry(
+        **fields.base(), exit_code=fields.find_integer("exit_code"), signal=fields.find_integer("signal")
+    )
+
+
+def _build_ended(fields: _Fields) -> Entry:
+    return EndedEntry(
+        **fields.base(),
+        outcome=HostOutcome(fields.text("outcome")),
+        exit_code=fields.find_integer("exit_code"),
+        output_bytes=fields.integer("output_bytes"),
+        output_lines=fields.integer("output_lines"),
+        left_out_bytes=fields.integer("left_out_bytes"),
+        duration_ms=fields.integer("duration_ms"),
+        error=fields.find_text("error"),
+    )
+
+
+_BUILDERS: Final[Mapping[str, Callable[[_Fields], Entry]]] = {
+    "host_started": _build_host_started,
+    "agent_started": _build_agent_started,
+    "start_failed": _build_start_failed,
+    "output": _build_output,
+    "stop_requested": _build_stop_requested,
+    "time_limit_reached": _build_time_limit_reached,
+    "signal_sent": _build_signal_sent,
+    "stragglers": _build_stragglers,
+    "could_not_stop": _build_could_not_stop,
+    "storage_full": _build_storage_full,
+    "storage_ok": _build_storage_ok,
+    "exited": _build_exited,
+    "ended": _build_ended,
+}

@@ -49,9 +49,8 @@ BOARD: Final = [
     Binding(
         "H,shift+left",
         "move_card(-1)",
-        "Left",
-        show=False,
-        key_display="H",
+        "Move",
+        key_display="H/L",
         id="board.move-left",
         tooltip="Move the card to the column on the left.",
     ),
@@ -168,6 +167,19 @@ TASK_PAGE: Final = [
     Binding("D", "show_tab('details')", "Details", show=False, id="task.details", tooltip="Show what the task is."),
     Binding("L", "show_tab('log')", "Log", show=False, id="task.log", tooltip="Show what the program wrote."),
     Binding("A", "show_tab('audit')", "Audit", show=False, id="task.audit", tooltip="Show who changed what, and when."),
+    Binding("enter", "pick_run", "Log of the run", key_display="enter", id="task.pick-run", tooltip="Show its log."),
+    Binding("slash", "search", "Search", key_display="/", id="task.search", tooltip="Search the log."),
+    Binding("n", "find(1)", "Next match", show=False, id="task.find-next", tooltip="Go to the next match below."),
+    Binding("N", "find(-1)", "Match above", show=False, id="task.find-previous", tooltip="Go to the next match above."),
+    Binding("w", "wrap", "Wrap", id="task.wrap", tooltip="Wrap the long lines of the log, or scroll them sideways."),
+    Binding("j,down", "go_row(1)", "Down", show=False, id="task.down", tooltip="Go down by a row."),
+    Binding("k,up", "go_row(-1)", "Up", show=False, id="task.up", tooltip="Go up by a row."),
+    Binding("h,left", "go_sideways(-1)", "Left", show=False, id="task.left", tooltip="Scroll the log to the left."),
+    Binding("l,right", "go_sideways(1)", "Right", show=False, id="task.right", tooltip="Scroll the log to the right."),
+    Binding("g,home", "go_end(-1)", "Beginning", show=False, id="task.first", tooltip="Go to the beginning."),
+    Binding("G,end", "go_end(1)", "End", show=False, id="task.last", tooltip="Go to the end; a log is followed there."),
+    Binding("ctrl+d,pagedown", "go_page(1)", "Page down", show=False, id="task.page-down", tooltip="Go down a page."),
+    Binding("ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="task.page-up", tooltip="Go up a page."),
 ]
 
 EXECUTIONS: Final = [
@@ -239,8 +251,8 @@ RUN_DIALOG: Final = [
 ]
 
 CONFIRM: Final = [
-    Binding("y", "answer(True)", "Yes", id="confirm.yes", tooltip="Do it."),
-    Binding("n,escape,q", "answer(False)", "No", key_display="n", id="confirm.no", tooltip="Leave all as it is."),
+    Binding("y", "answer('yes')", "Yes", id="confirm.yes", tooltip="Do it."),
+    Binding("n,escape,q", "answer('no')", "No", key_display="n", id="confirm.no", tooltip="Leave all as it is."),
     Binding(
         "left,h,right,l",
         "other_button",

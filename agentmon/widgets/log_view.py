@@ -1,0 +1,570 @@
+"""The view of a log file by offset: opens at once at any size, follows the tail, and holds no more than it shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agentmon.logs.line_text import PLAIN_STYLE
+from agentmon.logs.log_file import LogFile
+from agentmon.widgets.cells import cells, cut
+from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.log_rows import TOP, DisplayLine, Position, Row, RowReader
+from agentmon.widgets.log_scroll_bar import LogScrollBar
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.geometry import Region
+    from textual.selection import Selection
+
+    from agentmon.logs.line_text import Colour, TextStyle
+    from agentmon.logs.search import LogPattern
+
+_WHEEL_ROWS: Final = 3
+_SIDEWAYS_CELLS: Final = 8
+_MAX_HIGHLIGHTS: Final = 200
+_MAX_HIGHLIGHT_CHARACTERS: Final = 4096
+_MAX_COPY_BYTES: Final = 4 * 1024 * 1024
+
+
+class LogView(Guarded, Widget, can_focus=True):
+    """Shows one log file; the owner sets ``path`` and calls ``poll`` up to ten times a second.
+
+    Args:
+        path: The log file, which need not exist yet.
+        is_tail: Show the newest lines always: no scrolling, no focus, no scroll bar.
+        placeholder: What stands there while the log is empty; line breaks are kept.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "log-view--placeholder",
+        "log-view--match",
+        "log-view--current-match",
+    }
+    DEFAULT_CSS = """
+    LogView {
+        width: 1fr;
+        height: 1fr;
+        overflow: hidden;
+        .log-view--placeholder { color: $foreground 60%; }
+        .log-view--match { background: $warning 40%; }
+        .log-view--current-match { background: $warning; color: $background; }
+    }
+    """
+
+    path: reactive[Path | None] = reactive(None, init=False)
+    """The file that is shown; setting it goes to the tail of the new one."""
+    following: reactive[bool] = reactive(True, init=False)
+    """Whether the newest line stays in view; scrolling up ends it, reaching the end takes it up again."""
+    wrap: reactive[bool] = reactive(False, init=False)
+    """Whether long lines go on in the next row; otherwise the view scrolls sideways."""
+    placeholder: reactive[str] = reactive("No output yet.", init=False)
+
+    class FollowingChanged(Message):
+        """The view let go of the tail, or took it up again."""
+
+        def __init__(self, log_view: LogView, *, following: bool) -> None:
+            super().__init__()
+            self.log_view = log_view
+            self.following = following
+
+        @property
+        def control(self) -> LogView:
+            """The view that changed."""
+            return self.log_view
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        is_tail: bool = False,
+        placeholder: str = "No output yet.",
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.is_tail = is_tail
+        self.can_focus = not is_tail
+        self._log: LogFile | None = None
+        self._reader: RowReader | None = None
+        self._top = TOP
+        self._left = 0
+        self._rows: list[Row] = []
+        self._strips: list[Strip] = []
+        self._frame_size = Size(0, 0)
+        self._is_stale = True
+        self._is_painting = False
+        self._drawn_styles: dict[TextStyle, Style] = {}
+        self._pattern: LogPattern | None = None
+        self._current_offset: int | None = None
+        self._wanted_line: int | None = None
+        self.set_reactive(LogView.placeholder, placeholder)
+        self.set_reactive(LogView.path, path)
+        self._open(path)
+
+    def compose(self) -> ComposeResult:
+        """Yield the scroll bar; the text is drawn by the view itself."""
+        if not self.is_tail:
+            yield LogScrollBar()
+
+    # What the owner reads
+
+    @property
+    def line_count(self) -> int | None:
+        """How many lines the log has; None while they are being counted."""
+        return self._log.line_count if self._log else 0
+
+    @property
+    def first_line_number(self) -> int | None:
+        """The number of the line at the top, counted from 1; None while it is not known."""
+        rows = self._frame()
+        return self._log.line_number(rows[0].position.offset) if self._log and rows else None
+
+    @property
+    def search_origin(self) -> int:
+        """The offset that a search for the next match begins from: the current match, or the line at the top."""
+        rows = self._frame()
+        if not rows:
+            return 0
+        shown = range(rows[0].line.start, rows[-1].line.end)
+        if self._current_offset is not None and self._current_offset in shown:
+            return self._current_offset
+        return rows[0].line.start
+
+    @property
+    def shown_text(self) -> str:
+        """The text of the rows in view, one line each."""
+        return "\n".join(row.line.text[row.start : row.end] for row in self._frame())
+
+    # What the owner calls
+
+    def poll(self) -> None:
+        """Look at the file again and repaint what changed; cheap when nothing did."""
+        log, reader = self._log, self._reader
+        if log is None or reader is None:
+            return
+        known_size, generation = log.size, log.generation
+        if log.refresh():
+            if log.generation != generation:
+                reader.forget()
+                self._current_offset = None
+                self._top = Position(log.line_start(self._top.offset), 0) if log.size else TOP
+                self._repaint()
+            elif self.following or not self._rows or self._rows[-1].line.end >= known_size:
+                self._repaint()
+            else:
+                self._show_place()
+        if not self.is_tail:
+            log.index_more()
+
+    def highlight(self, pattern: LogPattern | None) -> None:
+        """Mark what the pattern matches in the lines in view; None marks nothing."""
+        self._pattern = pattern
+        self._current_offset = None
+        self._repaint()
+
+    def go_to_offset(self, offset: int) -> None:
+        """Bring the display line at ``offset`` into view, its first match visible, and let go of the tail."""
+        self._frame()
+        reader = self._reader
+        line = reader.line_at(offset) if reader else None
+        if reader is None or line is None or self.is_tail:
+            return
+        self._current_offset = line.start
+        match = self._pattern.regex.search(line.text) if self._pattern else None
+        row = 0
+        if match and reader.wraps:
+            row = line.row_of(reader.columns, match.start())
+        elif match:
+            self._show_cells(line.cell(match.start()), line.cell(match.end()))
+        position = Position(line.start, row)
+        before = reader.backwards(position, self.size.height // 3)
+        self._go_to(before[0].position if before else position)
+
+    def go_to_line(self, number: int) -> None:
+        """Bring line ``number`` (counted from 1) into view once the lines up to it are counted; the last if beyond."""
+        self._wanted_line = max(1, number)
+        self._seek_line()
+
+    # Actions, bound to keys by the screens
+
+    def action_scroll_lines(self, count: int) -> None:
+        """Move by ``count`` rows, up when negative."""
+        reader = self._reader
+        rows = self._frame()
+        if reader is None or not rows or self.is_tail:
+            return
+        if count < 0:
+            before = reader.backwards(rows[0].position, -count)
+            if before:
+                self._go_to(before[0].position)
+        elif not self.following:
+            after = reader.forwards(rows[0].position, count + 1)
+            self._go_to(after[-1].position)
+            if self._is_at_end():
+                self.following = True
+
+    def action_page_up(self) -> None:
+        """Move up by a page, keeping one row."""
+        self.action_scroll_lines(-max(1, self.size.height - 1))
+
+    def action_page_down(self) -> None:
+        """Move down by a page, keeping one row."""
+        self.action_scroll_lines(max(1, self.size.height - 1))
+
+    def action_home(self) -> None:
+        """Go to the first line."""
+        if not self.is_tail and self._frame():
+            self._go_to(TOP)
+
+    def action_end(self) -> None:
+        """Go to the newest line and follow it."""
+        self.following = True
+
+    def action_toggle_wrap(self) -> None:
+        """Wrap long lines, or scroll sideways again."""
+        self.wrap = not self.wrap
+
+    def action_toggle_follow(self) -> None:
+        """Follow the tail, or stay where the view is."""
+        self._frame()
+        self.following = not self.following
+
+    def action_scroll_left(self) -> None:
+        """Move the text to the right again."""
+        self._scroll_sideways(-_SIDEWAYS_CELLS)
+
+    def action_scroll_right(self) -> None:
+        """Show what is cut off on the right."""
+        self._scroll_sideways(_SIDEWAYS_CELLS)
+
+    # What Textual calls
+
+    def on_unmount(self) -> None:
+        """Close the file."""
+        if self._log:
+            self._log.close()
+
+    def on_resize(self) -> None:
+        """Lay out again."""
+        self._repaint()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll by the wheel."""
+        if not self.is_tail:
+            event.stop()
+            self.action_scroll_lines(-_WHEEL_ROWS)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll by the wheel."""
+        if not self.is_tail:
+            event.stop()
+            self.action_scroll_lines(_WHEEL_ROWS)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        """Scroll sideways by the wheel."""
+        event.stop()
+        self.action_scroll_left()
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        """Scroll sideways by the wheel."""
+        event.stop()
+        self.action_scroll_right()
+
+    def on_log_scroll_bar_moved(self, message: LogScrollBar.Moved) -> None:
+        """Go where the scroll bar was put."""
+        message.stop()
+        log = self._log
+        if log is None or not log.size:
+            return
+        if message.share >= 1.0:
+            self.following = True
+        else:
+            self._go_to(Position(log.line_start(int(log.size * message.share)), 0))
+
+    def watch_path(self, path: Path | None) -> None:
+        """Open another file at its tail."""
+        self._open(path)
+        self.set_reactive(LogView.following, True)
+        self._repaint()
+
+    def watch_following(self, following: bool) -> None:
+        """Go to the tail when it is followed again, and tell the owner."""
+        self._repaint()
+        self.post_message(self.FollowingChanged(self, following=following))
+
+    def validate_following(self, following: bool) -> bool:
+        """Keep a tail a tail."""
+        return following or self.is_tail
+
+    def watch_wrap(self) -> None:
+        """Lay the lines out in the other way."""
+        self._top = Position(self._top.offset, 0)
+        self._left = 0
+        self._repaint()
+
+    def watch_placeholder(self) -> None:
+        """Show the other text."""
+        self._repaint()
+
+    def notify_style_update(self) -> None:
+        """Forget what was drawn in the old style."""
+        super().notify_style_update()
+        self._drawn_styles.clear()
+        self._is_stale = True
+
+    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - Textual's signature
+        """Draw the selection."""
+        self._repaint()
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Return the selected text; what begins or ends outside the view counts from what is in view.
+
+        Selections hold a line's offset in the file as their row, so they stay with the text while the view scrolls.
+        """
+        rows = self._frame()
+        log, reader = self._log, self._reader
+        if not rows or log is None or reader is None:
+            return None
+        start_x, start = selection.start if selection.start else (rows[0].start, rows[0].line.start)
+        end_x, end = selection.end if selection.end else (rows[-1].end, rows[-1].line.start)
+        texts: list[str] = []
+        offset = start
+        while offset <= end and offset - start < _MAX_COPY_BYTES:
+            line = reader.line_at(offset)
+            if line is None or line.end <= offset:
+                break
+            stop = end_x if line.start == end else len(line.text)
+            texts.append(line.text[start_x if line.start == start else 0 : stop])
+            offset = line.end
+        return "\n".join(texts), "\n"
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the strips of a part of the view."""
+        self._is_painting = True
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._is_painting = False
+
+    def render_line(self, y: int) -> Strip:
+        """Return the row ``y`` of the view."""
+        rows = self._frame()
+        if y >= len(self._strips):
+            return Strip.blank(self.size.width)
+        strip = self._strips[y]
+        if not self._is_painting and y < len(rows):
+            # Only the search for what is under the mouse needs places in the text, and they cost as much as the paint.
+            row = rows[y]
+            return strip.apply_offsets(row.start - row.blanks, row.line.start)
+        return strip
+
+    # Inside
+
+    def _open(self, path: Path | None) -> None:
+        if self._log:
+            self._log.close()
+        self._log = self._reader = self._current_offset = self._wanted_line = None
+        self._rows = []
+        self._top, self._left = TOP, 0
+        if path is not None:
+            self._log = LogFile(path)
+            self._log.refresh()
+            self._reader = RowReader(self._log)
+
+    def _repaint(self) -> None:
+        self._is_stale = True
+        self.refresh()
+
+    def _go_to(self, position: Position) -> None:
+        self._top = position
+        self._wanted_line = None
+        self.following = False
+        self._repaint()
+
+    def _is_at_end(self) -> bool:
+        rows = self._frame()
+        if self._log is None or not rows or rows[-1].line.end < self._log.size:
+            return False
+        reader = self._reader
+        return reader is None or not reader.wraps or rows[-1].end >= len(rows[-1].line.text)
+
+    def _scroll_sideways(self, count: int) -> None:
+        if self.wrap or not (rows := self._frame()):
+            return
+        widest = max(row.line.width for row in rows)
+        left = max(0, min(self._left + count, widest - self._columns))
+        if left != self._left:
+            self._left = left
+            self._repaint()
+
+    def _show_cells(self, start: int, end: int) -> None:
+        columns = self._columns
+        if end <= columns:
+            self._left = 0
+        elif start < self._left or end > self._left + columns:
+            self._left = max(0, min(start, (start + end - columns) // 2))
+
+    def _seek_line(self) -> None:
+        log, wanted = self._log, self._wanted_line
+        if log is None or wanted is None:
+            return
+        offset = log.line_offset(wanted)
+        if offset is None and not log.index_more():
+            # Let keys and paints through between two slices of counting.
+            self.call_next(self._seek_line)
+            return
+        if offset is None:
+            offset = log.line_offset(wanted)
+        self.go_to_offset(log.size if offset is None else offset)
+
+    @property
+    def _columns(self) -> int:
+        return max(1, self.size.width - (0 if self.is_tail else 1))
+
+    def _frame(self) -> list[Row]:
+        """Return the rows in view, laid out again if anything changed."""
+        if not self._is_stale and self._frame_size == self.size:
+            return self._rows
+        self._is_stale = False
+        self._frame_size = self.size
+        self._rows = self._lay_out()
+        if self._rows:
+            self._top = self._rows[0].position
+            self._strips = [self._row_strip(row) for row in self._rows]
+        else:
+            self._strips = self._placeholder_strips()
+        self._show_place()
+        return self._rows
+
+    def _lay_out(self) -> list[Row]:
+        reader, height = self._reader, self.size.height
+        if reader is None or height <= 0:
+            return []
+        reader.columns, reader.left, reader.wraps = self._columns, self._left, self.wrap
+        if not self.following:
+            rows = reader.forwards(self._top, height)
+            if len(rows) == height:
+                return rows
+        return reader.backwards(None, height)
+
+    def _show_place(self) -> None:
+        bar = next((child for child in self.children if isinstance(child, LogScrollBar)), None)
+        if bar is None or self._log is None:
+            return
+        if not self._rows:
+            bar.show_part(0, 0, 0)
+            return
+        start, end = self._rows[0].line.start, self._rows[-1].line.end
+        shown = end - start
+        if self.wrap and start == 0 and end >= self._log.size and self._rows[0].position.row:
+            # All lines are in view in part only: a thumb one byte short still shows that there is more above.
+            start, shown = 1, max(0, shown - 1)
+        bar.show_part(start, shown, self._log.size)
+
+    def _placeholder_strips(self) -> list[Strip]:
+        problem = self._log.problem if self._log else ""
+        text = f"The log cannot be read: {problem}." if problem else self.placeholder
+        style = self.get_component_rich_style("log-view--placeholder")
+        strips = []
+        for line in text.split("\n")[: self.size.height]:
+            shown = cut(line, self._columns)
+            strips.append(Strip([Segment(shown, style)], cells(shown)).adjust_cell_length(self.size.width, style))
+        return strips
+
+    def _row_strip(self, row: Row) -> Strip:
+        base = self._style(PLAIN_STYLE)
+        segments = [Segment(" " * row.blanks, base)] if row.blanks else []
+        segments += [Segment(text, self._style(style)) for text, style in row.line.parts(row.start, row.end)]
+        if self._pattern is not None:
+            segments = self._with_matches(segments, row)
+        if (selection := self.text_selection) is not None and (span := selection.get_span(row.line.start)) is not None:
+            end = len(row.line.text) if span[1] < 0 else span[1]
+            selected = self.screen.get_component_rich_style("screen--selection")
+            segments = _overlaid(segments, row, span[0], end, selected)
+        width = row.blanks + row.line.cell(row.end) - row.line.cell(row.start)
+        if width < self.size.width:
+            segments.append(Segment(" " * (self.size.width - width), base))
+        strip = Strip(segments, max(width, self.size.width))
+        return strip if width <= self.size.width else strip.crop(0, self.size.width)
+
+    def _with_matches(self, segments: list[Segment], row: Row) -> list[Segment]:
+        if self._pattern is None:
+            return segments
+        is_current = row.line.start == self._current_offset
+        style = self.get_component_rich_style("log-view--current-match" if is_current else "log-view--match")
+        for start, end in _matches(self._pattern, row.line, row):
+            segments = _overlaid(segments, row, start, end, style)
+        return segments
+
+    def _style(self, style: TextStyle) -> Style:
+        known = self._drawn_styles.get(style)
+        if known is None:
+            # No background of its own: Textual lays the present one under it, also when only a parent's changed.
+            own = Style(color=self.rich_style.color) if style == PLAIN_STYLE else self._style(PLAIN_STYLE)
+            known = self._drawn_styles[style] = own + _rich_style(style)
+        return known
+
+
+def _matches(pattern: LogPattern, line: DisplayLine, row: Row) -> list[tuple[int, int]]:
+    start, end = 0, len(line.text)
+    if end > _MAX_HIGHLIGHT_CHARACTERS:
+        start = max(0, row.start - _MAX_HIGHLIGHT_CHARACTERS // 2)
+        end = min(end, row.end + _MAX_HIGHLIGHT_CHARACTERS // 2)
+    found: list[tuple[int, int]] = []
+    for match in pattern.regex.finditer(line.text, start, end):
+        if match.end() > row.start and match.start() < row.end:
+            found.append(match.span())
+        if match.start() >= row.end or len(found) >= _MAX_HIGHLIGHTS:
+            break
+    return found
+
+
+def _overlaid(segments: list[Segment], row: Row, start: int, end: int, style: Style) -> list[Segment]:
+    """Return the segments of a row with ``style`` over the characters of its line from ``start`` up to ``end``."""
+    overlaid: list[Segment] = []
+    index = row.start - row.blanks
+    for text, own, _ in segments:
+        low = min(len(text), max(0, start - index))
+        high = min(len(text), max(low, end - index))
+        if low < high:
+            above = own + style if own else style
+            overlaid += [
+                Segment(part, part_style)
+                for part, part_style in ((text[:low], own), (text[low:high], above), (text[high:], own))
+                if part
+            ]
+        else:
+            overlaid.append(Segment(text, own))
+        index += len(text)
+    return overlaid
+
+
+def _rich_style(style: TextStyle) -> Style:
+    return Style(
+        color=_rich_colour(style.foreground),
+        bgcolor=_rich_colour(style.background),
+        bold=style.bold or None,
+        dim=style.dim or None,
+        italic=style.italic or None,
+        underline=style.underline or None,
+        reverse=style.reverse or None,
+        strike=style.strike or None,
+    )
+
+
+def _rich_colour(colour: Colour | None) -> Color | None:
+    if colour is None:
+        return None
+    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)

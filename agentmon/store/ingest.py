@@ -18,7 +18,7 @@ from agentmon.store.audit import append_task_event
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import RowMapping
@@ -38,23 +38,25 @@ class IngestRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def record(self, stretches: Sequence[ExecutionProgress], *, at: datetime) -> frozenset[ExecutionId]:
-        """Write the stretches of any number of journals in one transaction; return the executions that are over.
+    async def record(self, stretches: Sequence[ExecutionProgress], *, at: datetime) -> Mapping[ExecutionId, bool]:
+        """Write the stretches of any number of journals in one transaction.
 
         A stretch whose ``from_offset`` is not what the row holds was written before, and is dropped.
+
+        Returns:
+            The executions whose try is over, each with whether it was queued again.
         """
-        over: set[ExecutionId] = set()
+        over: dict[ExecutionId, bool] = {}
         async with self._database.writing() as connection:
             for stretch in stretches:
                 row = await _advance(connection, stretch, at=at)
                 if row is None or stretch.ending is None:
                     continue
-                await _end(connection, row, stretch.ending, at=at)
-                over.add(stretch.execution_id)
-        return frozenset(over)
+                over[stretch.execution_id] = await _end(connection, row, stretch.ending, at=at)
+        return over
 
     async def end_without_journal(self, execution_id: ExecutionId, ending: ExecutionEnding, *, at: datetime) -> bool:
-        """End an execution whose journal will never tell; return whether it was still live."""
+        """End an execution whose journal will never tell; return whether it was queued again."""
         executions = tables.executions
         statement = select(executions).where(
             executions.c.id == execution_id, executions.c.status.in_(list(LIVE_STATUSES))
@@ -63,8 +65,7 @@ class IngestRepository:
             row = (await connection.execute(statement)).mappings().first()
             if row is None:
                 return False
-            await _end(connection, row, ending, at=at)
-            return True
+            return await _end(connection, row, ending, at=at)
 
 
 async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, at: datetime) -> RowMapping | None:
@@ -109,7 +110,7 @@ async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, a
     return row
 
 
-async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEnding, *, at: datetime) -> None:
+async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEnding, *, at: datetime) -> bool:
     present = ExecutionStatus(row["status"])
     status = ExecutionStatus.CANCELLED if present is ExecutionStatus.CANCELLING else ending.status
     if status is ExecutionStatus.CANCELLED and present is ExecutionStatus.RUNNING:
@@ -145,10 +146,11 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
     )
     if status is ExecutionStatus.FAILED and ending.may_retry and row["retry_count"] < row["max_retries"]:
         await _queue_again(connection, row, at=at)
-        return
+        return True
     task = (await connection.execute(select(tasks).where(tasks.c.id == row["task_id"]))).mappings().one()
     target = status_at_end(TaskStatus(task["status"]), status)
     await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run {status.value}")
+    return False
 
 
 async def _queue_again(connection: AsyncConnection, row: RowMapping, *, at: datetime) -> None:

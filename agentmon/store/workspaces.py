@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from agentmon.domain.ids import WorkspaceId
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
 
@@ -33,6 +34,13 @@ class WorkspaceRepository:
             rows = (await connection.execute(statement)).mappings().all()
         found = [workspace_of(row) for row in rows]
         return max(found, key=lambda workspace: len(workspace.root_path), default=None)
+
+    async def find(self, workspace_id: WorkspaceId) -> Workspace | None:
+        """Return the workspace of this id."""
+        statement = select(tables.workspaces).where(tables.workspaces.c.id == workspace_id)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(statement)).mappings().first()
+        return None if row is None else workspace_of(row)
 
     async def register(self, *, root_path: str, name: str, at: datetime) -> Workspace:
         """Return the workspace of the folder, made when it is new; the local user is made with the first one."""

@@ -94,12 +94,12 @@ class Family:
             except OSError:
                 group = None
         for process in members:
-            if (group is None or process.group != group) and _send_to_same(process, number):
+            if (group is None or process.group != group) and send_to_same(process, number):
                 reached.append(process.pid)
         return sorted(reached)
 
 
-def _send_to_same(process: Process, number: int) -> bool:
+def send_to_same(process: Process, number: int) -> bool:
     """Send the signal unless the pid means another process by now."""
     try:
         if not hasattr(os, "pidfd_open"):

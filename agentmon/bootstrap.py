@@ -1,0 +1,108 @@
+"""Builds the store and the services over it; the one place that knows how they fit together."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentmon import __version__
+from agentmon.domain.clock import SystemClock
+from agentmon.paths import find_paths
+from agentmon.services.agents import AgentService
+from agentmon.services.attaching import AttachService
+from agentmon.services.board import BoardService
+from agentmon.services.doctor import DoctorService
+from agentmon.services.executions import ExecutionService
+from agentmon.services.queue import QueueService
+from agentmon.services.settings import SettingsService
+from agentmon.services.tasks import TaskService
+from agentmon.services.workers import WorkerService
+from agentmon.services.workspaces import WorkspaceService
+from agentmon.store.agents import AgentRepository
+from agentmon.store.audit import AuditRepository
+from agentmon.store.board_pages import BoardRepository
+from agentmon.store.database import open_database
+from agentmon.store.dependencies import DependencyRepository
+from agentmon.store.executions import ExecutionRepository
+from agentmon.store.setting_rows import SettingRepository
+from agentmon.store.tasks import TaskRepository
+from agentmon.store.workspaces import WorkspaceRepository
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from agentmon.paths import Paths
+    from agentmon.store.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """All use cases over one open database."""
+
+    paths: Paths
+    notices: tuple[str, ...]
+    """Sentences that a person should see once, such as an upgrade and where its backup lies."""
+    workspaces: WorkspaceService
+    tasks: TaskService
+    queue: QueueService
+    executions: ExecutionService
+    agents: AgentService
+    board: BoardService
+    workers: WorkerService
+    attaching: AttachService
+    doctor: DoctorService
+    settings: SettingsService
+    database: Database
+
+    def data_version(self) -> int:
+        """Return a number that differs from the last one when anybody has changed the database since; 5 µs."""
+        return self.database.data_version()
+
+
+@asynccontextmanager
+async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
+    """Open the database, made or upgraded first when needed, and give the services over it; closes it at the end.
+
+    Raises:
+        UsageError: The database's place or a setting cannot be used.
+        StoreError: The database cannot be opened; the message says what became of it.
+    """
+    paths = find_paths() if paths is None else paths
+    clock = SystemClock()
+    opened = await open_database(
+        paths.database_url or paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
+    )
+    database = opened.database
+    try:
+        tasks = TaskRepository(database)
+        executions = ExecutionRepository(database)
+        agents = AgentService(AgentRepository(database), clock)
+        settings = SettingsService(SettingRepository(database), paths, clock)
+        workers = WorkerService(paths)
+        workspaces = WorkspaceService(WorkspaceRepository(database), clock)
+        yield Services(
+            paths=paths,
+            notices=opened.notices,
+            workspaces=workspaces,
+            tasks=TaskService(tasks, DependencyRepository(database), AuditRepository(database), clock),
+            queue=QueueService(
+                executions=executions,
+                tasks=tasks,
+                agents=agents,
+                workspaces=workspaces,
+                workers=workers,
+                paths=paths,
+                clock=clock,
+            ),
+            executions=ExecutionService(executions, paths),
+            agents=agents,
+            board=BoardService(BoardRepository(database), settings),
+            workers=workers,
+            attaching=AttachService(paths),
+            doctor=DoctorService(paths, agents),
+            settings=settings,
+            database=database,
+        )
+    finally:
+        await database.close()

@@ -1,0 +1,130 @@
+"""The folder of one execution: its files by name, and writing them so that nobody else can read them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_OF_ONE_TRY: Final = ("spec.json", "output.log", "journal.jsonl", "protocol.jsonl", "control.jsonl", "host.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionFolder:
+    """Paths inside the folder of one execution."""
+
+    path: Path
+
+    @property
+    def spec(self) -> Path:
+        """What the host has to do."""
+        return self.path / "spec.json"
+
+    @property
+    def environment(self) -> Path:
+        """The allow-listed environment of whoever asked for the execution; kept until it is over."""
+        return self.path / "environment.json"
+
+    @property
+    def launch_environment(self) -> Path:
+        """The complete environment of the program; the host deletes it when it has read it."""
+        return self.path / "launch-environment.json"
+
+    @property
+    def output_log(self) -> Path:
+        """What the program wrote, byte for byte."""
+        return self.path / "output.log"
+
+    @property
+    def journal(self) -> Path:
+        """What happened, one JSON object a line."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def control(self) -> Path:
+        """Commands for the host, one JSON object a line."""
+        return self.path / "control.jsonl"
+
+    @property
+    def wake(self) -> Path:
+        """The FIFO that makes the host look at its commands at once."""
+        return self.path / "wake"
+
+    @property
+    def host_lock(self) -> Path:
+        """Locked for as long as the host lives."""
+        return self.path / "host.lock"
+
+    def make(self) -> None:
+        """Make the folder, for nobody but its owner; one that is there is fine."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+
+    def remove(self) -> None:
+        """Remove the folder of an execution that never got its row."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def set_try_aside(self, try_number: int) -> None:
+        """Move the files of an earlier try (counted from 1) into a folder of its own; done already is fine."""
+        aside = self.path / f"try-{try_number}"
+        if aside.exists():
+            return
+        unfinished = self.path / f"try-{try_number}.partial"
+        unfinished.mkdir(mode=0o700, exist_ok=True)
+        for name in _OF_ONE_TRY:
+            if (self.path / name).exists():
+                (self.path / name).rename(unfinished / name)
+        unfinished.rename(aside)
+
+    def write_spec(self, spec: Mapping[str, object]) -> None:
+        """Write what the host has to do."""
+        _write_private_json(self.spec, spec)
+
+    def write_environment(self, environment: Mapping[str, str]) -> None:
+        """Write the environment of whoever asked for the execution."""
+        _write_private_json(self.environment, environment)
+
+    def write_launch_environment(self, environment: Mapping[str, str]) -> None:
+        """Write the environment of the program."""
+        _write_private_json(self.launch_environment, environment)
+
+    def read_environment(self) -> Mapping[str, str] | None:
+        """Return what ``write_environment`` wrote, or None when it is gone or damaged."""
+        try:
+            environment = json.loads(self.environment.read_text("utf-8", "surrogateescape"))
+        except (OSError, ValueError):
+            return None
+        return {str(name): str(text) for name, text in environment.items()} if isinstance(environment, dict) else None
+
+    def append_command(self, command: Mapping[str, object]) -> None:
+        """Hand the host one command and wake it; a host that is gone is no error."""
+        descriptor = os.open(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, json.dumps(command).encode() + b"\n")
+        finally:
+            os.close(descriptor)
+        try:
+            wake = os.open(self.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            os.write(wake, b"\n")
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(wake)
+
+
+def _write_private_json(path: Path, content: Mapping[str, object]) -> None:
+    text = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    partial = path.with_name(path.name + ".partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text)
+    partial.replace(path)

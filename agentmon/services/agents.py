@@ -1,0 +1,66 @@
+"""Agents: the programs of this machine that can be given work."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from agentmon.domain.errors import NotFoundError
+from agentmon.runners.presets import agents_of, find_installed
+
+if TYPE_CHECKING:
+    from agentmon.domain.agents import Agent
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.ids import AgentId
+    from agentmon.store.agents import AgentRepository
+
+
+class AgentService:
+    """Reads the registry; the presets whose programs are on the PATH enter it at the first look."""
+
+    def __init__(self, repository: AgentRepository, clock: Clock) -> None:
+        self._repository = repository
+        self._clock = clock
+        self._is_scanned = False
+        self._scan = asyncio.Lock()
+
+    async def list(self, *, active_only: bool = True) -> tuple[Agent, ...]:
+        """Return the agents with their capabilities, the one that runs any command first."""
+        await self._add_installed()
+        return await self._repository.list(active_only=active_only)
+
+    async def by_slug(self, slug: str) -> Agent:
+        """Return the agent that people call by this slug.
+
+        Raises:
+            NotFoundError: There is none; the hint names those that are there.
+        """
+        await self._add_installed()
+        agent = await self._repository.find_by_slug(slug)
+        if agent is None:
+            known = ", ".join(agent.slug for agent in await self._repository.list(active_only=True))
+            raise NotFoundError(f"there is no agent {slug}", hint=f"agents are: {known}")
+        return agent
+
+    async def get(self, agent_id: AgentId) -> Agent:
+        """Return the agent of this id.
+
+        Raises:
+            NotFoundError: There is none any more.
+        """
+        agent = await self._repository.find(agent_id)
+        if agent is None:
+            raise NotFoundError("the program of this task is no longer registered", hint="choose another one")
+        return agent
+
+    async def _add_installed(self) -> None:
+        async with self._scan:
+            if self._is_scanned:
+                return
+            known = {agent.slug for agent in await self._repository.list(active_only=False)}
+            installed = await asyncio.to_thread(find_installed, dict(os.environ))
+            fresh = [preset for preset in installed if preset.slug not in known]
+            if fresh:
+                await self._repository.add_missing(agents_of(fresh), at=self._clock.now())
+            self._is_scanned = True

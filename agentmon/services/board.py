@@ -1,0 +1,35 @@
+"""The board: pages of cards and the status line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentmon.domain.board import BoardPage, ColumnRequest
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import TaskStatus, Workspace
+    from agentmon.services.settings import SettingsService
+    from agentmon.store.board_pages import BoardRepository
+
+
+class BoardService:
+    """Reads the board."""
+
+    def __init__(self, repository: BoardRepository, settings: SettingsService) -> None:
+        self._repository = repository
+        self._settings = settings
+
+    async def page(self, workspace: Workspace, requests: Sequence[ColumnRequest]) -> BoardPage:
+        """Return the asked part of each column and the status line, from one moment."""
+        return await self._repository.page(
+            workspace, requests, running_limit=self._settings.default_worker_settings().max_running
+        )
+
+    async def locate(
+        self, workspace: Workspace, task_id: TaskId, text_filter: str = ""
+    ) -> tuple[TaskStatus, int] | None:
+        """Return the column of a task and its index there among the cards that pass the filter; None when gone."""
+        del workspace
+        return await self._repository.locate(task_id, text_filter)

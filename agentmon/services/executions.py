@@ -1,0 +1,55 @@
+"""Executions: what runs, waits and ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentmon.domain.events import Event
+    from agentmon.domain.executions import Execution, ExecutionListing
+    from agentmon.domain.ids import ExecutionId, TaskId
+    from agentmon.domain.tasks import Workspace
+    from agentmon.paths import Paths
+    from agentmon.store.executions import ExecutionRepository
+
+
+class ExecutionService:
+    """Reads executions, their events and where their logs lie."""
+
+    def __init__(self, repository: ExecutionRepository, paths: Paths) -> None:
+        self._repository = repository
+        self._paths = paths
+
+    async def list(
+        self, workspace: Workspace | None, *, limit: int = 500, offset: int = 0
+    ) -> tuple[ExecutionListing, ...]:
+        """Return executions of one workspace or of all: open ones first, then the newest."""
+        return await self._repository.list(None if workspace is None else workspace.id, limit=limit, offset=offset)
+
+    async def of_task(self, task_id: TaskId, *, limit: int = 200) -> tuple[Execution, ...]:
+        """Return the executions of a task, newest first."""
+        return await self._repository.of_task(task_id, limit=limit)
+
+    async def newest(self, task_id: TaskId) -> Execution | None:
+        """Return the newest execution of a task, or None when it never ran."""
+        found = await self._repository.of_task(task_id, limit=1)
+        return found[0] if found else None
+
+    async def get(self, execution_id: ExecutionId) -> Execution:
+        """Return one execution.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        return await self._repository.get(execution_id)
+
+    async def events(self, execution_id: ExecutionId, *, after_id: int = 0, limit: int = 500) -> tuple[Event, ...]:
+        """Return the stream of an execution after an id, oldest first."""
+        return await self._repository.events(execution_id, after_id=after_id, limit=limit)
+
+    def log_path(self, execution: Execution) -> Path:
+        """Return where its output is or will be; the file need not exist yet."""
+        if execution.log_file_path:
+            return Path(execution.log_file_path)
+        return self._paths.execution_dir(execution.id) / "output.log"

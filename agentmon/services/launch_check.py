@@ -1,0 +1,103 @@
+"""What is checked before an execution is queued, so that a start that cannot work is refused with the reason."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmon.domain.errors import AgentNotInstalledError, NotFoundError, UsageError
+from agentmon.runners.adapters.template import check_arguments, render_command
+from agentmon.runners.environment import select_environment
+from agentmon.runners.tmux import find_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.tasks import InputContext, Task
+
+
+def choose_capability(agent: Agent, key: str | None) -> Capability:
+    """Return the capability of this key, or the agent's first enabled one.
+
+    Raises:
+        NotFoundError: The agent has none of this key; the hint names those it has.
+        UsageError: It is turned off.
+    """
+    if key is None:
+        enabled = [capability for capability in agent.capabilities if capability.is_enabled]
+        if not enabled:
+            raise UsageError(f"{agent.slug} has no capability that is turned on")
+        return enabled[0]
+    for capability in agent.capabilities:
+        if capability.key == key:
+            if not capability.is_enabled:
+                raise UsageError(f"the capability {key} of {agent.slug} is turned off")
+            return capability
+    known = ", ".join(capability.key for capability in agent.capabilities)
+    raise NotFoundError(f"{agent.slug} has no capability {key}", hint=f"it has: {known}")
+
+
+def launch_environment(agent: Agent, context: InputContext, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment that the program of a task gets from this one.
+
+    Raises:
+        UsageError: A variable that is to be passed is not set here, or a name is not one.
+    """
+    return select_environment(
+        environ, allowlist=agent.env_allowlist, passed=context.env_passed, overrides=context.env_overrides
+    )
+
+
+def require_launchable(
+    task: Task,
+    agent: Agent,
+    capability: Capability,
+    args: Mapping[str, object],
+    *,
+    environment: Mapping[str, str],
+    working_dir: Path,
+) -> Mapping[str, object]:
+    """Return the arguments with their defaults when the program can be started this way.
+
+    Raises:
+        ArgumentsError: The arguments do not fit the capability.
+        UsageError: The working folder is not there.
+        AgentNotInstalledError: The program is not there or cannot be executed.
+        TmuxUnavailableError: tmux is missing or too old.
+    """
+    args = check_arguments(capability.args_schema, args)
+    command = render_command(
+        capability,
+        binary=agent.binary_path,
+        base_args=agent.base_args,
+        task_title=task.title,
+        args=args,
+        prompt_additions=task.input_context.prompt_additions,
+    )
+    if not working_dir.is_dir():
+        raise UsageError(
+            f"the working folder {working_dir} of #{task.number} is not there",
+            hint="make it, or choose another one for the task",
+        )
+    _require_program(command[0], environment, working_dir)
+    find_version(environment)
+    return args
+
+
+def _require_program(program: str, environment: Mapping[str, str], working_dir: Path) -> None:
+    if os.sep in program:
+        path = Path(program) if Path(program).is_absolute() else working_dir / program
+        if not path.exists():
+            raise AgentNotInstalledError(f"there is no program {path}", hint="check the path of the command")
+        if path.is_dir() or not os.access(path, os.X_OK):
+            raise AgentNotInstalledError(
+                f"{path} cannot be executed", hint=f"`chmod +x {path}` makes a script a program"
+            )
+        return
+    if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
+        raise AgentNotInstalledError(
+            f"the program {program} is not on the PATH", hint="install it, or give its whole path"
+        )

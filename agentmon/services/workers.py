@@ -1,0 +1,58 @@
+"""The background worker: started by whoever needs it, looked at, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import RunnerError
+from agentmon.worker.launch import ensure_worker
+from agentmon.worker.presence import WorkerInfo, read_presence
+
+if TYPE_CHECKING:
+    from agentmon.paths import Paths
+
+_ENDS_WITHIN_S: Final = 20.0
+_LOOK_EVERY_S: Final = 0.05
+
+
+class WorkerService:
+    """Looks after the worker of this machine and database."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+
+    async def ensure_running(self) -> WorkerInfo:
+        """Return the worker, started when there was none, as soon as it is ready.
+
+        Raises:
+            RunnerError: It did not become ready within 20 s.
+        """
+        presence = read_presence(self._paths.worker_lock)
+        if presence.pid is not None:
+            return presence
+        return await asyncio.to_thread(ensure_worker, self._paths)
+
+    async def status(self) -> WorkerInfo:
+        """Return what is known of the worker."""
+        return read_presence(self._paths.worker_lock)
+
+    async def stop(self) -> bool:
+        """End the worker and return whether there was one; what it has started runs on.
+
+        Raises:
+            RunnerError: It did not end within 20 s.
+        """
+        presence = read_presence(self._paths.worker_lock)
+        if not presence.is_running or presence.pid is None:
+            return False
+        os.kill(presence.pid, signal.SIGTERM)
+        for _ in range(int(_ENDS_WITHIN_S / _LOOK_EVERY_S)):
+            if read_presence(self._paths.worker_lock).pid != presence.pid:
+                return True
+            await asyncio.sleep(_LOOK_EVERY_S)
+        raise RunnerError(
+            f"the worker (pid {presence.pid}) did not end", hint=f"its log says why: {self._paths.worker_log}"
+        )

@@ -1,0 +1,73 @@
+"""Workspaces: which project folder a board belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agentmon.domain.errors import NotFoundError
+from agentmon.paths import find_workspace_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.ids import WorkspaceId
+    from agentmon.domain.tasks import Workspace
+    from agentmon.store.workspaces import WorkspaceRepository
+
+
+class WorkspaceService:
+    """Finds and registers workspaces."""
+
+    def __init__(self, repository: WorkspaceRepository, clock: Clock) -> None:
+        self._repository = repository
+        self._clock = clock
+
+    async def open(self, root: Path) -> Workspace:
+        """Return the workspace whose root is this folder, registered at first sight.
+
+        Raises:
+            NotFoundError: There is no such folder.
+        """
+        root, is_folder = await asyncio.to_thread(_resolved, root)
+        if not is_folder:
+            raise NotFoundError(f"there is no folder {root}", hint="name a project folder, or make this one first")
+        found = await self._repository.find_by_roots([str(root)])
+        if found is not None:
+            return found
+        return await self._repository.register(root_path=str(root), name=root.name or "/", at=self._clock.now())
+
+    async def find_for(self, folder: Path) -> Workspace:
+        """Return the workspace that a folder belongs to.
+
+        That is the nearest registered one at or above it, unless a git root lies nearer: a repository inside a
+        registered folder is a project of its own.
+        """
+        folder, _ = await asyncio.to_thread(_resolved, folder)
+        root = await asyncio.to_thread(find_workspace_root, folder)
+        found = await self._repository.find_by_roots([str(part) for part in (folder, *folder.parents)])
+        is_repository = await asyncio.to_thread((root / ".git").exists)
+        if found is not None and (not is_repository or len(found.root_path) >= len(str(root))):
+            return found
+        return await self.open(root)
+
+    async def get(self, workspace_id: WorkspaceId) -> Workspace:
+        """Return the workspace of this id.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        found = await self._repository.find(workspace_id)
+        if found is None:
+            raise NotFoundError("the workspace of this task is not registered")
+        return found
+
+    async def list(self) -> tuple[Workspace, ...]:
+        """Return every workspace by name."""
+        return await self._repository.list()
+
+
+def _resolved(folder: Path) -> tuple[Path, bool]:
+    folder = folder.expanduser().resolve()
+    return folder, folder.is_dir()

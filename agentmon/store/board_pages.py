@@ -1,0 +1,56 @@
+"""The board's read model over the application's own database connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from agentmon.store.board import find_place, read_board
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from agentmon.domain.board import BoardPage, ColumnRequest
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import TaskStatus, Workspace
+    from agentmon.store.board import Execute
+    from agentmon.store.database import Database
+
+
+class BoardRepository:
+    """Reads pages of the board."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, workspace: Workspace, requests: Sequence[ColumnRequest], *, running_limit: int) -> BoardPage:
+        """Return the asked part of each column and the status line, from one moment."""
+        async with self._database.reading() as connection:
+            return await connection.run_sync(
+                lambda sync_connection: read_board(
+                    _executing(sync_connection),
+                    workspace_id=workspace.id,
+                    workspace_name=workspace.name,
+                    requests=requests,
+                    running_limit=running_limit,
+                )
+            )
+
+    async def locate(self, task_id: TaskId, text_filter: str) -> tuple[TaskStatus, int] | None:
+        """Return the column of a task and its index there; None when it is gone."""
+        async with self._database.reading() as connection:
+            return await connection.run_sync(
+                lambda sync_connection: find_place(
+                    _executing(sync_connection), task_id=task_id, text_filter=text_filter
+                )
+            )
+
+
+def _executing(connection: Connection) -> Execute:
+    def execute(statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
+        return [tuple(row) for row in connection.execute(text(statement), dict(parameters))]
+
+    return execute

@@ -1,0 +1,203 @@
+"""The worker's loop: woken by a datagram or by the poll, it reads, hands on, claims and starts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import time
+from typing import TYPE_CHECKING, Final
+
+from agentmon import __version__
+from agentmon.domain.errors import AgentmonError
+from agentmon.domain.ids import ExecutionId, WorkerId, new_id
+from agentmon.settings import load_worker_settings
+from agentmon.worker.starting import Starter
+from agentmon.worker.watching import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.paths import Paths
+    from agentmon.runners.tmux import Tmux
+    from agentmon.settings import WorkerSettings
+    from agentmon.store.claims import ClaimRepository
+    from agentmon.store.database import Database
+    from agentmon.store.ingest import IngestRepository
+    from agentmon.store.setting_rows import SettingRepository
+    from agentmon.worker.wake import WakeSocket
+    from agentmon.worker.watching import Watched
+
+_log = logging.getLogger(__name__)
+
+_HEARTBEAT_EVERY_S: Final = 30.0
+_MAX_START_TRIES: Final = 3
+_PAUSE_AFTER_ERROR_S: Final = 1.0
+
+
+class WorkerLoop:
+    """One worker over one database; ``run`` returns soon after ``stop``, and what was started runs on."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        claims: ClaimRepository,
+        ingest: IngestRepository,
+        settings: SettingRepository,
+        tmux: Tmux,
+        wake: WakeSocket,
+        paths: Paths,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._claims = claims
+        self._settings_rows = settings
+        self._wake = wake
+        self._paths = paths
+        self._clock = clock
+        self.worker_id = WorkerId(new_id())
+        self._watch = Watch(ingest=ingest, paths=paths, clock=clock)
+        self._starter = Starter(tmux=tmux, claims=claims, paths=paths, worker_id=self.worker_id, clock=clock)
+        self._settings = load_worker_settings(paths.settings_file, {})
+        self._woken = asyncio.Event()
+        self._is_stopping = False
+        self._seen_version: int | None = None
+        self._has_waiting = True
+        self._beaten_at = float("-inf")
+        self._proved_at = float("-inf")
+
+    def stop(self) -> None:
+        """Let ``run`` return."""
+        self._is_stopping = True
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Settle what an earlier worker left, then work until ``stop``."""
+        asyncio.get_running_loop().add_reader(self._wake.fileno(), self._woken.set)
+        try:
+            async with asyncio.TaskGroup() as starts:
+                await self._adopt(starts)
+                while not self._is_stopping:
+                    await self._work_once(starts)
+                    await self._wait()
+        finally:
+            asyncio.get_running_loop().remove_reader(self._wake.fileno())
+
+    async def _work_once(self, starts: asyncio.TaskGroup) -> None:
+        messages = self._wake.drain()
+        self._woken.clear()
+        is_poll = not messages
+        try:
+            has_news = await self._has_news(messages)
+            named = [ExecutionId(message) for message in messages if message in self._watch]
+            ended = await self._watch.read_journals(None if is_poll else named)
+            await self._look_after_hosts(starts)
+            if has_news or ended or self._has_waiting:
+                await self._hand_on_commands()
+                await self._claim(starts)
+        except AgentmonError as error:
+            _log.warning("%s", error)
+            self._seen_version = None
+            await self._pause()
+        except Exception:
+            _log.exception("the worker goes on after an error of its own")
+            self._seen_version = None
+            await self._pause()
+
+    async def _has_news(self, messages: Iterable[str]) -> bool:
+        version = self._database.data_version()
+        if version == self._seen_version and "" not in messages:
+            return False
+        self._seen_version = version
+        self._settings = await self._read_settings()
+        return True
+
+    async def _read_settings(self) -> WorkerSettings:
+        try:
+            return load_worker_settings(self._paths.settings_file, await self._settings_rows.all())
+        except AgentmonError as error:
+            _log.warning("the settings stay as they were: %s", error)
+            return self._settings
+
+    async def _adopt(self, starts: asyncio.TaskGroup) -> None:
+        for claimed in await self._claims.live():
+            watched = self._watch.add(claimed)
+            _log.info("execution %s: taken over", watched.id)
+        await self._watch.read_journals()
+        for claimed in await self._claims.live():
+            watched_again = self._watch.find(claimed.execution.id)
+            if watched_again is not None and not watched_again.has_begun:
+                starts.create_task(self._start(claimed), name=f"start {claimed.execution.id}")
+
+    async def _look_after_hosts(self, starts: asyncio.TaskGroup) -> None:
+        now = time.monotonic()
+        if now - self._proved_at >= self._settings.poll_interval_s:
+            self._proved_at = now
+            alive, unbegun = await self._watch.prove_hosts()
+            for watched in unbegun:
+                await self._start_again(watched, starts)
+            if now - self._beaten_at >= _HEARTBEAT_EVERY_S:
+                self._beaten_at = now
+                await self._beat(alive)
+
+    async def _beat(self, alive: list[ExecutionId]) -> None:
+        particulars = {"host": platform.node(), "pid": os.getpid(), "version": __version__}
+        await self._claims.beat(alive, worker_id=self.worker_id, particulars=particulars, at=self._clock.now())
+
+    async def _start_again(self, watched: Watched, starts: asyncio.TaskGroup) -> None:
+        if watched.start_tries >= _MAX_START_TRIES:
+            await self._watch.fail(
+                watched, "its host did not start; `agentmon doctor` shows whether tmux and Python work"
+            )
+            return
+        watched.start_tries += 1
+        watched.start_asked_at = time.monotonic()
+        starts.create_task(self._start(watched.claimed), name=f"start {watched.id}")
+
+    async def _hand_on_commands(self) -> None:
+        commands = await self._claims.undelivered_commands()
+        if not commands:
+            return
+        for command in commands:
+            watched = self._watch.find(command.execution_id)
+            if watched is not None:
+                await asyncio.to_thread(watched.folder.append_command, {"id": command.id, "type": command.type.value})
+        await self._claims.mark_delivered([command.id for command in commands], at=self._clock.now())
+
+    async def _claim(self, starts: asyncio.TaskGroup) -> None:
+        while not self._is_stopping and len(self._watch) < self._settings.max_running:
+            claimed = await self._claims.claim(
+                worker_id=self.worker_id, max_running=self._settings.max_running, at=self._clock.now()
+            )
+            if claimed is None:
+                break
+            self._watch.add(claimed)
+            starts.create_task(self._start(claimed), name=f"start {claimed.execution.id}")
+        self._has_waiting = await self._claims.count_waiting() > 0
+
+    async def _start(self, claimed: ClaimedExecution) -> None:
+        try:
+            reason = await self._starter.start(claimed, self._settings)
+            watched = self._watch.find(claimed.execution.id)
+            if reason is not None and watched is not None and not watched.has_begun:
+                await self._watch.fail(watched, reason)
+                self._woken.set()
+        except AgentmonError as error:
+            _log.warning("execution %s: %s", claimed.execution.id, error)
+        except Exception:
+            _log.exception("execution %s could not be started", claimed.execution.id)
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.poll_interval_s):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    async def _pause(self) -> None:
+        if not self._is_stopping:
+            await asyncio.sleep(_PAUSE_AFTER_ERROR_S)

@@ -1,0 +1,98 @@
+"""The worker as a process: its lock, its log, its signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from logging.handlers import RotatingFileHandler
+from typing import TYPE_CHECKING, Final
+
+from agentmon import __version__
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.errors import AgentmonError
+from agentmon.paths import find_paths
+from agentmon.runners.tmux import Tmux
+from agentmon.store.claims import ClaimRepository
+from agentmon.store.database import open_database
+from agentmon.store.ingest import IngestRepository
+from agentmon.store.setting_rows import SettingRepository
+from agentmon.worker.loop import WorkerLoop
+from agentmon.worker.presence import WorkerLock, read_presence
+from agentmon.worker.wake import WakeSocket
+
+if TYPE_CHECKING:
+    from agentmon.paths import Paths
+
+_log = logging.getLogger(__name__)
+
+_LOG_MAX_BYTES: Final = 2_000_000
+_LOG_FILES: Final = 3
+
+
+def run_foreground(paths: Paths | None = None) -> int:
+    """Run the worker in this process until SIGTERM or SIGINT; return the exit code.
+
+    When another worker lives already this says so and returns 0: there is nothing to do.
+    """
+    paths = find_paths() if paths is None else paths
+    lock = WorkerLock.take(paths.worker_lock)
+    if lock is None:
+        presence = read_presence(paths.worker_lock)
+        sys.stderr.write(f"a worker is running already (pid {presence.pid})\n")
+        return 0
+    _start_log(paths)
+    try:
+        asyncio.run(_work(paths, lock))
+    except AgentmonError as error:
+        _log.error("%s", error)
+        sys.stderr.write(f"error: {error}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        return 1
+    finally:
+        lock.release()
+    return 0
+
+
+async def _work(paths: Paths, lock: WorkerLock) -> None:
+    clock = SystemClock()
+    opened = await open_database(
+        paths.database_url or paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
+    )
+    for notice in opened.notices:
+        _log.info("%s", notice)
+    tmux = Tmux(paths.tmux_socket)
+    wake = WakeSocket.bind(paths.worker_socket)
+    try:
+        worker = WorkerLoop(
+            database=opened.database,
+            claims=ClaimRepository(opened.database),
+            ingest=IngestRepository(opened.database),
+            settings=SettingRepository(opened.database),
+            tmux=tmux,
+            wake=wake,
+            paths=paths,
+            clock=clock,
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, worker.stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        lock.announce(version=__version__, started_at=clock.now().isoformat())
+        _log.info("worker %s started, pid %s", worker.worker_id, os.getpid())
+        await worker.run()
+        _log.info("worker %s ended", worker.worker_id)
+    finally:
+        wake.close()
+        tmux.close()
+        await opened.database.close()
+
+
+def _start_log(paths: Paths) -> None:
+    paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handler = RotatingFileHandler(paths.worker_log, maxBytes=_LOG_MAX_BYTES, backupCount=_LOG_FILES)
+    with contextlib.suppress(OSError):
+        paths.worker_log.chmod(0o600)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -1,0 +1,76 @@
+"""Starting one execution: folder, tmux session, and the first sign of its host."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
+from agentmon.worker.preparation import COLUMNS, ROWS, host_command, prepare, session_name
+
+if TYPE_CHECKING:
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.domain.ids import WorkerId
+    from agentmon.paths import Paths
+    from agentmon.runners.tmux import Tmux
+    from agentmon.settings import WorkerSettings
+    from agentmon.store.claims import ClaimRepository
+
+_log = logging.getLogger(__name__)
+
+
+class Starter:
+    """Starts hosts in sessions of the private tmux server."""
+
+    def __init__(self, *, tmux: Tmux, claims: ClaimRepository, paths: Paths, worker_id: WorkerId, clock: Clock) -> None:
+        self._tmux = tmux
+        self._claims = claims
+        self._paths = paths
+        self._worker_id = worker_id
+        self._clock = clock
+
+    async def start(self, claimed: ClaimedExecution, settings: WorkerSettings) -> str | None:
+        """Start the host and return None, or the reason why it cannot be started at all.
+
+        A tmux that does not answer is no such reason: the session may exist, so the execution stays as it is and is
+        looked at again. Starting twice is safe, since a second host refuses to touch the folder of the first.
+        """
+        execution = claimed.execution
+        name = session_name(execution.id)
+        try:
+            folder = await asyncio.to_thread(prepare, claimed, paths=self._paths, settings=settings)
+            await self._tmux.start_session(
+                name=name,
+                command=host_command(folder),
+                working_dir=folder.path,
+                title=f"#{claimed.task.number} {claimed.task.title}",
+                columns=COLUMNS,
+                rows=ROWS,
+            )
+        except TmuxUnavailableError as error:
+            _log.warning("execution %s: %s", execution.id, error)
+            return await self._reason_without_tmux()
+        except AgentmonError as error:
+            if not await self._has_session(name):
+                return f"{error} – {error.hint}" if error.hint else str(error)
+        except OSError as error:
+            return f"its folder cannot be written: {error}"
+        await self._claims.record_session(
+            execution.id, worker_id=self._worker_id, tmux_session_name=name, at=self._clock.now()
+        )
+        return None
+
+    async def _has_session(self, name: str) -> bool:
+        try:
+            return name in (await self._tmux.list_sessions()).sessions
+        except TmuxUnavailableError:
+            return True
+
+    async def _reason_without_tmux(self) -> str | None:
+        try:
+            await self._tmux.check()
+        except TmuxUnavailableError as error:
+            return f"{error} – {error.hint}" if error.hint else str(error)
+        return None

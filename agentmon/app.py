@@ -25,19 +25,22 @@ from agentmon.domain.errors import AgentmonError
 from agentmon.domain.plain_text import plain_lines
 from agentmon.logs.error_file import write_crash_report, write_error
 from agentmon.screens.bindings import APP
-from agentmon.screens.frame import AttachRequested, StoreChanged, WorkStarted
+from agentmon.screens.frame import WRITES, AttachRequested, StoreChanged, WorkStarted
 from agentmon.screens.themes import DARK, THEMES
 from agentmon.widgets.guarded import Failed, Guarded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from textual.binding import BindingType
+    from textual.command import Provider
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
     from textual.worker import Worker
 
     from agentmon.bootstrap import Services
+    from agentmon.domain.clock import Clock
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
 
@@ -45,9 +48,16 @@ POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
 
 _SLOW_START_S: Final = 1.0
+_WRITES_TIMEOUT_S: Final = 2.0
 _MOST_FAILURES: Final = 20
 _FAILURE_WINDOW_S: Final = 5.0
 _TOAST_REPEAT_S: Final = 10.0
+
+
+def _find_action_provider() -> type[Provider]:
+    from agentmon.screens.palette import ActionProvider  # noqa: PLC0415 - not part of the first frame
+
+    return ActionProvider
 
 
 class AgentmonApp(Guarded, App[None], inherit_bindings=False):
@@ -61,15 +71,16 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     CSS_PATH = "app.tcss"
     DEFAULT_MODE: ClassVar[str] = "board"
     BINDINGS: ClassVar[list[BindingType]] = [*APP]
-    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_find_action_provider}
 
-    def __init__(self, paths: Paths, workspace_root: Path) -> None:
+    def __init__(self, paths: Paths, workspace_root: Path, *, clock: Clock | None = None) -> None:
         super().__init__()
         self.failures: deque[BaseException] = deque(maxlen=_MOST_FAILURES)
         self._failure_times: deque[float] = deque(maxlen=_MOST_FAILURES)
         self._toasted_at: dict[str, float] = {}
         self._paths = paths
         self._workspace_root = workspace_root
+        self._clock = clock
         self._opened: asyncio.Future[tuple[Services, Workspace]] | None = None
         self._data_version = 0
         self._is_slow_start_told = False
@@ -152,12 +163,22 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         help_module = importlib.import_module("agentmon.screens.help")
         self.push_screen(help_module.HelpScreen(self.screen))
 
+    async def action_show_next_waiting(self) -> None:
+        """Go to the next card that needs a person."""
+        await self.switch_mode("board")
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        board = importlib.import_module("agentmon.screens.board")
+        if isinstance(self.screen, board.BoardScreen):
+            self.screen.show_next_waiting()
+
     def action_tell_quit_key(self) -> None:
         """Say which key leaves, to whoever pressed another program's."""
         self.notify("q leaves agentmon; what runs goes on running")
 
     async def action_quit(self) -> None:
         """Leave; whatever runs goes on, and the terminal says so."""
+        await self._finish_writes()
         running = await self._running_count()
         words = "1 run goes on" if running == 1 else f"{running} runs go on"
         self.exit(message=Text(f"{words} in the background; start agentmon again to see them.") if running else None)
@@ -273,6 +294,12 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
             self._is_slow_start_told = True
             self.notify("Still opening the database; what you asked for follows")
 
+    async def _finish_writes(self) -> None:
+        """Wait for changes that were shown but are not stored yet, for as long as a person would."""
+        writes = [worker for worker in self.workers if worker.group == WRITES and not worker.is_finished]
+        if writes:
+            await asyncio.wait([asyncio.ensure_future(worker.wait()) for worker in writes], timeout=_WRITES_TIMEOUT_S)
+
     async def _running_count(self) -> int:
         """Return how many executions run, or 0 when that cannot be said at once."""
         if not self._is_opened:
@@ -307,7 +334,9 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     def _make_board(self) -> Screen[None]:
         from agentmon.screens.board import BoardScreen  # noqa: PLC0415 - keeps commands that never show it quick
 
-        return BoardScreen(self.services, self.workspace, self._paths, self._workspace_root)
+        return BoardScreen(
+            self.services, self.workspace, paths=self._paths, workspace_root=self._workspace_root, clock=self._clock
+        )
 
     def _make_executions(self) -> Screen[None]:
         from agentmon.screens.executions import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame

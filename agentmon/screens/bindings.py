@@ -73,6 +73,14 @@ BOARD: Final = [
         id="board.run-with",
         tooltip="Run with another program, capability or arguments.",
     ),
+    Binding(
+        "p",
+        "toggle_preview",
+        "Preview",
+        show=False,
+        id="board.preview",
+        tooltip="Show or hide the log of the selected card.",
+    ),
     Binding("X", "kill", "Kill", show=False, id="board.kill", tooltip="End the program by force; asks first."),
     Binding(
         "D,delete",

@@ -29,6 +29,8 @@ _ResultT = TypeVar("_ResultT")
 REFRESH_INTERVAL_S: Final = 0.1
 """Least time between the starts of two refreshes of one screen."""
 
+WRITES: Final = "writes"
+"""The group of workers that store what is shown already; leaving waits for them."""
 _REFRESH: Final = "refresh"
 
 

@@ -1,0 +1,801 @@
+"""The board: columns of cards, the selected card's log beside them, and everything a person does to cards."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.containers import Horizontal, Vertical
+from textual.css.query import NoMatches
+
+from agentmon.domain.board import StatusLine
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.life_cycles import require_task_move
+from agentmon.domain.live_state import LiveState
+from agentmon.domain.tasks import TaskDraft, TaskStatus
+from agentmon.screens.bindings import BOARD
+from agentmon.screens.frame import WRITES, AttachRequested, ServiceScreen
+from agentmon.screens.undo import Change, UndoStack
+from agentmon.store.first_frame import read_first_board
+from agentmon.widgets.board_column import FOLDED_WIDTH, MIN_WIDTH, BoardColumn
+from agentmon.widgets.card_text import is_ongoing
+from agentmon.widgets.cells import even_line
+from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.status_line import StatusBar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.timer import Timer
+    from textual.widgets import Input
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.board import BoardPage, Card, ColumnPage
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import Task
+    from agentmon.paths import Paths
+    from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
+    from agentmon.screens.run_dialog import RunChoice
+    from agentmon.screens.undo import Inverse
+    from agentmon.widgets.card_preview import CardPreview
+
+    Work: TypeAlias = Callable[[Services], Awaitable[None]]
+
+LEAST_WIDTH: Final = 40
+LEAST_HEIGHT: Final = 10
+PREVIEW_BELOW_FROM: Final = (120, 30)
+"""Least width and height of a window that has room for the preview below the columns."""
+PREVIEW_BESIDE_FROM: Final = 150
+"""Least width of a window that has room for the preview on the right third, beside four columns."""
+
+_TICK_S: Final = 1.0
+_LOG_POLL_S: Final = 0.2
+_FIRST_CARDS_SPARE: Final = 5
+_LEAST_CARD_LINES: Final = 3
+_WAITING_SEARCH_LIMIT: Final = 1000
+_TITLE_IN_TOAST: Final = 60
+_EMPTY_BOARD: Final = "No tasks yet.\n\nn makes the first one.\n\nagentmon demo shows a board at work."
+_EMPTY_COLUMN: Final = "Nothing here."
+_NOTHING_FOUND: Final = "Nothing has this text."
+
+
+class BoardScreen(ServiceScreen[None]):
+    """The board of one workspace.
+
+    Moves show at once and are written behind; what the database says afterwards is what stays.
+    """
+
+    CSS_PATH = "board.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*BOARD]
+    AUTO_FOCUS = None
+
+    def __init__(
+        self,
+        services: ServicesGetter,
+        workspace: WorkspaceGetter,
+        *,
+        paths: Paths,
+        workspace_root: Path,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(services, workspace)
+        self._paths = paths
+        self._workspace_root = workspace_root
+        self._clock = clock or SystemClock()
+        self._board = {status: BoardColumn(status, id=f"column-{status.replace('_', '-')}") for status in TaskStatus}
+        self._board[TaskStatus.CANCELLED].is_folded = True
+        self._current = self._board[TaskStatus.TODO]
+        self._first_shown = 0
+        self._text_filter = ""
+        self._marked: dict[TaskId, Card] = {}
+        self._undo = UndoStack()
+        self._writes = asyncio.Lock()
+        self._writes_open = 0
+        self._starting: set[TaskId] = set()
+        self._is_preview_wanted = True
+        self._preview: CardPreview | None = None
+        self._tick: Timer | None = None
+        self._log_poll: Timer | None = None
+        self._status_line = StatusLine()
+
+    # What is shown.
+
+    def compose(self) -> ComposeResult:
+        """Yield the status line, the columns, room for the preview, and the keys."""
+        yield StatusBar(id="status")
+        with Vertical(id="body"):
+            with Horizontal(id="columns"):
+                yield from self._board.values()
+            yield Vertical(id="preview")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Show what the database says, read without the services; they come after the first frame."""
+        limit = max(self.app.size.height, LEAST_HEIGHT) // _LEAST_CARD_LINES + _FIRST_CARDS_SPARE
+        requests = [replace(column.request(), limit=limit) for column in self._board.values()]
+        page = read_first_board(self._paths.database_path, str(self._workspace_root), requests)
+        self._tick = self.set_interval(_TICK_S, self._on_tick, name="elapsed", pause=True)
+        self._log_poll = self.set_interval(_LOG_POLL_S, self._on_log_poll, name="log", pause=True)
+        self._show_minute()
+        if page is None:
+            self.query_one(StatusBar).place = self._workspace_root.name
+        else:
+            self._apply(page)
+            self._current = next((column for column in self._board.values() if column.total), self._current)
+        self._arrange()
+        self._current.focus()
+        self.call_after_refresh(self._update_preview)
+
+    async def refresh_snapshot(self) -> None:
+        """Read what is in view of every column, and show it."""
+        services = await self.services()
+        workspace = await self.workspace()
+        text_filter = self._text_filter
+        requests = [column.request(text_filter) for column in self._board.values()]
+        page = await services.board.page(workspace, requests)
+        if text_filter != self._text_filter:
+            self.request_refresh()
+        elif not self._writes_open:
+            # While something is being written the page is older than what is shown; the end of the write asks again.
+            self._apply(page)
+
+    def _apply(self, page: BoardPage) -> None:
+        now = self._clock.now()
+        status_bar = self.query_one(StatusBar)
+        status_bar.place = page.workspace_name
+        status_bar.numbers = self._status_line = page.status_line
+        total = sum(column_page.total for column_page in page.columns.values())
+        for status, column in self._board.items():
+            column.now = now
+            if status in page.columns:
+                column.page = page.columns[status]
+            if total or self._text_filter:
+                column.hint = _NOTHING_FOUND if self._text_filter else _EMPTY_COLUMN
+            else:
+                column.hint = _EMPTY_BOARD if status is TaskStatus.TODO else _EMPTY_COLUMN
+        for column_page in page.columns.values():
+            for card in column_page.cards:
+                if card.task_id in self._marked:
+                    self._marked[card.task_id] = card
+        self._pace()
+        self._update_preview()
+
+    def _pace(self) -> None:
+        """Let the timers run only while something they would show moves."""
+        is_moving = any(column.has_ongoing for column in self._board.values())
+        preview = self._preview
+        is_log_moving = preview is not None and preview.display and preview.is_live
+        for timer, should_run in ((self._tick, is_moving), (self._log_poll, is_log_moving)):
+            if timer is not None:
+                (timer.resume if should_run else timer.pause)()
+
+    def _on_tick(self) -> None:
+        now = self._clock.now()
+        is_motion = self.app.animation_level == "full"
+        for column in self._board.values():
+            if column.has_ongoing:
+                column.is_pulse_low = is_motion and not column.is_pulse_low
+                column.now = now
+        if self._preview is not None:
+            self._preview.now = now
+
+    def _on_log_poll(self) -> None:
+        if self._preview is not None and self.is_current:
+            self._preview.poll()
+
+    def _show_minute(self) -> None:
+        present = self._clock.now().astimezone()
+        self.query_one(StatusBar).time = present
+        next_minute = present.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        self.set_timer(max(1.0, (next_minute - present).total_seconds()), self._show_minute, name="clock")
+
+    # How the window is divided.
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Divide the window anew."""
+        self.set_class(event.size.width < LEAST_WIDTH or event.size.height < LEAST_HEIGHT, "-too-small")
+        if self.has_class("-too-small") and not self.query("#too-small"):
+            from agentmon.widgets.notice import Notice  # noqa: PLC0415 - rare, so not part of the first frame
+
+            self.mount(Notice(f"window too small (needs {LEAST_WIDTH}×{LEAST_HEIGHT})", id="too-small"))
+        self._arrange()
+        self.call_after_refresh(self._update_preview)
+
+    def _arrange(self) -> None:
+        """Choose the columns that fit, the current one among them, and the place of the preview."""
+        width, height = self.app.size
+        is_beside = self._is_preview_wanted and width >= PREVIEW_BESIDE_FROM
+        is_below = (
+            self._is_preview_wanted
+            and not is_beside
+            and width >= PREVIEW_BELOW_FROM[0]
+            and height >= PREVIEW_BELOW_FROM[1]
+        )
+        self.set_class(is_beside, "-preview-beside")
+        self.set_class(is_below, "-preview-below")
+        room = width - width // 3 if is_beside else width
+        columns = list(self._board.values())
+        shown = _columns_that_fit(columns, self._current, room, self._first_shown)
+        self._first_shown = columns.index(shown[0])
+        last_shown = columns.index(shown[-1])
+        for at, column in enumerate(columns):
+            column.display = column in shown
+            column.has_left = column is shown[0] and at > 0
+            column.has_right = column is shown[-1] and last_shown < len(columns) - 1
+
+    @property
+    def _has_preview(self) -> bool:
+        return self.has_class("-preview-beside") or self.has_class("-preview-below")
+
+    def _update_preview(self) -> None:
+        footer = self.query_one(KeyFooter)
+        card = self._current.selected
+        footer.hidden_actions = _hidden_actions(card)
+        if not self._has_preview:
+            return
+        if self._preview is None:
+            from agentmon.widgets.card_preview import CardPreview  # noqa: PLC0415 - not part of the first frame
+
+            self._preview = CardPreview(id="card-preview")
+            self.query_one("#preview").mount(self._preview)
+        log_path = None
+        if card is not None and card.execution_id is not None:
+            log_path = self._paths.execution_dir(card.execution_id) / "output.log"
+        self._preview.now = self._clock.now()
+        self._preview.show(card, log_path)
+        self._pace()
+
+    # Messages of the columns.
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Make the focused column the current one."""
+        if isinstance(event.widget, BoardColumn) and event.widget is not self._current:
+            self._current = event.widget
+            self._arrange()
+            self.call_after_refresh(self._update_preview)
+
+    def on_board_column_selected(self, message: BoardColumn.Selected) -> None:
+        """Show the selected card beside the board."""
+        message.stop()
+        if message.column is self._current:
+            self.call_after_refresh(self._update_preview)
+
+    def on_board_column_page_needed(self, message: BoardColumn.PageNeeded) -> None:
+        """Read what came into view."""
+        message.stop()
+        self.request_refresh()
+
+    def on_board_column_opened(self, message: BoardColumn.Opened) -> None:
+        """Open the card that was clicked twice."""
+        message.stop()
+        self._open_task(message.task_id)
+
+    def on_board_column_fold_requested(self, message: BoardColumn.FoldRequested) -> None:
+        """Fold or unfold the column whose heading was clicked."""
+        message.stop()
+        self._fold(message.column)
+
+    def on_board_column_dropped(self, message: BoardColumn.Dropped) -> None:
+        """Put the dragged card where it was let go."""
+        message.stop()
+        target, region = self.get_widget_at(message.screen_x, message.screen_y)
+        card = message.column.selected
+        if not isinstance(target, BoardColumn) or card is None or card.task_id != message.task_id:
+            return
+        index = target.index_at(message.screen_y - region.y)
+        if target is not message.column:
+            self._move([card], target, index)
+        elif index is not None and index != target.cursor:
+            self._shift([card], index - target.cursor)
+
+    # Moving about.
+
+    def action_go_card(self, steps: int) -> None:
+        """Move the selection inside its column."""
+        self._current.move(steps)
+
+    def action_go_end(self, direction: int) -> None:
+        """Select the first or the last card of the column."""
+        self._current.select(0 if direction < 0 else self._current.total - 1)
+
+    def action_go_page(self, direction: int) -> None:
+        """Move the selection by half a page."""
+        self._current.move_page(direction)
+
+    def action_go_column(self, direction: int) -> None:
+        """Go to the column beside this one; at the edge of the board it stays."""
+        self._go_to(self._column_beside(self._current, direction))
+
+    def action_fold(self) -> None:
+        """Fold or unfold the current column."""
+        self._fold(self._current)
+
+    def action_toggle_preview(self) -> None:
+        """Show or hide the preview."""
+        self._is_preview_wanted = not self._is_preview_wanted
+        self._arrange()
+        if self._is_preview_wanted and not self._has_preview:
+            self.notify(f"the preview needs a window of {PREVIEW_BELOW_FROM[0]}×{PREVIEW_BELOW_FROM[1]}")
+        self.call_after_refresh(self._update_preview)
+
+    async def action_filter(self) -> None:
+        """Show only cards with a text, as it is typed."""
+        try:
+            box = self._filter_box
+        except NoMatches:
+            from agentmon.widgets.form import LineInput  # noqa: PLC0415 - not part of the first frame
+
+            box = LineInput(placeholder="words of a title, or a number", id="filter")
+            await self.mount(box, before=self.query_one(KeyFooter))
+        box.display = True
+        box.focus()
+
+    def action_clear(self) -> None:
+        """Clear the marks; without marks, the filter."""
+        if self._marked:
+            self._set_marked({})
+            return
+        if self.query("#filter"):
+            box = self._filter_box
+            box.value = ""
+            box.display = False
+            self._current.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter by what was typed so far."""
+        event.stop()
+        text_filter = event.value.strip()
+        if event.input.id == "filter" and text_filter != self._text_filter:
+            self._text_filter = text_filter
+            for column in self._board.values():
+                column.restart()
+            self.request_refresh()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep the filter and go back to the cards; an empty one goes away."""
+        event.stop()
+        if event.input.id == "filter":
+            event.input.display = bool(self._text_filter)
+            column = next((column for column in self._board.values() if column.total), self._current)
+            self._go_to(self._current if self._current.total else column)
+            self._current.focus()
+
+    @property
+    def _filter_box(self) -> Input:
+        from agentmon.widgets.form import LineInput  # noqa: PLC0415 - not part of the first frame
+
+        return self.query_one("#filter", LineInput)
+
+    def show_next_waiting(self) -> None:
+        """Select the next card that needs a person, or say that none does."""
+        self.start(self._show_next_waiting(), name="next that needs you")
+
+    async def _show_next_waiting(self) -> None:
+        services = await self.services()
+        from agentmon.domain.board import ColumnRequest  # noqa: PLC0415 - here alone
+
+        requests = [ColumnRequest(status=status, limit=_WAITING_SEARCH_LIMIT) for status in TaskStatus]
+        page = await services.board.page(await self.workspace(), requests)
+        waiting = [
+            card.task_id
+            for column_page in page.columns.values()
+            for card in column_page.cards
+            if card.state is LiveState.NEEDS_YOU
+        ]
+        if not waiting:
+            self.notify("nothing needs you")
+            return
+        selected = self._current.selected
+        here = waiting.index(selected.task_id) if selected is not None and selected.task_id in waiting else -1
+        await self._follow(services, waiting[(here + 1) % len(waiting)])
+
+    def _go_to(self, column: BoardColumn) -> None:
+        if column is not self._current:
+            self._current = column
+            self._arrange()
+            self.call_after_refresh(self._update_preview)
+        column.focus()
+
+    def _column_beside(self, column: BoardColumn, direction: int) -> BoardColumn:
+        columns = list(self._board.values())
+        return columns[max(0, min(columns.index(column) + direction, len(columns) - 1))]
+
+    def _fold(self, column: BoardColumn) -> None:
+        column.is_folded = not column.is_folded
+        self._arrange()
+        self.call_after_refresh(self._update_preview)
+
+    async def _follow(self, services: Services, task_id: TaskId) -> None:
+        """Select a task wherever it is."""
+        place = await services.board.locate(await self.workspace(), task_id, self._text_filter)
+        if place is not None:
+            status, index = place
+            column = self._board[status]
+            column.follow(task_id, index)
+            self._go_to(column)
+            self.request_refresh()
+
+    # Marks.
+
+    def action_mark(self) -> None:
+        """Mark the selected card or take its mark away, and go to the next one."""
+        card = self._current.selected
+        if card is None:
+            return
+        marked = dict(self._marked)
+        if marked.pop(card.task_id, None) is None:
+            marked[card.task_id] = card
+        self._set_marked(marked)
+        self._current.move(1)
+
+    def _set_marked(self, marked: dict[TaskId, Card]) -> None:
+        self._marked = marked
+        for column in self._board.values():
+            column.marked = frozenset(marked)
+
+    def _targets(self) -> list[Card]:
+        """Return the cards that an action takes: the marked ones, else the selected one."""
+        if self._marked:
+            return list(self._marked.values())
+        card = self._current.selected
+        return [] if card is None else [card]
+
+    # Running.
+
+    def action_run(self) -> None:
+        """Run the cards with their own programs."""
+        for card in self._targets():
+            self._run(card, None)
+        self._set_marked({})
+
+    def action_run_with(self) -> None:
+        """Ask for a program and arguments, then run the selected card."""
+        card = self._current.selected
+        if card is not None:
+            self.start(self._run_with(card), name="run with", exclusive=True, group="dialog")
+
+    async def _run_with(self, card: Card) -> None:
+        services = await self.services()
+        task = await services.tasks.get(card.task_id)
+        agents = await services.agents.list()
+        from agentmon.screens.run_dialog import RunDialog  # noqa: PLC0415 - not part of the first frame
+
+        choice = await self.app.push_screen_wait(RunDialog(agents=agents, task=task))
+        if choice is not None:
+            self._run(card, choice)
+
+    def _run(self, card: Card, choice: RunChoice | None) -> None:
+        if card.task_id in self._starting:
+            self.notify(f"#{card.number} is being started")
+            return
+        self._starting.add(card.task_id)
+        self.start(self._enqueue(card, choice), name=f"run #{card.number}", group="runs")
+
+    async def _enqueue(self, card: Card, choice: RunChoice | None) -> None:
+        try:
+            services = await self.services()
+            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+            if choice is None:
+                await services.queue.run(card.task_id, actor=USER_ACTOR)
+            else:
+                await services.queue.run(
+                    card.task_id,
+                    actor=USER_ACTOR,
+                    agent_slug=choice.agent_slug,
+                    capability_key=choice.capability_key,
+                    args=choice.args,
+                )
+        finally:
+            self._starting.discard(card.task_id)
+            self.request_refresh()
+
+    def action_stop(self) -> None:
+        """Ask the programs to end."""
+        for card in self._targets():
+            self.start(self._stop(card, is_kill=False), name=f"stop #{card.number}")
+        self._set_marked({})
+
+    def action_kill(self) -> None:
+        """Ask, then end the programs by force."""
+        cards = [card for card in self._targets() if _is_open(card)]
+        if cards:
+            self.start(self._kill(cards), name="kill", exclusive=True, group="dialog")
+        elif (card := self._current.selected) is not None:
+            self.notify(f"#{card.number} does not run")
+
+    async def _kill(self, cards: Sequence[Card]) -> None:
+        from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
+
+        named = "\n".join(f"#{card.number} {_short_title(card)}" for card in cards)
+        loss = "Its processes end at once, without a chance to save; what it wrote so far stays in the log."
+        is_sure = await self.app.push_screen_wait(ConfirmDialog(f"Kill {named}?", loss=loss, yes="Kill"))
+        if is_sure:
+            for card in cards:
+                await self._stop(card, is_kill=True)
+            self._set_marked({})
+
+    async def _stop(self, card: Card, *, is_kill: bool) -> None:
+        services = await self.services()
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        await services.queue.stop(card.task_id, actor=USER_ACTOR, kill=is_kill)
+        self.request_refresh()
+
+    def action_attach(self) -> None:
+        """Enter the terminal of the selected card's program."""
+        card = self._current.selected
+        if card is None:
+            return
+        if card.execution_id is None or not is_ongoing(card):
+            self.notify(f"#{card.number} does not run; r runs it")
+            return
+        self.post_message(AttachRequested(card.execution_id))
+
+    # Making and changing tasks.
+
+    def action_open_task(self) -> None:
+        """Show all about the selected card."""
+        card = self._current.selected
+        if card is not None:
+            self._open_task(card.task_id)
+
+    def _open_task(self, task_id: TaskId) -> None:
+        from agentmon.screens.task_page import TaskPage  # noqa: PLC0415 - not part of the first frame
+
+        self.app.push_screen(TaskPage(task_id=task_id, services=self.services, workspace=self.workspace))
+
+    def action_new_task(self) -> None:
+        """Make a task in the editor."""
+        self.start(self._edit(None), name="new task", exclusive=True, group="dialog")
+
+    def action_edit_task(self) -> None:
+        """Change the selected task in the editor."""
+        card = self._current.selected
+        if card is not None:
+            self.start(self._edit(card), name=f"edit #{card.number}", exclusive=True, group="dialog")
+
+    async def _edit(self, card: Card | None) -> None:
+        services = await self.services()
+        workspace = await self.workspace()
+        task = None if card is None else await services.tasks.get(card.task_id)
+        agents = await services.agents.list()
+        from agentmon.screens.task_editor import TaskEditor  # noqa: PLC0415 - not part of the first frame
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415
+
+        edited = await self.app.push_screen_wait(
+            TaskEditor(agents=agents, task=task, workspace_root=workspace.root_path)
+        )
+        if edited is None:
+            return
+        if task is None:
+            stored = await services.tasks.add(workspace, edited.draft, actor=USER_ACTOR)
+        else:
+            stored = await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
+            self._undo.push(_edit_change(task, stored.version))
+        await self._follow(services, stored.id)
+        if edited.should_run:
+            await services.queue.run(stored.id, actor=USER_ACTOR)
+
+    # Moving cards.
+
+    def action_move_card(self, direction: int) -> None:
+        """Move the cards to the column beside theirs."""
+        for status, cards in _by_status(self._targets()).items():
+            target = self._column_beside(self._board[status], direction)
+            if target.status is not status:
+                self._move(cards, target, None)
+        self._set_marked({})
+
+    def action_shift_card(self, steps: int) -> None:
+        """Move the cards up or down in their columns."""
+        cards = self._targets()
+        self._shift(list(reversed(cards)) if steps > 0 else cards, steps)
+
+    def _move(self, cards: Sequence[Card], target: BoardColumn, index: int | None) -> None:
+        for card in cards:
+            require_task_move(card.status, target.status)
+        selected = self._current.selected
+        is_with_selection = selected is not None and selected.task_id in {card.task_id for card in cards}
+        for card in cards:
+            self._show_moved(card, target, index)
+        if is_with_selection and selected is not None:
+            target.follow(selected.task_id, index or 0)
+            self._go_to(target)
+
+        async def work(services: Services) -> None:
+            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+            workspace = await self.workspace()
+            inverses: list[Inverse] = []
+            for card in cards:
+                place = await services.board.locate(workspace, card.task_id)
+                await services.tasks.move(card.task_id, target.status, actor=USER_ACTOR, index=index)
+                if place is not None:
+                    inverses.insert(0, _move_back(card.task_id, *place))
+            self._undo.push(Change(words=f"the move of {_names(cards)}", inverses=inverses, task_id=cards[0].task_id))
+
+        self._write(work, name=f"move {_names(cards)}")
+
+    def _shift(self, cards: Sequence[Card], steps: int) -> None:
+        async def work(services: Services) -> None:
+            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+            workspace = await self.workspace()
+            inverses: list[Inverse] = []
+            for card in cards:
+                place = await services.board.locate(workspace, card.task_id)
+                await services.tasks.shift(card.task_id, steps, actor=USER_ACTOR)
+                if place is not None:
+                    inverses.insert(0, _move_back(card.task_id, *place))
+            self._undo.push(Change(words=f"the move of {_names(cards)}", inverses=inverses, task_id=cards[0].task_id))
+
+        if cards:
+            self._write(work, name=f"move {_names(cards)}")
+
+    def action_delete_task(self) -> None:
+        """Delete the cards; ctrl+z brings them back."""
+        cards = self._targets()
+        if not cards:
+            return
+
+        async def work(services: Services) -> None:
+            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+            deleted: list[Card] = []
+            try:
+                for card in cards:
+                    await services.tasks.delete(card.task_id, actor=USER_ACTOR)
+                    deleted.append(card)
+            finally:
+                if deleted:
+                    inverses = [_restore(card.task_id) for card in reversed(deleted)]
+                    words = f"the deletion of {_names(deleted)}"
+                    self._undo.push(Change(words=words, inverses=inverses, task_id=deleted[0].task_id))
+                    them = "it" if len(deleted) == 1 else "them"
+                    self.notify(f"Deleted {_names(deleted)} · ctrl+z brings {them} back")
+
+        self._write(work, name=f"delete {_names(cards)}")
+        self._set_marked({})
+
+    def action_undo(self) -> None:
+        """Take back the newest change that was made here."""
+
+        async def work(services: Services) -> None:
+            change = self._undo.pop()
+            if change is None:
+                self.notify("nothing to undo")
+                return
+            for inverse in change.inverses:
+                await inverse(services)
+            self.notify(f"Undid {change.words}")
+            await self._follow(services, change.task_id)
+
+        self._write(work, name="undo")
+
+    def _write(self, work: Work, *, name: str) -> None:
+        """Do the work after all that was asked before; the board is read again when all is done."""
+        self._writes_open += 1
+        self.start(self._written(work), name=name, group=WRITES)
+
+    async def _written(self, work: Work) -> None:
+        try:
+            services = await self.services()
+            async with self._writes:
+                await work(services)
+        finally:
+            self._writes_open -= 1
+            self.request_refresh()
+
+    def _show_moved(self, card: Card, target: BoardColumn, index: int | None) -> None:
+        """Show the move before it is written."""
+        source = self._board[card.status]
+        if source.page is not None:
+            source.page = _without(source.page, card)
+        if target.page is not None:
+            target.page = _with(target.page, replace(card, status=target.status), index or 0)
+
+
+def _columns_that_fit(
+    columns: Sequence[BoardColumn], current: BoardColumn, room: int, first_shown: int
+) -> list[BoardColumn]:
+    """Return neighbouring columns for this many cells, the current one among them, as near to the last view as can be.
+
+    Folded columns are shown when all fit, or when one of them is the current one.
+    """
+    widths = [FOLDED_WIDTH if column.is_folded else MIN_WIDTH for column in columns]
+    at = columns.index(current)
+    first = min(first_shown, at)
+    while sum(widths[first : at + 1]) > room and first < at:
+        first += 1
+    last = first
+    while last + 1 < len(columns) and sum(widths[first : last + 2]) <= room:
+        last += 1
+    while first > 0 and sum(widths[first - 1 : last + 1]) <= room:
+        first -= 1
+    return list(columns[first : max(last, at) + 1])
+
+
+def _by_status(cards: Sequence[Card]) -> dict[TaskStatus, list[Card]]:
+    groups: dict[TaskStatus, list[Card]] = {}
+    for card in cards:
+        groups.setdefault(card.status, []).append(card)
+    return groups
+
+
+def _without(page: ColumnPage, card: Card) -> ColumnPage:
+    cards = tuple(other for other in page.cards if other.task_id != card.task_id)
+    return replace(page, cards=cards, total=page.total - (len(page.cards) - len(cards)))
+
+
+def _with(page: ColumnPage, card: Card, index: int) -> ColumnPage:
+    at = index - page.offset
+    if not 0 <= at <= len(page.cards):
+        return replace(page, total=page.total + 1)
+    return replace(page, cards=(*page.cards[:at], card, *page.cards[at:]), total=page.total + 1)
+
+
+def _is_open(card: Card) -> bool:
+    return card.state is LiveState.QUEUED or is_ongoing(card)
+
+
+def _hidden_actions(card: Card | None) -> frozenset[str]:
+    """Return the actions that the footer leaves out for this card."""
+    if card is None:
+        return frozenset({"edit_task", "run", "attach", "stop", "open_task", "move_card", "mark"})
+    hidden = {"run"} if _is_open(card) else {"stop"}
+    if not is_ongoing(card):
+        hidden.add("attach")
+    return frozenset(hidden)
+
+
+def _short_title(card: Card) -> str:
+    return even_line(card.title, max_characters=_TITLE_IN_TOAST)
+
+
+def _names(cards: Sequence[Card]) -> str:
+    return ", ".join(f"#{card.number}" for card in cards)
+
+
+def _move_back(task_id: TaskId, status: TaskStatus, index: int) -> Inverse:
+    async def move_back(services: Services) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        await services.tasks.move(task_id, status, actor=USER_ACTOR, index=index)
+
+    return move_back
+
+
+def _restore(task_id: TaskId) -> Inverse:
+    async def restore(services: Services) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        await services.tasks.restore(task_id, actor=USER_ACTOR)
+
+    return restore
+
+
+def _edit_change(before: Task, version: int) -> Change:
+    draft = TaskDraft(
+        title=before.title,
+        description=before.description,
+        priority=before.priority,
+        assignee_agent_id=before.assignee_agent_id,
+        input_context=before.input_context,
+        due_at=before.due_at,
+    )
+
+    async def edit_back(services: Services) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        await services.tasks.edit(before.id, draft, expected_version=version, actor=USER_ACTOR)
+
+    return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

@@ -1,0 +1,611 @@
+"""One column of the board: draws the cards in view from a window of the column, whatever the column's length.
+
+A place in the column is the index of a card; lines exist only for what is in view, so 100,000 cards cost what 100 do.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.message import Message
+from textual.reactive import var
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agentmon.domain.board import ColumnPage, ColumnRequest
+from agentmon.widgets.card_text import Part, card_lines, is_ongoing
+from agentmon.widgets.cells import cells, cut, pad, wrap
+from agentmon.widgets.guarded import Guarded
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from textual import events
+
+    from agentmon.domain.board import Card
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import TaskStatus
+    from agentmon.widgets.card_text import Line
+
+    Row: TypeAlias = tuple[int, bool, bool, Line]
+
+FOLDED_WIDTH: Final = 5
+MIN_WIDTH: Final = 24
+_WINDOW_MARGIN: Final = 40
+"""Cards read above and below those in view."""
+_HEIGHT_GUESS: Final = 40
+_LEAST_SIDE: Final = 3
+_WHEEL_LINES: Final = 3
+_DRAG_DISTANCE: Final = 2
+_DOUBLE: Final = 2
+_NOT_READ: Final = "…"
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
+    """The cards of one status, with a selection that follows its task.
+
+    The parent sets ``page``, ``now``, ``marked``, ``hint``, ``is_folded`` and ``is_pulse_low``.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "board-column--border",
+        "board-column--border-focus",
+        "board-column--heading",
+        "board-column--heading-focus",
+        "board-column--title",
+        "board-column--muted",
+        "board-column--running",
+        "board-column--low",
+        "board-column--good",
+        "board-column--warning",
+        "board-column--bad",
+        "board-column--cursor",
+        "board-column--bar",
+    }
+    DEFAULT_CSS = """
+    BoardColumn {
+        width: 1fr;
+        height: 1fr;
+        & > .board-column--border { color: $border; }
+        & > .board-column--border-focus { color: $primary; }
+        & > .board-column--heading { color: $foreground; }
+        & > .board-column--heading-focus { color: $primary; text-style: bold; }
+        & > .board-column--title { color: $foreground; }
+        & > .board-column--muted { color: $text-muted; }
+        & > .board-column--running { color: $secondary; }
+        & > .board-column--low { color: $text-muted; }
+        & > .board-column--good { color: $success; }
+        & > .board-column--warning { color: $warning; }
+        & > .board-column--bad { color: $error; }
+        & > .board-column--cursor { background: $card-cursor; }
+        & > .board-column--bar { color: $primary; text-style: bold; }
+        &.-folded { width: 5; }
+    }
+    """
+
+    page: var[ColumnPage | None] = var(None, init=False)
+    """The window of the column that is known; None until the first was read."""
+    now: var[datetime] = var(_BEGINNING, init=False)
+    """The time that elapsed times are counted to."""
+    marked: var[frozenset[TaskId]] = var(frozenset(), init=False)
+    """The marked tasks of the whole board."""
+    hint: var[str] = var("", init=False)
+    """What an empty column says; each line of it is wrapped."""
+    is_folded: var[bool] = var(False, init=False, toggle_class="-folded")
+    """Whether only a strip with the name and the count is drawn."""
+    is_pulse_low: var[bool] = var(False, init=False)
+    """Whether the glyph of running cards is drawn faint at this moment."""
+
+    has_left: var[bool] = var(False, init=False)
+    """Whether columns that do not fit stand on the left of this one."""
+    has_right: var[bool] = var(False, init=False)
+    """Whether columns that do not fit stand on the right of this one."""
+
+    class Selected(Message):
+        """The selection came to another card, or the selected card changed."""
+
+        def __init__(self, column: BoardColumn) -> None:
+            super().__init__()
+            self.column = column
+
+        @property
+        def control(self) -> BoardColumn:
+            """The column."""
+            return self.column
+
+    class Opened(Message):
+        """A card was clicked twice."""
+
+        def __init__(self, column: BoardColumn, task_id: TaskId) -> None:
+            super().__init__()
+            self.column = column
+            self.task_id = task_id
+
+    class PageNeeded(Message):
+        """The view came near the edge of the known window; ``BoardColumn.request`` says what to read."""
+
+        def __init__(self, column: BoardColumn) -> None:
+            super().__init__()
+            self.column = column
+
+    class FoldRequested(Message):
+        """The heading was clicked."""
+
+        def __init__(self, column: BoardColumn) -> None:
+            super().__init__()
+            self.column = column
+
+    class Dropped(Message):
+        """A card was dragged and let go at a place of the screen."""
+
+        def __init__(self, column: BoardColumn, task_id: TaskId, screen_x: int, screen_y: int) -> None:
+            super().__init__()
+            self.column = column
+            self.task_id = task_id
+            self.screen_x = screen_x
+            self.screen_y = screen_y
+
+    def __init__(self, status: TaskStatus, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self.status = status
+        self._cursor = 0
+        self._selected_id: TaskId | None = None
+        self._seen_card: Card | None = None
+        self._top_index = 0
+        self._top_line = 0
+        self._rows: list[Row] = []
+        self._card_cache: dict[int, tuple[Card, datetime, bool, int, tuple[Line, ...]]] = {}
+        self._style_cache: dict[tuple[str, bool], Style] = {}
+        self._pressed: tuple[TaskId, int, int] | None = None
+        self._was_dragged = False
+
+    # What a parent asks and tells.
+
+    @property
+    def selected(self) -> Card | None:
+        """The selected card as it was seen last; None in an empty column or before its part was read."""
+        card = self._card(self._cursor)
+        if card is not None:
+            return card
+        seen = self._seen_card
+        return seen if seen is not None and seen.task_id == self._selected_id else None
+
+    @property
+    def cursor(self) -> int:
+        """The index of the selection in the column."""
+        return self._cursor
+
+    @property
+    def total(self) -> int:
+        """How many cards the column has."""
+        return self.page.total if self.page is not None else 0
+
+    @property
+    def has_ongoing(self) -> bool:
+        """Whether a card in view has a moving elapsed time."""
+        return not self.is_folded and any(
+            is_ongoing(card) for index, _, _, _ in self._rows if (card := self._card(index)) is not None
+        )
+
+    def request(self, text_filter: str = "") -> ColumnRequest:
+        """Return the part of the column to read for what is in view now."""
+        return ColumnRequest(
+            status=self.status,
+            offset=max(0, self._top_index - _WINDOW_MARGIN),
+            limit=max(self.size.height, _HEIGHT_GUESS) // 2 + 2 * _WINDOW_MARGIN,
+            text_filter=text_filter,
+        )
+
+    def select(self, index: int) -> None:
+        """Select the card of the index, cut to what the column has, and bring it into view."""
+        index = max(0, min(index, self.total - 1))
+        card = self._card(index)
+        is_same = index == self._cursor and card is not None and card.task_id == self._selected_id
+        self._cursor = index
+        self._take(card)
+        self._show_cursor()
+        self._redraw()
+        if not is_same:
+            self.post_message(self.Selected(self))
+
+    def move(self, steps: int) -> None:
+        """Move the selection down by the steps, or up when negative."""
+        self.select(self._cursor + steps)
+
+    def move_page(self, direction: int) -> None:
+        """Move the selection by half of what is in view, down (1) or up (-1)."""
+        in_view = len({index for index, _, _, _ in self._rows})
+        self.move(direction * max(1, in_view // 2))
+
+    def follow(self, task_id: TaskId, index: int) -> None:
+        """Make the task the selection before it is known where it is; the index is a first guess."""
+        self._selected_id = task_id
+        self._cursor = max(0, index)
+        self._show_cursor()
+        self._redraw()
+
+    def restart(self) -> None:
+        """Go to the first card, for a column whose contents changed altogether."""
+        self._cursor = self._top_index = self._top_line = 0
+        self._take(None)
+
+    def index_at(self, y: int) -> int | None:
+        """Return the index of the card drawn in this row of the widget; None where there is none."""
+        row = y - 1
+        if 0 <= row < len(self._rows) and self.total:
+            return self._rows[row][0]
+        return None
+
+    # Changes of what is shown.
+
+    def watch_page(self, before: ColumnPage | None, page: ColumnPage | None) -> None:
+        """Keep the selection on its task, and draw what differs."""
+        if page is None:
+            return
+        selected_before = self._seen_card
+        was_in_view = not self._rows or any(row[0] == self._cursor for row in self._rows)
+        place = next(
+            (page.offset + at for at, card in enumerate(page.cards) if card.task_id == self._selected_id), None
+        )
+        if place is not None:
+            self._top_index = max(0, self._top_index + place - self._cursor)
+            self._cursor = place
+        else:
+            self._cursor = max(0, min(self._cursor, page.total - 1))
+        card = _find_card(page, self._cursor)
+        if card is not None or not page.total:
+            self._take(card)
+        self._card_cache = {
+            index: cached for index, cached in self._card_cache.items() if self._card(index) == cached[0]
+        }
+        if was_in_view:
+            self._show_cursor()
+        else:
+            self._keep_bottom()
+        self._redraw(is_heading_changed=before is None or before.total != page.total)
+        if self._seen_card != selected_before:
+            self.post_message(self.Selected(self))
+
+    def watch_now(self) -> None:
+        """Draw the elapsed times that moved."""
+        self._redraw(is_view_kept=True)
+
+    def watch_is_pulse_low(self) -> None:
+        """Draw the running glyphs."""
+        self._redraw(is_view_kept=True)
+
+    def watch_marked(self) -> None:
+        """Draw the marks."""
+        self._redraw()
+
+    def watch_hint(self) -> None:
+        """Draw the hint."""
+        self.refresh()
+
+    def watch_has_left(self) -> None:
+        """Draw the heading."""
+        self.refresh()
+
+    def watch_has_right(self) -> None:
+        """Draw the heading."""
+        self.refresh()
+
+    def watch_is_folded(self) -> None:
+        """Draw the other form."""
+        self.refresh(layout=True)
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Draw the border, and the selection that only a focused column shows."""
+        super().watch_has_focus(_has_focus)
+        self._redraw(is_heading_changed=True)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self._card_cache.clear()
+        self._show_cursor()
+        self._redraw(is_heading_changed=True)
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the theme before."""
+        super().notify_style_update()
+        self._style_cache.clear()
+
+    # The mouse.
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll down."""
+        event.stop()
+        self._scroll_lines(_WHEEL_LINES)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll up."""
+        event.stop()
+        self._scroll_lines(-_WHEEL_LINES)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Select the card under the pointer; from here it can be dragged."""
+        if event.button != 1 or self.is_folded:
+            return
+        index = self.index_at(event.y)
+        card = None if index is None else self._card(index)
+        if index is None or card is None:
+            return
+        self.select(index)
+        self._pressed = (card.task_id, event.screen_x, event.screen_y)
+        self._was_dragged = False
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Begin to drag once the pointer has left the place where it was pressed."""
+        if self._pressed is not None:
+            _, x, y = self._pressed
+            distance = max(abs(event.screen_x - x), abs(event.screen_y - y))
+            self._was_dragged = self._was_dragged or distance > _DRAG_DISTANCE
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Let a dragged card go."""
+        if self._pressed is None:
+            return
+        task_id = self._pressed[0]
+        self._pressed = None
+        self.release_mouse()
+        if self._was_dragged:
+            self.post_message(self.Dropped(self, task_id, event.screen_x, event.screen_y))
+
+    def on_click(self, event: events.Click) -> None:
+        """Fold on the heading, open on a double click."""
+        event.stop()
+        if self._was_dragged:
+            self._was_dragged = False
+            return
+        if event.y == 0 or self.is_folded:
+            self.post_message(self.FoldRequested(self))
+            return
+        index = self.index_at(event.y)
+        card = None if index is None else self._card(index)
+        if card is not None and event.chain == _DOUBLE:
+            self.post_message(self.Opened(self, card.task_id))
+
+    def _take(self, card: Card | None) -> None:
+        """Make the card the selection; None while it is not known yet."""
+        self._selected_id = card.task_id if card is not None else None
+        self._seen_card = card
+
+    # Layout: which line of which card stands in which row.
+
+    def _card(self, index: int) -> Card | None:
+        return None if self.page is None else _find_card(self.page, index)
+
+    def _lines(self, index: int, width: int) -> tuple[Line, ...]:
+        card = self._card(index)
+        if card is None:
+            waiting = (Part(pad(f" {_NOT_READ}", width), "muted"),)
+            return (waiting, (Part(" " * width, "muted"),))
+        moment = self.now.replace(microsecond=0) if is_ongoing(card) else _BEGINNING
+        is_low = self.is_pulse_low and is_ongoing(card)
+        cached = self._card_cache.get(index)
+        if cached is not None and cached[0] is card and cached[1:4] == (moment, is_low, width):
+            return cached[4]
+        lines = card_lines(card, width=width, now=self.now, is_pulse_low=is_low)
+        self._card_cache[index] = (card, moment, is_low, width, lines)
+        return lines
+
+    def _height_of(self, index: int) -> int:
+        """Return the rows a card takes with the blank row below it."""
+        return len(self._lines(index, self._text_width)) + 1
+
+    @property
+    def _text_width(self) -> int:
+        return max(0, self.size.width - 3)
+
+    @property
+    def _view_height(self) -> int:
+        return max(0, self.size.height - 2)
+
+    def _show_cursor(self) -> None:
+        """Move the view by as little as brings the whole selected card into it."""
+        if self._view_height == 0:
+            return
+        if self._cursor < self._top_index or (self._cursor == self._top_index and self._top_line):
+            self._top_index, self._top_line = self._cursor, 0
+        elif self._cursor > self._top_index:
+            needed = self._height_of(self._cursor) - 1
+            first, line = self._cursor, 0
+            while first > 0 and needed < self._view_height:
+                height = self._height_of(first - 1)
+                if needed + height > self._view_height:
+                    line = needed + height - self._view_height
+                first -= 1
+                needed += height
+            self._top_index, self._top_line = max((self._top_index, self._top_line), (first, line))
+        self._keep_bottom()
+
+    def _keep_bottom(self) -> None:
+        """Scroll back when there would be room below the last card."""
+        last_index, last_line = self._last_top()
+        self._top_index, self._top_line = min((self._top_index, self._top_line), (last_index, last_line))
+
+    def _last_top(self) -> tuple[int, int]:
+        """Return the lowest place of the view: the last card stands at its bottom."""
+        needed = -1
+        for index in range(self.total - 1, -1, -1):
+            needed += self._height_of(index)
+            if needed >= self._view_height:
+                return index, needed - self._view_height
+        return 0, 0
+
+    def _scroll_lines(self, lines: int) -> None:
+        index, line = self._top_index, self._top_line + lines
+        while line < 0 and index > 0:
+            index -= 1
+            line += self._height_of(index)
+        while index < self.total - 1 and line >= self._height_of(index):
+            line -= self._height_of(index)
+            index += 1
+        self._top_index, self._top_line = index, max(0, line)
+        self._keep_bottom()
+        self._redraw()
+
+    def _lay_out(self) -> list[Row]:
+        width = self._text_width
+        rows: list[Row] = []
+        blank: Line = (Part(" " * width, "muted"),)
+        is_shown = self.has_focus
+        index, skip = self._top_index, self._top_line
+        while len(rows) < self._view_height and index < self.total:
+            is_selected = is_shown and index == self._cursor
+            card = self._card(index)
+            is_marked = card is not None and card.task_id in self.marked
+            for at, line in enumerate(self._lines(index, width)):
+                rows.append((index, is_selected, is_marked and at == 0, line))
+            rows.append((index, False, False, blank))
+            if skip:
+                del rows[:skip]
+                skip = 0
+            index += 1
+        del rows[self._view_height :]
+        return rows
+
+    def _redraw(self, *, is_heading_changed: bool = False, is_view_kept: bool = False) -> None:
+        """Lay out and repaint the rows that differ from what is drawn."""
+        if self.is_folded or not self.is_attached:
+            if is_heading_changed:
+                self.refresh()
+            return
+        before, self._rows = self._rows, self._lay_out()
+        changed = [
+            Region(0, at + 1, self.size.width, 1)
+            for at in range(max(len(before), len(self._rows)))
+            if at >= len(before) or at >= len(self._rows) or before[at] != self._rows[at]
+        ]
+        if is_heading_changed or not before or not self._rows:
+            self.refresh()
+        elif changed:
+            # The thumb beside the rows moves with the view.
+            has_thumb = len(self._rows) == self._view_height and not is_view_kept
+            self.refresh(*([Region(0, 0, self.size.width, self.size.height)] if has_thumb else changed))
+        if self.page is not None and self._is_window_short():
+            self.post_message(self.PageNeeded(self))
+
+    def _is_window_short(self) -> bool:
+        page = self.page
+        if page is None or not self._rows:
+            return False
+        first, last = self._rows[0][0], self._rows[-1][0]
+        reach = _WINDOW_MARGIN // 4
+        has_above = page.offset == 0 or first - page.offset >= reach
+        end = page.offset + len(page.cards)
+        has_below = end >= page.total or end - last > reach
+        return not (has_above and has_below)
+
+    # Painting.
+
+    def render_line(self, y: int) -> Strip:
+        """Return a row: border, heading, a card's line."""
+        width, height = self.size
+        if self.is_folded:
+            return self._folded_line(y, width, height)
+        if width < _LEAST_SIDE:
+            return Strip.blank(width, self.rich_style)
+        if y == 0:
+            return self._heading_line(width)
+        border = self._style("border-focus" if self.has_focus else "border")
+        if y == height - 1:
+            return Strip([Segment("└" + "─" * (width - 2) + "┘", border)], width)
+        right = Segment("┃" if self._is_thumb(y - 1) else "│", border)
+        rows = self._rows
+        if not self.total:
+            return Strip([Segment("│", border), *self._hint_line(y - 1, width - 2), right], width)
+        if y - 1 >= len(rows):
+            return Strip([Segment("│", border), Segment(" " * (width - 2), self._style("muted")), right], width)
+        _, is_selected, is_marked, line = rows[y - 1]
+        if is_marked:
+            gutter = Segment("*", self._style("warning", is_cursor=is_selected))
+        elif is_selected:
+            gutter = Segment("▌", self._style("bar", is_cursor=True))
+        else:
+            gutter = Segment(" ", self._style("muted"))
+        segments = [Segment("│", border), gutter]
+        segments.extend(Segment(part.text, self._style(part.style, is_cursor=is_selected)) for part in line)
+        segments.append(right)
+        return Strip(segments, width)
+
+    def _heading_line(self, width: int) -> Strip:
+        border = self._style("border-focus" if self.has_focus else "border")
+        heading = self._style("heading-focus" if self.has_focus else "heading")
+        count = "" if self.page is None else f" {self.total}"
+        left = "‹" if self.has_left else ""
+        right = "›" if self.has_right else ""
+        room = width - 2 - len(left) - len(right)
+        name = cut(f"{self.status.label}{count}", max(0, room - 2))
+        text = f" {name} " if name else ""
+        line = "─" * (room - cells(text))
+        return Strip(
+            [
+                Segment("┌", border),
+                Segment(left, heading),
+                Segment(text, heading),
+                Segment(line, border),
+                Segment(right, heading),
+                Segment("┐", border),
+            ],
+            width,
+        )
+
+    def _hint_line(self, row: int, width: int) -> list[Segment]:
+        lines: list[str] = []
+        for paragraph in self.hint.split("\n"):
+            lines.extend(wrap(paragraph, max(1, width - 2)) or [""])
+        text = lines[row - 1] if 0 < row <= len(lines) else ""
+        return [Segment(pad(f" {text}", width), self._style("muted"))]
+
+    def _is_thumb(self, row: int) -> bool:
+        """Whether the scroll thumb covers the row; a column that fits has none."""
+        in_view = {index for index, _, _, _ in self._rows}
+        total = self.total
+        if not in_view or len(in_view) >= total:
+            return False
+        height = self._view_height
+        size = max(1, height * len(in_view) // total)
+        reach = max(1, total - len(in_view))
+        start = round((height - size) * min(1.0, self._rows[0][0] / reach))
+        return start <= row < start + size
+
+    def _folded_line(self, y: int, width: int, height: int) -> Strip:
+        if width < _LEAST_SIDE or height < _LEAST_SIDE:
+            return Strip.blank(width, self.rich_style)
+        border = self._style("border-focus" if self.has_focus else "border")
+        if y in {0, height - 1}:
+            left, right = ("┌", "┐") if y == 0 else ("└", "┘")
+            return Strip([Segment(left + "─" * (width - 2) + right, border)], width)
+        inside = width - 2
+        most = 10**inside - 1
+        text = ""
+        if y == 1 and self.page is not None:
+            text = str(self.total) if self.total <= most else "9" * (inside - 1) + "+"
+        elif 0 <= y - 3 < len(self.status.label):
+            text = self.status.label[y - 3]
+        name = self._style("heading-focus" if self.has_focus else "muted")
+        return Strip([Segment("│", border), Segment(f"{text:^{inside}}", name), Segment("│", border)], width)
+
+    def _style(self, name: str, *, is_cursor: bool = False) -> Style:
+        key = (name, is_cursor)
+        style = self._style_cache.get(key)
+        if style is None:
+            style = self.rich_style + self.get_component_rich_style(f"board-column--{name}", partial=True)
+            if is_cursor:
+                background = self.get_component_rich_style("board-column--cursor").bgcolor
+                style += Style(bgcolor=background)
+            self._style_cache[key] = style
+        return style
+
+
+def _find_card(page: ColumnPage, index: int) -> Card | None:
+    at = index - page.offset
+    return page.cards[at] if 0 <= at < len(page.cards) else None

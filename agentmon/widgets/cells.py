@@ -1,0 +1,79 @@
+"""Text measured in terminal cells: cut and padded so that what stands beside it stays in its column."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from rich.cells import get_character_cell_size
+
+from agentmon.domain.plain_text import plain_line
+
+# Joiners, variation selectors, skin tones, tags, keycaps and invisible characters: terminals disagree on the width of
+# what they make together, so each character is drawn for itself. Source: Unicode 17, UAX 29 and UTS 51.
+_UNEVEN: Final = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064\u206a-\u206f\u20e3\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff]"
+)
+_MARKS_MAX: Final = 3
+"""Most combining marks kept on one character."""
+_CUT: Final = "…"
+
+
+def even_line(text: str, *, max_characters: int = 1000) -> str:
+    """Return the text as one safe line whose width is the sum of the widths of its characters."""
+    line = plain_line(text, max_characters=max_characters)
+    if line.isascii():
+        return line
+    line = _UNEVEN.sub("", unicodedata.normalize("NFC", line))
+    kept: list[str] = []
+    marks = 0
+    for character in line:
+        if get_character_cell_size(character):
+            marks = 0
+        else:
+            marks += 1
+            # A mark at the start of a line would join whatever is drawn before it.
+            if marks > _MARKS_MAX or not kept:
+                continue
+        kept.append(character)
+    return "".join(kept)
+
+
+def cells(text: str) -> int:
+    """Return the width of a text that ``even_line`` made, in cells."""
+    return len(text) if text.isascii() else sum(map(get_character_cell_size, text))
+
+
+def cut(text: str, width: int) -> str:
+    """Return a text that ``even_line`` made, at most ``width`` cells wide; a longer one ends with ``…``."""
+    if width <= 0:
+        return ""
+    if len(text) * 2 <= width or cells(text) <= width:
+        return text
+    room = width - 1
+    kept: list[str] = []
+    for character in text:
+        room -= get_character_cell_size(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + _CUT
+
+
+def pad(text: str, width: int) -> str:
+    """Return the text cut and filled with blanks to exactly ``width`` cells."""
+    text = cut(text, width)
+    return text + " " * (width - cells(text))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Return the words of the text in lines of at most ``width`` cells; a longer word is cut."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and cells(lines[-1]) + 1 + cells(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(cut(word, width))
+    return lines

@@ -36,7 +36,7 @@ class Family:
     def __init__(self, marker: str, *, is_subreaper: bool) -> None:
         self._marker = marker.encode("utf-8", "surrogateescape")
         self._is_subreaper = is_subreaper
-        self.agent_pid = 0
+        self.agent_pid: int | None = None
         self.agent_status: int | None = None
         """The wait status of the program once it has ended."""
         self.has_children = False
@@ -64,7 +64,9 @@ class Family:
                 self.agent_status = status
 
     def find_members(self) -> list[Process]:
-        """Return the living processes of the run, ordered by pid."""
+        """Return the living processes of the run, ordered by pid; none before the program was started."""
+        if self.agent_pid is None:
+            return []
         own_pid = os.getpid()
         processes = process_table.read_processes(self._marker)
         children: dict[int, list[Process]] = {}
@@ -75,7 +77,7 @@ class Family:
         found += children.get(own_pid, ())
         while found:
             process = found.pop()
-            if process.pid not in members and process.pid != own_pid and process.pid not in self.outsiders:
+            if process.pid not in members and process.pid not in {own_pid, 1} and process.pid not in self.outsiders:
                 members[process.pid] = process
                 found += children.get(process.pid, ())
         return [members[pid] for pid in sorted(members)]
@@ -86,7 +88,7 @@ class Family:
         The program's own group gets it in one call, so that a member born meanwhile gets it too.
         """
         reached = []
-        group = self.agent_pid if self.agent_pid and self.agent_status is None else None
+        group = self.agent_pid if self.agent_status is None else None
         if group is not None:
             try:
                 os.killpg(group, number)

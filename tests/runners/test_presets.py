@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.cells import cell_len
+
+from agentmon.domain.agents import ANY_COMMAND_KEY, ANY_COMMAND_SLUG, Agent, Capability, DangerLevel, DiscoveryMethod
+from agentmon.domain.errors import UsageError
+from agentmon.runners.adapters.arguments import check_arguments
+from agentmon.runners.adapters.template import render_command
+from agentmon.runners.environment import select_environment
+from agentmon.runners.presets import PresetAgent, agents_of, find_installed, load_presets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRESETS = load_presets()
+AGENTS = agents_of(PRESETS)
+CAPABILITIES = [
+    pytest.param(agent, capability, id=f"{agent.slug}-{capability.key}")
+    for agent in AGENTS
+    for capability in agent.capabilities
+]
+# What to give where an argument is required and has no default.
+SAMPLES: dict[str, object] = {
+    "argv": ["true"],
+    "code": "print()",
+    "container": "web",
+    "module": "unittest",
+    "path": "a file",
+    "pattern": "-x",
+    "script": "build",
+    "tag": "shop:dev",
+}
+
+
+def add_program(folder: Path, name: str, *, mode: int = 0o755) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / name
+    program.write_text("#!/bin/sh\n")
+    program.chmod(mode)
+    return program
+
+
+def agent_named(slug: str) -> Agent:
+    return next(agent for agent in AGENTS if agent.slug == slug)
+
+
+def command_of(slug: str, key: str, **args: object) -> tuple[str, ...]:
+    agent = agent_named(slug)
+    capability = next(capability for capability in agent.capabilities if capability.key == key)
+    return render_command(
+        capability,
+        binary=agent.binary_path,
+        base_args=agent.base_args,
+        task_title="Title",
+        args=check_arguments(capability.args_schema, args),
+        prompt_additions="",
+    )
+
+
+def output_of(words: tuple[str, ...], folder: Path) -> str:
+    done = subprocess.run(
+        words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def properties_of(capability: Capability) -> dict[str, dict[str, object]]:
+    properties = capability.args_schema["properties"]
+    assert isinstance(properties, dict)
+    return properties
+
+
+def test_any_command_comes_first_and_takes_a_list_of_words() -> None:
+    first = AGENTS[0]
+
+    assert (first.slug, first.binary_path, first.capabilities[0].key) == (ANY_COMMAND_SLUG, "", ANY_COMMAND_KEY)
+    assert command_of(ANY_COMMAND_SLUG, ANY_COMMAND_KEY, argv=["echo", "a b"]) == ("echo", "a b")
+
+
+@pytest.mark.parametrize(("agent", "capability"), CAPABILITIES)
+def test_each_capability_has_a_form_that_works(agent: Agent, capability: Capability) -> None:
+    properties = properties_of(capability)
+    required = capability.args_schema["required"]
+    assert isinstance(required, list)
+    Draft202012Validator.check_schema(capability.args_schema)
+
+    checked = check_arguments(capability.args_schema, {name: SAMPLES[name] for name in required})
+    words = render_command(
+        capability,
+        binary=agent.binary_path,
+        base_args=agent.base_args,
+        task_title="",
+        args=checked,
+        prompt_additions="",
+    )
+
+    assert words
+    assert set(re.findall(r"\{\{args\.(\w+)\}\}", " ".join(capability.command_tokens))) == set(properties)
+    assert all(described["title"] and described["type"] for described in properties.values())
+    assert capability.danger_level <= DangerLevel.CAUTION
+    assert capability.label[0].isupper()
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.slug)
+def test_each_agent_can_be_shown_and_has_a_usable_environment(agent: Agent) -> None:
+    assert cell_len(agent.icon) == 1
+    assert agent.name
+    assert agent.description
+    assert agent.max_concurrent == 0
+    assert select_environment({"PATH": "/bin"}, allowlist=agent.env_allowlist) == {"PATH": "/bin"}
+
+
+def test_only_programs_on_path_that_can_be_executed_are_found(tmp_path: Path) -> None:
+    git = add_program(tmp_path / "first", "git")
+    add_program(tmp_path / "second", "git")
+    add_program(tmp_path / "first", "make", mode=0o644)
+    (tmp_path / "first" / "npm").mkdir()
+    (tmp_path / "first" / "cargo").symlink_to(tmp_path / "gone")
+
+    installed = find_installed({"PATH": f"{tmp_path}/first:{tmp_path}/second"})
+
+    assert [(preset.slug, preset.binary_path) for preset in installed] == [("command", ""), ("git", str(git))]
+
+
+def test_relative_folders_of_path_are_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_program(tmp_path, "git")
+    monkeypatch.chdir(tmp_path)
+
+    for path in (".", "", ":.:"):
+        assert [preset.slug for preset in find_installed({"PATH": path})] == ["command"]
+
+
+def test_agents_keep_the_name_of_their_program_and_their_order(tmp_path: Path) -> None:
+    add_program(tmp_path, "git")
+
+    command, git = agents_of(find_installed({"PATH": str(tmp_path)}))
+
+    assert git.binary_path == "git"
+    assert (command.discovery_method, git.discovery_method) == (DiscoveryMethod.PRESET, DiscoveryMethod.PATH_SCAN)
+    assert [part.key for part in git.capabilities] == ["status", "log", "diff", "fetch"]
+    ids = [command.id, *(part.id for part in command.capabilities), git.id, *(part.id for part in git.capabilities)]
+    assert ids == sorted(set(ids))
+    assert {capability.agent_id for capability in git.capabilities} == {git.id}
+
+
+def test_git_takes_hostile_text_for_names_and_needs_no_pager(tmp_path: Path) -> None:
+    output_of(("git", "init", "-q"), tmp_path)
+
+    assert command_of("git", "log")[:2] == ("git", "--no-pager")
+    assert output_of(command_of("git", "status"), tmp_path).startswith("## No commits yet")
+    assert "--output=stolen" in output_of(command_of("git", "log", revision="--output=stolen"), tmp_path)
+    assert "--output=stolen" in output_of(command_of("git", "diff", revision="--output=stolen"), tmp_path)
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_make_and_the_shell_take_hostile_text_for_names(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all:\n\t@echo made\n")
+    (tmp_path / "-s").write_text('echo "file $1"\n')
+
+    assert output_of(command_of("make", "build"), tmp_path) == "made\n"
+    assert "-n" in output_of(command_of("make", "build", targets=["-n"]), tmp_path)
+    assert "echo made" not in output_of(command_of("make", "build", targets=["-n"]), tmp_path)
+    assert output_of(command_of("sh", "script", script="echo a | tr a b"), tmp_path) == "b\n"
+    assert "not found" in output_of(command_of("sh", "script", script="-x"), tmp_path)
+    assert output_of(command_of("sh", "file", path="./-s", arguments=["-x"]), tmp_path) == "file -x\n"
+
+
+AGENT = '[[agent]]\nslug = "x"\nname = "X"\nbinary = "x"\n'
+CAPABILITY = AGENT + '[[agent.capability]]\nkey = "k"\nlabel = "K"\ncommand_tokens = ["a"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[agent", "the preset file x.preset.toml cannot be read"),
+        ("", "x.preset.toml: agent is missing"),
+        ("agent = 3", "x.preset.toml: agent must be a list"),
+        ("agent = [3]", "x.preset.toml: agent must be tables"),
+        ("colour = 3", "x.preset.toml: unknown entry colour; known are agent"),
+        (AGENT, "x.preset.toml, agent x: capability is missing"),
+        (CAPABILITY.replace('slug = "x"', 'slug = "X y"'), "x.preset.toml: slug 'X y' may have lower-case"),
+        (CAPABILITY.replace('name = "X"', 'name = ""'), "x.preset.toml, agent x: name is empty"),
+        (CAPABILITY.replace('binary = "x"\n', ""), "x.preset.toml, agent x: binary is missing"),
+        (CAPABILITY.replace('binary = "x"', "binary = true"), "agent x: binary must be a string"),
+        (CAPABILITY.replace('binary = "x"', 'binary = "x"\ntool_type = "pet"'), "agent x: pet is none of cli-tool"),
+        (
+            CAPABILITY.replace('binary = "x"', 'binary = "x"\nmax_concurrent = -1'),
+            "max_concurrent must not be negative",
+        ),
+        (CAPABILITY.replace('command_tokens = ["a"]\n', ""), "agent x, capability k: command_tokens is missing"),
+        (CAPABILITY.replace('["a"]', '["a", 1]'), "command_tokens must be a list of strings"),
+        (CAPABILITY + "danger_level = 7\n", "agent x, capability k: 7 is none of 0, 1, 2, 3"),
+        (CAPABILITY + "timeout_s = true\n", "timeout_s must be a whole number"),
+        (CAPABILITY + "timeout = 3\n", "unknown entry timeout; known are"),
+        (CAPABILITY + 'required = ["a"]\n', "required names a, which args does not describe"),
+        (CAPABILITY + "args = { a = 3 }\n", "args must hold one table for each argument"),
+        (CAPABILITY + '[[agent.capability]]\nkey = "k"\nlabel = "K"\ncommand_tokens = []\n', "have the same key"),
+        (CAPABILITY + CAPABILITY, "two presets are called x"),
+    ],
+)
+def test_a_broken_preset_file_is_named_with_its_fault(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.preset.toml").write_text(text)
+
+    with pytest.raises(UsageError) as caught:
+        load_presets(tmp_path)
+
+    assert message in str(caught.value)
+
+
+def test_an_entry_that_is_left_out_has_its_default(tmp_path: Path) -> None:
+    (tmp_path / "x.preset.toml").write_text(CAPABILITY)
+
+    (preset,) = load_presets(tmp_path)
+
+    assert isinstance(preset, PresetAgent)
+    assert (preset.capabilities[0].timeout_s, preset.capabilities[0].max_output_bytes) == (300, 10 * 1024 * 1024)
+    assert (preset.max_concurrent, preset.base_args, preset.capabilities[0].requires_approval) == (0, (), False)

@@ -42,11 +42,13 @@ class Database:
     """The SQLite database of one process: one writing connection, and a few that read.
 
     It belongs to one event loop and is closed by whoever made it. The file has to be there, as ``open_database`` makes
-    it: a missing one is an error and never made anew.
+    it, and has to stay: when it is missing, moved or replaced, everything here raises ``StoreError``, since writes to
+    the file that was open would reach nobody.
     """
 
     def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
         self.path = path
+        self._file_at_start = _file_identity(path)
         self._busy_timeout = busy_timeout
         self._writer = self._engine(begin="BEGIN IMMEDIATE", connections=1, is_read_only=False)
         self._readers = self._engine(begin="BEGIN", connections=_READERS, is_read_only=True)
@@ -74,6 +76,7 @@ class Database:
         async with self._write_lock:
             self._writing_task = asyncio.current_task()
             try:
+                self._require_same_file()
                 with self._translated():
                     async with self._writer.connect() as connection:
                         await self._begin(connection)
@@ -91,6 +94,7 @@ class Database:
         Raises:
             StoreError: As for ``writing``.
         """
+        self._require_same_file()
         with self._translated():
             async with self._readers.connect() as connection:
                 await connection.begin()
@@ -104,6 +108,7 @@ class Database:
         Raises:
             StoreError: The database cannot be read.
         """
+        self._require_same_file()
         try:
             if self._watcher is None:
                 # Opened for writing, though it never writes: a read-only one that is closed last leaves files behind.
@@ -151,6 +156,13 @@ class Database:
         event.listen(engine.sync_engine, "connect", set_up)
         event.listen(engine.sync_engine, "begin", start)
         return engine
+
+    def _require_same_file(self) -> None:
+        if self._file_at_start is None or _file_identity(self.path) != self._file_at_start:
+            raise StoreError(
+                f"the database {self.path} is missing, or is no longer the file that was opened",
+                hint="Start agentmon again once the file is in its place.",
+            )
 
     async def _begin(self, connection: AsyncConnection) -> None:
         for tries_left in reversed(range(_BEGIN_TRIES)):
@@ -208,6 +220,14 @@ async def open_database(
         prepare_database, location, backups_dir=backups_dir, release=release, clock=clock
     )
     return OpenedDatabase(database=Database(prepared.path, busy_timeout=busy_timeout), notices=prepared.notices)
+
+
+def _file_identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def constraint_error(error: IntegrityError) -> ConstraintError:

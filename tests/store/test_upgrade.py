@@ -52,7 +52,7 @@ def upgrade():
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "home" / "agentmon.db"
+    return tmp_path / "data" / "agentmon.db"
 
 
 def prepare(path: Path, *, migrations: Migrations | None = None, clock: FakeClock | None = None) -> PreparedDatabase:
@@ -401,7 +401,7 @@ def test_a_path_through_a_file_is_refused(path: Path) -> None:
 def test_a_database_that_may_not_be_used_is_refused_untouched(
     as_ordinary_user: Path, forbid: Callable[[Path], None], allow: Callable[[Path], None], message: str
 ) -> None:
-    path = as_ordinary_user / "home" / "agentmon.db"
+    path = as_ordinary_user / "data" / "agentmon.db"
     prepare(path)
     before = listing(path.parent)
     forbid(path)

@@ -6,6 +6,8 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
+# A make that is started from the app or a test must not take itself for a part of this one.
+OUTSIDE_MAKE := unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES;
 ARGS ?=
 
 help: ## Say what can be made
@@ -18,11 +20,11 @@ help: ## Say what can be made
 
 run:
 	@scripts/setup run
-	@$(BIN)/agentmon $(ARGS)
+	@$(OUTSIDE_MAKE) $(BIN)/agentmon $(ARGS)
 
 test:
 	@scripts/setup test
-	@workers=$$($(BIN)/python -c 'import os; print(max(2, os.cpu_count() or 2))') && \
+	@$(OUTSIDE_MAKE) workers=$$($(BIN)/python -c 'import os; print(max(2, os.cpu_count() or 2))') && \
 		$(BIN)/python -m pytest -n "$$workers" $(ARGS)
 
 check:
@@ -40,7 +42,7 @@ format:
 
 bench:
 	@scripts/setup test
-	@$(BIN)/python benchmarks/run.py $(ARGS)
+	@$(OUTSIDE_MAKE) $(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:
 	@rm -rf build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

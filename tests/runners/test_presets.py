@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from typing import TYPE_CHECKING
@@ -65,7 +66,14 @@ def command_of(slug: str, key: str, **args: object) -> tuple[str, ...]:
 
 def output_of(words: tuple[str, ...], folder: Path) -> str:
     done = subprocess.run(
-        words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        words,
+        cwd=folder,
+        env=select_environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     return done.stdout + done.stderr
 

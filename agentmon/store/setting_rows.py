@@ -26,7 +26,7 @@ class SettingRepository:
         """Return every stored setting by its key."""
         statement = select(tables.settings.c.key, tables.settings.c.value).limit(1000)
         async with self._database.reading() as connection:
-            return dict((await connection.execute(statement)).tuples().all())
+            return {row.key: row.value for row in await connection.execute(statement)}
 
     async def set(self, key: str, setting: object, *, at: datetime) -> None:
         """Write one setting over what was there."""

@@ -88,7 +88,7 @@ async def free_dependents(connection: AsyncConnection, task_id: str, *, at: date
 
 def waits(task_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Return the condition that some task it depends on is still open."""
-    dependencies = tables.task_dependencies.alias("waiting")
+    dependencies = tables.task_dependencies.alias("links")
     prerequisites = tables.tasks.alias("prerequisites")
     return exists().where(
         dependencies.c.task_id == task_id,

@@ -1,0 +1,23 @@
+"""All benchmarks, one after another, as a table: ``make bench``; names on the command line choose some of them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+
+BENCHMARKS = ("first_frame", "status_command", "queue", "host", "kills", "log_view")
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or BENCHMARKS
+    print(f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}\n")
+    print("| what | measured | goal |\n|---|---|---|", flush=True)
+    for name in chosen:
+        for row in importlib.import_module(name).measure():
+            print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live_home import LiveHome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the person's own files, terminal or tmux."""
+    for name in list(os.environ):
+        if name.startswith(("AGENTMON_", "XDG_", "TMUX")) or name in {"NO_COLOR", "COLUMNS", "LINES"}:
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("TZ", "UTC")
+
+
+@pytest.fixture
+def live_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
+    """A home of agentmon whose worker and tmux server are ended with the test."""
+    # Short, since sockets lie in it.
+    folder = Path(tempfile.mkdtemp(prefix="amt-", dir="/tmp"))
+    monkeypatch.setenv("AGENTMON_HOME", str(folder / "home"))
+    home = LiveHome(folder)
+    try:
+        yield home
+    finally:
+        home.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tmux_is_there() -> None:
+    """Without tmux nothing can be tested, which has to be said rather than skipped."""
+    subprocess.run(["tmux", "-V"], check=True, capture_output=True)

@@ -15,7 +15,6 @@ from scratch_home import add_command, kill_worker, scratch_home
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.executions import ExecutionStatus
-from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services

@@ -84,7 +84,7 @@ def end_run(journal: Path) -> None:
 
 
 def process_ids() -> list[Path]:
-    from pathlib import Path  # noqa: PLC0415 - the name above is for annotations only
+    from pathlib import Path
 
     return [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 

@@ -183,7 +183,7 @@ def _host_pid(live_home: LiveHome, execution_id: str) -> int:
 
 
 def _parent_of(pid: int) -> int:
-    from pathlib import Path  # noqa: PLC0415 - the name above is for annotations only
+    from pathlib import Path
 
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
@@ -203,7 +203,7 @@ async def _forget_rows(database_path: Path, execution_id: str) -> None:
 
 
 async def _write(database_path: Path, statement: str, parameters: tuple[str, ...]) -> None:
-    import sqlite3  # noqa: PLC0415 - only here
+    import sqlite3
 
     connection = sqlite3.connect(database_path, timeout=10)
     with connection:

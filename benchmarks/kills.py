@@ -18,6 +18,7 @@ from agentmon.domain.executions import ExecutionStatus
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
+    from agentmon.domain.ids import TaskId
     from agentmon.domain.tasks import Task
     from agentmon.paths import Paths
 
@@ -79,7 +80,7 @@ async def _run_and_kill(
     killed = 0
     while True:
         waiting = [task.id for task in tasks if not await _has_run(services, task)]
-        client = subprocess.Popen([sys.executable, "-P", "-c", _CLIENT, *waiting[:20]]) if waiting else None
+        client = await asyncio.to_thread(_start_client, waiting[:20]) if waiting else None
         await asyncio.sleep(randomness.uniform(0.5, 2.5))
         if killed < kills:
             if client is not None and client.poll() is None and randomness.random() < 0.5:
@@ -93,6 +94,10 @@ async def _run_and_kill(
         open_ones = [listing for listing in await services.executions.list(None) if listing.execution.status.is_open]
         if not waiting and not open_ones:
             return killed
+
+
+def _start_client(task_ids: list[TaskId]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-P", "-c", _CLIENT, *task_ids])
 
 
 async def _has_run(services: Services, task: Task) -> bool:

@@ -1,0 +1,291 @@
+"""The dialog that makes a task or changes one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Select, Static
+
+from agentmon.domain.agents import ANY_COMMAND_SLUG
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, InputContext, Priority, TaskDraft
+from agentmon.screens.bindings import TASK_EDITOR
+from agentmon.screens.program_form import ProgramForm
+from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
+from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.key_footer import KeyFooter
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from agentmon.domain.agents import Agent
+    from agentmon.domain.tasks import Task
+
+MAX_RETRIES: Final = 99
+_PRIORITY_WORDS: Final = {
+    Priority.URGENT: "P1 urgent",
+    Priority.HIGH: "P2 high",
+    Priority.NORMAL: "P3 normal",
+    Priority.LOW: "P4 low",
+    Priority.LOWEST: "P5 lowest",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedTask:
+    """What a person decided in the editor."""
+
+    draft: TaskDraft
+    should_run: bool
+
+
+class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
+    """A form over one task; ends with what was typed, or with None when the person left.
+
+    Nothing is stored here, and nothing typed is lost by an error: each is shown at its field.
+    """
+
+    CSS_PATH = "task_editor.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*TASK_EDITOR]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
+    AUTO_FOCUS = "#title"
+
+    last_agent_slug: ClassVar[str | None] = None
+    """The program of the task that was saved last in this process; None for a task without one."""
+
+    def __init__(
+        self,
+        *,
+        agents: tuple[Agent, ...],
+        task: Task | None,
+        workspace_root: str,
+        default_agent_slug: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._edited = task
+        self._workspace_root = workspace_root
+        context = InputContext() if task is None else task.input_context
+        slug: str | None = None
+        if task is None:
+            slug = default_agent_slug or TaskEditor.last_agent_slug or ANY_COMMAND_SLUG
+        elif task.assignee_agent_id is not None:
+            slug = next((agent.slug for agent in agents if agent.id == task.assignee_agent_id), None)
+        self._lost_program = task is not None and task.assignee_agent_id is not None and slug is None
+        self._program = ProgramForm(
+            agents=agents,
+            agent_slug=slug,
+            capability_key=context.capability_key,
+            args=context.args,
+            allows_none=True,
+        )
+        self._title = LineInput("" if task is None else task.title, placeholder="What is to be done", id="title")
+        self._title_field = FormField("Title", self._title)
+        priority = Priority.NORMAL if task is None else task.priority
+        self._priority: Select[int] = Select(
+            [(Content(word), value.value) for value, word in _PRIORITY_WORDS.items()],
+            value=priority.value,
+            allow_blank=False,
+            compact=True,
+            id="priority",
+        )
+        self._retries = LineInput(str(context.max_retries), id="retries")
+        self._retries_field = FormField("Retries", self._retries)
+        self._folder = LineInput(context.working_dir or "", placeholder=workspace_root, id="folder")
+        self._folder_field = FormField("Folder", self._folder)
+        self._description = TextBox("" if task is None else task.description, id="description")
+        self._untouched = self._typed(priority.value)
+        self._is_saving = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the form, most needed fields first."""
+        heading = "New task" if self._edited is None else f"Edit #{self._edited.number}"
+        with Vertical(id="dialog"):
+            yield Static(Content(heading), id="heading")
+            with VerticalScroll(id="fields", can_focus=False):
+                yield self._title_field
+                yield self._program
+                with Horizontal(id="numbers"):
+                    yield FormField("Priority", self._priority)
+                    yield self._retries_field
+                yield self._folder_field
+                yield FormField("Description", self._description, id="description-field")
+            yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Say what became of a program that is gone."""
+        if self._lost_program:
+            self._program.show_program_error(
+                "the program of this task is no longer available", hint="choose another, or leave it for later"
+            )
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        """Offer the suggested command line only while there is one."""
+        return action != "take_suggestion" or bool(self._program.suggestion)
+
+    async def action_save(self) -> None:
+        """Save."""
+        await self._save(should_run=False)
+
+    async def action_save_and_run(self) -> None:
+        """Save, and have it run."""
+        await self._save(should_run=True)
+
+    def action_cancel(self) -> None:
+        """Leave; asks first when something was typed, and goes on editing unless the answer is yes."""
+        if not self.is_changed:
+            self.dismiss(None)
+            return
+        from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - needed on this way only
+
+        question = ConfirmDialog("Leave without saving?", loss="What you typed here is lost.", yes="Leave")
+        self.app.push_screen(question, self._leave_if)
+
+    def action_take_suggestion(self) -> None:
+        """Take the command line that was suggested."""
+        self._program.take_suggestion()
+        self.refresh_bindings()
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Save from the title and the command; go on to the next field from the others."""
+        event.stop()
+        if event.input.id in {"title", "command"}:
+            await self._save(should_run=False)
+        else:
+            self.focus_next()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Take the error away while the person mends it."""
+        for one in (self._title_field, self._retries_field, self._folder_field):
+            if one.control is event.input:
+                one.clear_when_changed()
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether leaving would lose something that was typed."""
+        priority = self._priority.value
+        return self._program.is_changed or self._typed(priority) != self._untouched
+
+    def _leave_if(self, is_meant: bool | None) -> None:
+        if is_meant:
+            self.dismiss(None)
+
+    def _typed(self, priority: object) -> tuple[object, ...]:
+        return (
+            self._title.value,
+            priority,
+            self._retries.value,
+            self._folder.value,
+            self._description.text,
+        )
+
+    async def _save(self, *, should_run: bool) -> None:
+        if self._is_saving:
+            return
+        self._is_saving = True
+        try:
+            draft = await self._read(needs_program=should_run)
+        finally:
+            self._is_saving = False
+        if draft is None:
+            wrong = self._first_wrong()
+            if wrong is not None:
+                wrong.focus_control()
+            return
+        agent = self._program.agent
+        TaskEditor.last_agent_slug = None if agent is None else agent.slug
+        self._is_saving = True
+        self.dismiss(EditedTask(draft=draft, should_run=should_run))
+
+    def _first_wrong(self) -> FormField | None:
+        if self._title_field.error:
+            return self._title_field
+        others = (self._program.first_wrong, self._retries_field, self._folder_field)
+        return next((one for one in others if one is not None and one.error), None)
+
+    async def _read(self, *, needs_program: bool) -> TaskDraft | None:
+        for one in (self._title_field, self._retries_field, self._folder_field):
+            one.clear()
+        title = self._read_title()
+        choice = self._program.read(needs_program=needs_program)
+        retries = self._read_retries()
+        working_dir = await self._read_folder()
+        if title is None or choice is None or retries is None or self._folder_field.error:
+            return None
+        task = self._edited
+        context = InputContext() if task is None else task.input_context
+        description = self._description.text
+        if task is not None and description == plain_paragraphs(task.description):
+            description = task.description
+        assignee_id = None if choice.agent is None else choice.agent.id
+        if task is not None and self._lost_program and choice.agent is None:
+            assignee_id = task.assignee_agent_id
+            choice = replace(choice, capability_key=context.capability_key, args=context.args)
+        return TaskDraft(
+            title=title,
+            description=description,
+            priority=Priority(self._priority.value) if isinstance(self._priority.value, int) else Priority.NORMAL,
+            assignee_agent_id=assignee_id,
+            input_context=replace(
+                context,
+                capability_key=choice.capability_key,
+                args=choice.args,
+                working_dir=working_dir,
+                max_retries=retries,
+            ),
+            due_at=None if task is None else task.due_at,
+        )
+
+    def _read_title(self) -> str | None:
+        shown = self._title.value
+        if self._edited is not None and shown == plain_line(self._edited.title):
+            # What cannot be drawn in one line stays in the title as long as nobody changes it.
+            return self._edited.title
+        title = shown.strip()
+        if not title:
+            self._title_field.show_error("a task needs a title")
+        elif len(title) > TITLE_MAX_CHARACTERS:
+            self._title_field.show_error(
+                f"the title has {len(title):,} characters, at most {TITLE_MAX_CHARACTERS:,} fit",
+                hint="put the rest into the description",
+            )
+        else:
+            return title
+        return None
+
+    def _read_retries(self) -> int | None:
+        text = self._retries.value.strip() or "0"
+        if text.isascii() and text.isdigit() and int(text) <= MAX_RETRIES:
+            return int(text)
+        self._retries_field.show_error(f"0 to {MAX_RETRIES}")
+        return None
+
+    async def _read_folder(self) -> str | None:
+        text = self._folder.value.strip()
+        task = self._edited
+        if not text:
+            return None
+        kept = None if task is None else task.input_context.working_dir
+        folder = Path(kept) if kept is not None and text == plain_line(kept) else _resolved(text, self._workspace_root)
+        # A folder of a network that is gone can hold up whoever looks at it.
+        if not await asyncio.to_thread(folder.is_dir):
+            exists = await asyncio.to_thread(folder.exists)
+            what = "this is a file, not a folder" if exists else "this folder does not exist"
+            self._folder_field.show_error(f"{what}: {folder}", hint="leave it empty for the root of the workspace")
+            return None
+        return str(folder)
+
+
+def _resolved(text: str, workspace_root: str) -> Path:
+    try:
+        folder = Path(text).expanduser()
+    except RuntimeError:
+        # No such user: the check that follows says that there is no such folder.
+        folder = Path(text)
+    return folder if folder.is_absolute() else Path(workspace_root, folder)

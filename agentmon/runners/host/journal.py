@@ -76,6 +76,11 @@ class Journal:
         if has_written:
             self._notify()
 
+    def close(self) -> None:
+        """Close what is open; what still waits is lost."""
+        os.close(self._file)
+        self._socket.close()
+
     def _write(self, line: bytes) -> bool:
         while True:
             try:

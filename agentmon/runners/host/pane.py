@@ -34,6 +34,7 @@ class Pane:
         "_attributes",
         "_is_line_by_line",
         "_is_raw_dropped",
+        "_is_stalled",
         "_last_progress",
         "_next_sample",
         "_sample",
@@ -58,6 +59,7 @@ class Pane:
         self._last_progress = now
         self._is_line_by_line = True
         self._is_raw_dropped = False
+        self._is_stalled = False
         self.has_input = True
         self.has_output = True
         self._attributes = terminal.make_raw(_INPUT)
@@ -78,8 +80,8 @@ class Pane:
         """Whether the program should wait, so that all it writes is seen; ends when the pane takes nothing for 2 s."""
         if not self.has_output or len(self._waiting) <= _MAX_WAITING_BYTES:
             return False
-        is_wanted = self._attachment.is_attached or self._attachment.reader is not None or not self._is_line_by_line
-        return is_wanted and now - self._last_progress < _STALLED_AFTER_S
+        self._is_stalled = self._is_stalled or now - self._last_progress >= _STALLED_AFTER_S
+        return not self._may_leave_out()
 
     def show(self, chunk: bytes, now: float, *, is_line_by_line: bool) -> None:
         """Show what the program wrote, as its terminal delivered it."""
@@ -90,7 +92,7 @@ class Pane:
             self._last_progress = now
         if self._is_heavy(len(chunk), now):
             self._attachment.ask(now)
-            if self._may_leave_out(now):
+            if self._may_leave_out():
                 self._take_sample(chunk)
                 self.advance(now)
                 return
@@ -119,6 +121,7 @@ class Pane:
                     written = os.write(_OUTPUT, waiting[:_WRITE_BYTES])
                 del self._waiting[:written]
                 self._last_progress = now
+                self._is_stalled = False
         except BlockingIOError:
             pass
         except OSError:
@@ -170,11 +173,10 @@ class Pane:
             or len(self._waiting) + size_bytes > _MAX_WAITING_BYTES
         )
 
-    def _may_leave_out(self, now: float) -> bool:
-        if len(self._waiting) > _MAX_WAITING_BYTES and now - self._last_progress >= _STALLED_AFTER_S:
-            return True
+    def _may_leave_out(self) -> bool:
         # A program that draws its whole screen would leave a torn one.
-        return not self._attachment.is_attached and self._attachment.reader is None and self._is_line_by_line
+        is_wanted = self._attachment.is_attached or self._attachment.reader is not None or not self._is_line_by_line
+        return self._is_stalled or not is_wanted
 
     def _take_sample(self, chunk: bytes) -> None:
         if len(self._waiting) > _MAX_WAITING_BYTES:

@@ -1,0 +1,486 @@
+"""A live table of executions that draws only the rows in view, at any number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.segment import Segment
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.live_state import live_state
+from agentmon.domain.plain_text import plain_line
+from agentmon.widgets.card_text import STATE_STYLES
+from agentmon.widgets.cells import cells, cut, even_line, pad
+from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.local_time import local_time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from rich.style import Style
+    from textual import events
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import Execution, ExecutionListing
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.live_state import LiveState
+
+_GAP: Final = 2
+_MARGIN: Final = 1
+_LONGEST_DRAWN: Final = 400
+_DOUBLE_CLICK: Final = 2
+
+
+class ExecutionColumn(StrEnum):
+    """The columns, in their order from left to right; the value is the heading."""
+
+    STATE = "State"
+    TASK = "Task"
+    AGENT = "Program"
+    STARTED = "Started"
+    ELAPSED = "Time"
+    EXIT = "Exit"
+    OUTPUT = "Output"
+    LAST_LINE = "Last line"
+
+
+_COLUMNS: Final = tuple(ExecutionColumn)
+_FIXED_WIDTHS: Final = {
+    ExecutionColumn.STATE: 11,
+    ExecutionColumn.AGENT: 10,
+    ExecutionColumn.STARTED: 12,
+    ExecutionColumn.ELAPSED: 7,
+    ExecutionColumn.EXIT: 5,
+    ExecutionColumn.OUTPUT: 8,
+}
+_RIGHT_ALIGNED: Final = {ExecutionColumn.ELAPSED, ExecutionColumn.EXIT, ExecutionColumn.OUTPUT}
+_NEEDED_WIDTH: Final = {
+    ExecutionColumn.LAST_LINE: 108,
+    ExecutionColumn.OUTPUT: 92,
+    ExecutionColumn.STARTED: 72,
+    ExecutionColumn.EXIT: 60,
+    ExecutionColumn.AGENT: 50,
+    ExecutionColumn.ELAPSED: 36,
+}
+"""The width of the table from which each column is shown."""
+_STYLES: Final = ("header", "sorted", "cursor", "hover", "muted", "running", "warning", "good", "bad")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortOrder:
+    """By which column the rows are sorted."""
+
+    column: ExecutionColumn
+    is_descending: bool = False
+
+
+def elapsed_seconds(execution: Execution, now: datetime) -> float | None:
+    """Return for how long the execution ran or has been running; None when it never started."""
+    if execution.started_at is None:
+        return None
+    return max(0.0, ((execution.ended_at or now) - execution.started_at).total_seconds())
+
+
+class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows of executions with a cursor that stays on its execution through every refresh.
+
+    The parent sets ``listings``, ``text_filter``, ``sorting`` and calls ``tick`` to move the running times on.
+    """
+
+    DEFAULT_CSS = """
+    ExecutionTable {
+        width: 1fr;
+        height: 1fr;
+        overflow-x: hidden;
+        overflow-y: auto;
+        background: transparent;
+        & > .execution-table--header { color: $text-muted; text-style: bold; }
+        & > .execution-table--sorted { color: $primary; text-style: bold; }
+        & > .execution-table--cursor { background: $panel; }
+        & > .execution-table--hover { background: $block-hover-background; }
+        & > .execution-table--muted { color: $text-muted; }
+        & > .execution-table--running { color: $secondary; }
+        & > .execution-table--warning { color: $warning; }
+        & > .execution-table--good { color: $success; }
+        & > .execution-table--bad { color: $error; }
+        &:focus > .execution-table--cursor {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+        }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"execution-table--{style}" for style in _STYLES}
+
+    listings: reactive[tuple[ExecutionListing, ...]] = reactive((), layout=False, repaint=False, init=False)
+    """All rows, in the order in which they are shown while no column sorts them."""
+    text_filter: reactive[str] = reactive("", layout=False, repaint=False, init=False)
+    """Keeps the rows that have every word of it in number, title, program, state or last line."""
+    sorting: reactive[SortOrder | None] = reactive(None, layout=False, repaint=False, init=False)
+    """None keeps the order of ``listings``."""
+
+    @dataclass
+    class Opened(Message):
+        """A row was chosen with enter or a double click."""
+
+        listing: ExecutionListing
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor stands on another execution; None when there is no row."""
+
+        listing: ExecutionListing | None
+
+    @dataclass
+    class SortRequested(Message):
+        """A heading was clicked."""
+
+        column: ExecutionColumn
+
+    def __init__(
+        self,
+        *,
+        columns: Sequence[ExecutionColumn] = _COLUMNS,
+        clock: Clock | None = None,
+        id: str | None = None,  # noqa: A002 - Textual's own name
+    ) -> None:
+        super().__init__(id=id)
+        self._wanted_columns = tuple(columns)
+        self._clock = clock or SystemClock()
+        self._now = self._clock.now()
+        self._rows: tuple[ExecutionListing, ...] = ()
+        self._row_of: dict[ExecutionId, int] = {}
+        self._cursor = 0
+        self._selected_id: ExecutionId | None = None
+        self._hovered: int | None = None
+        self._placed_columns: tuple[int, tuple[tuple[ExecutionColumn, int, int], ...]] | None = None
+        self._needles: dict[ExecutionId, tuple[ExecutionListing, str]] = {}
+
+    @property
+    def rows(self) -> tuple[ExecutionListing, ...]:
+        """The rows that pass the filter, in the order in which they are drawn."""
+        return self._rows
+
+    @property
+    def cursor_row(self) -> int:
+        """The index of the row under the cursor; 0 when there is none."""
+        return self._cursor
+
+    @property
+    def selected(self) -> ExecutionListing | None:
+        """The execution under the cursor."""
+        return self._rows[self._cursor] if self._rows else None
+
+    @property
+    def shown_columns(self) -> tuple[ExecutionColumn, ...]:
+        """The columns for which there is room, from left to right."""
+        return tuple(column for column, _, _ in self._columns())
+
+    @property
+    def has_running(self) -> bool:
+        """Whether the time of some row is moving."""
+        return any(listing.execution.status.is_live for listing in self.listings)
+
+    def tick(self) -> None:
+        """Draw the running times anew; does nothing for rows outside the view."""
+        self._now = self._clock.now()
+        top = self.scroll_offset.y
+        for row in range(top, min(len(self._rows), top + self.size.height - 1)):
+            if self._rows[row].execution.status.is_live:
+                self._refresh_row(row)
+
+    def move_by(self, rows: int) -> None:
+        """Move the cursor by so many rows, stopping at the ends."""
+        self.move_to(self._cursor + rows)
+
+    def move_to(self, row: int) -> None:
+        """Move the cursor to a row, counted from 0; a row outside is the nearest end."""
+        target = max(0, min(row, len(self._rows) - 1))
+        if target != self._cursor:
+            self._refresh_row(self._cursor)
+            self._cursor = target
+            self._refresh_row(target)
+        self._note_selection()
+        self._show_cursor()
+
+    def select(self, execution_id: ExecutionId) -> bool:
+        """Move the cursor to an execution; False when the filter or the list does not have it."""
+        row = self._row_of.get(execution_id)
+        if row is None:
+            return False
+        self.move_to(row)
+        return True
+
+    def open_selected(self) -> None:
+        """Tell the parent that the execution under the cursor was chosen."""
+        if self.selected is not None:
+            self.post_message(self.Opened(self.selected))
+
+    def watch_listings(self) -> None:
+        """Show the new rows."""
+        self._arrange()
+
+    def watch_text_filter(self) -> None:
+        """Keep the rows that fit."""
+        self._arrange()
+
+    def watch_sorting(self) -> None:
+        """Put the rows in the new order."""
+        self._arrange()
+
+    def on_resize(self) -> None:
+        """Keep the cursor in view."""
+        self._fit_virtual_size()
+        self._show_cursor()
+
+    def on_mount(self) -> None:
+        """Draw what was set before."""
+        self._arrange()
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor, sort by a heading, or open on a double click."""
+        event.stop()
+        if event.y == 0:
+            for column, start, width in self._columns():
+                if start <= event.x < start + width + _GAP:
+                    self.post_message(self.SortRequested(column))
+            return
+        row = event.y - 1 + self.scroll_offset.y
+        if row < len(self._rows):
+            self.move_to(row)
+            if event.chain == _DOUBLE_CLICK:
+                self.open_selected()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Light the row under the pointer."""
+        row = event.y - 1 + self.scroll_offset.y if event.y else None
+        self._hover(row if row is not None and row < len(self._rows) else None)
+
+    def on_leave(self) -> None:
+        """Put the light out."""
+        self._hover(None)
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line of the view: the headings, then the rows."""
+        width = self.size.width
+        base = self.rich_style
+        if y == 0:
+            return self._header_line(width, base)
+        row = y - 1 + self.scroll_offset.y
+        if row >= len(self._rows):
+            if row == 1 and self.text_filter and self.listings:
+                muted = base + self.get_component_rich_style("execution-table--muted", partial=True)
+                shown = even_line(f"No row has “{self.text_filter}”. esc clears the filter.")
+                return Strip([Segment(pad(" " * _MARGIN + shown, width), muted)])
+            return Strip.blank(width, base)
+        return self._row_line(row, width, base)
+
+    def _hover(self, row: int | None) -> None:
+        if row == self._hovered:
+            return
+        for changed in (self._hovered, row):
+            if changed is not None:
+                self._refresh_row(changed)
+        self._hovered = row
+
+    def _refresh_row(self, row: int) -> None:
+        y = row + 1 - self.scroll_offset.y
+        if 1 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def _arrange(self) -> None:
+        self._now = self._clock.now()
+        before = self._cursor
+        rows = self.listings
+        words = self.text_filter.casefold().split()
+        if words:
+            rows = tuple(listing for listing in rows if all(word in self._needle(listing) for word in words))
+        if self.sorting is not None:
+            rows = self._sorted(rows, self.sorting)
+        self._rows = rows
+        self._row_of = {listing.execution.id: row for row, listing in enumerate(rows)}
+        kept = None if self._selected_id is None else self._row_of.get(self._selected_id)
+        self._cursor = max(0, min(before if kept is None else kept, len(rows) - 1))
+        self._fit_virtual_size()
+        if kept is not None and self.scroll_offset.y:
+            # The row keeps its place on the screen when others come in above it.
+            self.scroll_to(y=self.scroll_offset.y + kept - before, animate=False, force=True, immediate=True)
+        self._show_cursor()
+        self._note_selection()
+        self.refresh()
+
+    def _sorted(self, rows: Sequence[ExecutionListing], order: SortOrder) -> tuple[ExecutionListing, ...]:
+        keyed = [(_sort_key(listing, order.column, self._now), listing) for listing in rows]
+        known = [(key, listing) for key, listing in keyed if key is not None]
+        known.sort(key=lambda pair: pair[0], reverse=order.is_descending)
+        return tuple(listing for _, listing in known) + tuple(listing for key, listing in keyed if key is None)
+
+    def _needle(self, listing: ExecutionListing) -> str:
+        found = self._needles.get(listing.execution.id)
+        if found is not None and found[0] is listing:
+            return found[1]
+        execution = listing.execution
+        state = live_state(execution.status)
+        text = plain_line(
+            f"#{listing.task_number} {listing.task_title} {listing.agent_slug} {listing.capability_key} "
+            f"{state.with_cause(exit_code=execution.exit_code)} {execution.last_line or execution.error or ''}",
+        ).casefold()
+        self._needles[execution.id] = (listing, text)
+        return text
+
+    def _fit_virtual_size(self) -> None:
+        wanted = Size(self.size.width, len(self._rows) + 1)
+        if wanted != self.virtual_size:
+            self.virtual_size = wanted
+
+    def _show_cursor(self) -> None:
+        body = self.size.height - 1
+        if body <= 0:
+            return
+        top = self.scroll_offset.y
+        if self._cursor < top:
+            self.scroll_to(y=self._cursor, animate=False, force=True, immediate=True)
+        elif self._cursor >= top + body:
+            self.scroll_to(y=self._cursor - body + 1, animate=False, force=True, immediate=True)
+
+    def _note_selection(self) -> None:
+        selected = self.selected
+        selected_id = None if selected is None else selected.execution.id
+        if selected_id != self._selected_id:
+            # A filter that hides everything must not make the table forget where the cursor was.
+            if selected_id is not None or not self.text_filter:
+                self._selected_id = selected_id
+            self.post_message(self.Highlighted(selected))
+
+    def _columns(self) -> tuple[tuple[ExecutionColumn, int, int], ...]:
+        width = self.size.width
+        if self._placed_columns is not None and self._placed_columns[0] == width:
+            return self._placed_columns[1]
+        shown = [column for column in self._wanted_columns if width >= _NEEDED_WIDTH.get(column, 0)]
+        fixed = sum(_FIXED_WIDTHS.get(column, 0) for column in shown)
+        free = max(0, width - 2 * _MARGIN - fixed - _GAP * (len(shown) - 1))
+        for_task = free
+        if ExecutionColumn.LAST_LINE in shown:
+            for_task = free // 2 if ExecutionColumn.TASK in shown else 0
+        widths = _FIXED_WIDTHS | {ExecutionColumn.TASK: for_task, ExecutionColumn.LAST_LINE: free - for_task}
+        placed = []
+        start = _MARGIN
+        for column in shown:
+            placed.append((column, start, widths[column]))
+            start += widths[column] + _GAP
+        self._placed_columns = (width, tuple(placed))
+        return self._placed_columns[1]
+
+    def _header_line(self, width: int, base: Style) -> Strip:
+        plain = base + self.get_component_rich_style("execution-table--header", partial=True)
+        marked = base + self.get_component_rich_style("execution-table--sorted", partial=True)
+        segments = [Segment(" " * _MARGIN, base)]
+        for column, _, room in self._columns():
+            order = self.sorting
+            is_sorted = order is not None and order.column is column
+            arrow = ("▼" if order.is_descending else "▲") if order is not None and is_sorted else ""
+            heading = column.value + arrow
+            segments.append(
+                Segment(_fitted(heading, room, column in _RIGHT_ALIGNED), marked if is_sorted else plain),
+            )
+            segments.append(Segment(" " * _GAP, base))
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _row_line(self, row: int, width: int, base: Style) -> Strip:
+        listing = self._rows[row]
+        execution = listing.execution
+        state = live_state(execution.status)
+        if row == self._cursor:
+            base += self.get_component_rich_style("execution-table--cursor", partial=True)
+        elif row == self._hovered:
+            base += self.get_component_rich_style("execution-table--hover", partial=True)
+        muted = base + self.get_component_rich_style("execution-table--muted", partial=True)
+        state_style = base + self.get_component_rich_style(f"execution-table--{STATE_STYLES[state]}", partial=True)
+        segments = [Segment(" " * _MARGIN, base)]
+        for column, _, room in self._columns():
+            style = muted
+            if column is ExecutionColumn.STATE:
+                style = state_style
+            elif column is ExecutionColumn.TASK:
+                number = f"#{listing.task_number} "
+                segments.append(Segment(number[:room], muted))
+                room -= min(room, len(number))  # noqa: PLW2901 - the number takes its part of the column
+                style = base
+            elif column is ExecutionColumn.EXIT and execution.exit_code:
+                style = state_style
+            text = _cell_text(listing, column, state, self._now)
+            segments.append(Segment(_fitted(text, room, column in _RIGHT_ALIGNED), style))
+            segments.append(Segment(" " * _GAP, base))
+        return Strip(segments).adjust_cell_length(width, base)
+
+
+def _cell_text(listing: ExecutionListing, column: ExecutionColumn, state: LiveState, now: datetime) -> str:
+    execution = listing.execution
+    match column:
+        case ExecutionColumn.STATE:
+            return f"{state.glyph} {state.value}"
+        case ExecutionColumn.TASK:
+            return listing.task_title
+        case ExecutionColumn.AGENT:
+            return listing.agent_slug
+        case ExecutionColumn.STARTED:
+            return "" if execution.started_at is None else local_time_text(execution.started_at, now)
+        case ExecutionColumn.ELAPSED:
+            seconds = elapsed_seconds(execution, now)
+            return "" if seconds is None else duration_text(seconds)
+        case ExecutionColumn.EXIT:
+            return "" if execution.exit_code is None else str(execution.exit_code)
+        case ExecutionColumn.OUTPUT:
+            return size_text(execution.log_byte_size) if execution.log_byte_size else ""
+        case ExecutionColumn.LAST_LINE:
+            return execution.error or execution.last_line or ""
+
+
+_STATE_ORDER: Final = {
+    ExecutionStatus.RUNNING: 0,
+    ExecutionStatus.CANCELLING: 1,
+    ExecutionStatus.QUEUED: 2,
+    ExecutionStatus.FAILED: 3,
+    ExecutionStatus.TIMED_OUT: 4,
+    ExecutionStatus.CANCELLED: 5,
+    ExecutionStatus.SUCCEEDED: 6,
+}
+
+
+def _sort_key(listing: ExecutionListing, column: ExecutionColumn, now: datetime) -> tuple[float, str] | None:
+    execution = listing.execution
+    number: float | None = None
+    text = ""
+    match column:
+        case ExecutionColumn.STATE:
+            number = _STATE_ORDER[execution.status]
+        case ExecutionColumn.TASK:
+            number = listing.task_number
+        case ExecutionColumn.AGENT:
+            number, text = 0, listing.agent_slug
+        case ExecutionColumn.STARTED:
+            number = None if execution.started_at is None else execution.started_at.timestamp()
+        case ExecutionColumn.ELAPSED:
+            number = elapsed_seconds(execution, now)
+        case ExecutionColumn.EXIT:
+            number = execution.exit_code
+        case ExecutionColumn.OUTPUT:
+            number = execution.log_byte_size
+        case ExecutionColumn.LAST_LINE:
+            text = (execution.error or execution.last_line or "").casefold()
+            number = 0 if text else None
+    return None if number is None else (number, text)
+
+
+def _fitted(text: str, width: int, is_right_aligned: bool) -> str:
+    text = cut(even_line(text, max_characters=_LONGEST_DRAWN), width)
+    return " " * (width - cells(text)) + text if is_right_aligned else pad(text, width)

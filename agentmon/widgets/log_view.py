@@ -111,7 +111,6 @@ class LogView(Guarded, Widget, can_focus=True):
         self._wanted_line: int | None = None
         self.set_reactive(LogView.placeholder, placeholder)
         self.set_reactive(LogView.path, path)
-        self._open(path)
 
     def compose(self) -> ComposeResult:
         """Yield the scroll bar; the text is drawn by the view itself."""
@@ -251,6 +250,12 @@ class LogView(Guarded, Widget, can_focus=True):
 
     # What Textual calls
 
+    def on_mount(self) -> None:
+        """Open the file, unless it was set after the view began to run."""
+        if self._log is None:
+            self._open(self.path)
+            self._repaint()
+
     def on_unmount(self) -> None:
         """Close the file."""
         if self._log:
@@ -295,8 +300,9 @@ class LogView(Guarded, Widget, can_focus=True):
 
     def watch_path(self, path: Path | None) -> None:
         """Open another file at its tail."""
+        if self._log is not None:
+            self.set_reactive(LogView.following, True)
         self._open(path)
-        self.set_reactive(LogView.following, True)
         self._repaint()
 
     def watch_following(self, following: bool) -> None:

@@ -227,6 +227,19 @@ async def test_another_path_is_shown_at_its_tail(log_path: Path) -> None:
         assert shown(app)[0] == "No output yet."
 
 
+async def test_a_path_set_between_mounting_and_the_first_frame_counts(log_path: Path) -> None:
+    write(log_path, b"here\n")
+    app = LogApp(None)
+    async with app.run_test(size=(40, 5)) as pilot:
+        await app.view.remove()
+        view = LogView()
+        app.screen.mount(view)
+        view.path = log_path
+        await pilot.pause()
+
+        assert shown(app)[0] == "here"
+
+
 async def test_progress_on_one_line_shows_its_last_state(log_path: Path) -> None:
     write(log_path, b"start\n10%\r20%")
     app = LogApp(log_path)

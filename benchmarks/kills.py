@@ -78,12 +78,13 @@ async def _run_and_kill(
     services: Services, paths: Paths, tasks: list[Task], *, kills: int, randomness: random.Random
 ) -> int:
     killed = 0
+    batch = max(1, 2 * len(tasks) // max(1, kills))
     while True:
         waiting = [task.id for task in tasks if not await _has_run(services, task)]
-        client = await asyncio.to_thread(_start_client, waiting[:20]) if waiting else None
-        await asyncio.sleep(randomness.uniform(0.5, 2.5))
+        client = await asyncio.to_thread(_start_client, waiting[:batch]) if waiting else None
+        await asyncio.sleep(randomness.uniform(0.4, 2.0))
         if killed < kills:
-            if client is not None and client.poll() is None and randomness.random() < 0.5:
+            if client is not None and client.poll() is None and randomness.random() < 0.7:
                 os.kill(client.pid, signal.SIGKILL)
                 killed += 1
             if kill_worker(paths):

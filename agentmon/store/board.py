@@ -35,7 +35,9 @@ WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS 
 ORDER BY t.sort_order, t.id
 LIMIT :limit OFFSET :offset
 """
-_TEXT_FILTER: Final = "AND (t.title LIKE :title_pattern ESCAPE '\\' OR CAST(t.number AS TEXT) LIKE :number_pattern)"
+_TEXT_FILTER: Final = (
+    "AND (t.title LIKE :title_pattern ESCAPE '\\' OR CAST(t.number AS TEXT) LIKE :number_pattern ESCAPE '\\')"
+)
 _TOTALS: Final = """
 SELECT t.status, count(*) FROM tasks t
 WHERE t.workspace_id = :workspace_id AND t.deleted_at IS NULL {text_filter}
@@ -193,7 +195,7 @@ def _filter_of(text_filter: str) -> tuple[str, dict[str, object]]:
     escaped = text_filter.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return _TEXT_FILTER, {
         "title_pattern": f"%{escaped}%",
-        "number_pattern": f"{text_filter.removeprefix('#')}%",
+        "number_pattern": f"{escaped.removeprefix('#')}%",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from agentmon.domain.tasks import SORT_ORDER_GAP, TaskStatus
 from agentmon.store import tables
@@ -62,10 +62,13 @@ async def _neighbours(
 
 async def _number_anew(connection: AsyncConnection, workspace_id: str, status: TaskStatus) -> None:
     tasks = tables.tasks
-    orders = func.row_number().over(order_by=(tasks.c.sort_order, tasks.c.id)) * SORT_ORDER_GAP
-    numbered = select(tasks.c.id, orders.label("sort_order")).where(*_in_column(workspace_id, status)).cte("numbered")
-    fresh = select(numbered.c.sort_order).where(numbered.c.id == tasks.c.id).scalar_subquery()
-    await connection.execute(update(tasks).where(*_in_column(workspace_id, status)).values(sort_order=fresh))
+    statement = select(tasks.c.id).where(*_in_column(workspace_id, status)).order_by(tasks.c.sort_order, tasks.c.id)
+    ids = (await connection.execute(statement)).scalars().all()
+    if ids:
+        await connection.execute(
+            update(tasks).where(tasks.c.id == bindparam("task_id")).values(sort_order=bindparam("fresh_order")),
+            [{"task_id": task_id, "fresh_order": place * SORT_ORDER_GAP} for place, task_id in enumerate(ids, 1)],
+        )
 
 
 def _in_column(workspace_id: str, status: TaskStatus) -> Sequence[ColumnElement[bool]]:

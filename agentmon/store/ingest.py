@@ -89,7 +89,7 @@ async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, a
         .values({name: content for name, content in columns.items() if content is not None})
         .returning(executions)
     )
-    row = advanced.mappings().first()
+    row: RowMapping | None = advanced.mappings().first()
     if row is not None and stretch.events:
         await connection.execute(
             insert(tables.events),

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentmon.domain.amounts import cost_text, count_text, duration_text, size_text
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.ids import new_id
+from agentmon.domain.live_state import LiveState, live_state
+from agentmon.domain.redaction import MASK, has_secret, redact
+
+
+def test_ids_are_uuids_of_version_7_that_sort_in_the_order_of_making() -> None:
+    made = [new_id() for _ in range(10_000)]
+
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+    assert {uuid.UUID(text).version for text in made[:100]} == {7}
+
+
+def test_ids_of_many_threads_are_all_different() -> None:
+    made: list[str] = []
+    threads = [threading.Thread(target=lambda: made.extend(new_id() for _ in range(2000))) for _ in range(8)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(made)) == 16_000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-5, "0s"), (0, "0s"), (59.9, "59s"), (252, "4m12s"), (7500, "2h05m"), (273_600, "3d04h")],
+)
+def test_a_duration_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (98_000_000, "98.0 MB"), (5 * 10**15, "5000.0 TB")]
+)
+def test_a_size_is_told_in_units_of_a_thousand(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(7, "7"), (1234, "1.2 K"), (34_000, "34 K"), (1_200_000, "1.2 M")])
+def test_a_count_is_told_in_three_digits(count: int, text: str) -> None:
+    assert count_text(count) == text
+
+
+def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:
+    assert cost_text(None) == ""
+    assert cost_text(0) == "$0.00"
+    assert cost_text(4_210_000_000) == "$4.21"
+
+
+@given(status=st.sampled_from(ExecutionStatus))
+def test_every_status_has_a_glyph_and_a_word(status: ExecutionStatus) -> None:
+    state = live_state(status)
+
+    assert len(state.glyph) == 1
+    assert state.value
+
+
+def test_a_failed_state_names_its_exit_code() -> None:
+    assert LiveState.FAILED.with_cause(exit_code=3) == "failed (exit 3)"
+    assert LiveState.FAILED.with_cause() == "failed"
+    assert LiveState.DONE.with_cause(exit_code=0) == "done"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key sk-" + "ant-api03-" + "x" * 24,
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        "Authorization: Bearer abcdef0123456789",
+        "export OPENAI_API_KEY=abcdef0123456789",
+        '"password": "hunter2hunter2"',
+        "postgres://user:s3cret-word@db/x",
+        "AKIAABCDEFGHIJKLMNOP",
+        "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_secrets_are_masked_by_their_shape(text: str) -> None:
+    assert has_secret(text)
+    assert MASK in redact(text)
+    assert redact(redact(text)) == redact(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["fix the login token bug", "sort key = name", "commit 0123abcd", "http://localhost:8080/x", "a: b"]
+)
+def test_ordinary_text_holds_no_secret(text: str) -> None:
+    assert redact(text) == text

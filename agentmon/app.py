@@ -14,6 +14,8 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -31,7 +33,6 @@ from agentmon.widgets.guarded import Failed, Guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from textual.binding import BindingType
     from textual.command import Provider
@@ -49,6 +50,7 @@ POLL_INTERVAL_S: Final = 0.25
 
 _SLOW_START_S: Final = 1.0
 _WRITES_TIMEOUT_S: Final = 2.0
+_CLOSE_TIMEOUT_S: Final = 3.0
 _MOST_FAILURES: Final = 20
 _FAILURE_WINDOW_S: Final = 5.0
 _TOAST_REPEAT_S: Final = 10.0
@@ -68,7 +70,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     """
 
     TITLE = "agentmon"
-    CSS_PATH = "app.tcss"
+    # Absolute: a relative one would be looked for beside the module of a subclass.
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     DEFAULT_MODE: ClassVar[str] = "board"
     BINDINGS: ClassVar[list[BindingType]] = [*APP]
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_find_action_provider}
@@ -82,6 +85,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         self._workspace_root = workspace_root
         self._clock = clock
         self._opened: asyncio.Future[tuple[Services, Workspace]] | None = None
+        self._services_ended = asyncio.Event()
+        self._services_ended.set()
         self._data_version = 0
         self._is_slow_start_told = False
         self.add_mode("board", self._make_board)
@@ -129,6 +134,11 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
                 # Not in the main thread: whoever started the loop there handles signals.
                 break
         self.call_after_refresh(self._open)
+
+    async def on_unmount(self) -> None:
+        """Wait until the database is closed: the loop ends after this, and would cut it off."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._services_ended.wait(), _CLOSE_TIMEOUT_S)
 
     def on_failed(self, message: Failed) -> None:
         """Tell what failed."""
@@ -193,6 +203,7 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         return await asyncio.shield(self._opened)
 
     def _open(self) -> None:
+        self._services_ended.clear()
         self.run_worker(self._hold_services(), name="services", group="services", exit_on_error=False)
 
     async def _hold_services(self) -> None:
@@ -219,6 +230,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
             if self._is_opened:
                 raise
             await self._show_failure(error)
+        finally:
+            self._services_ended.set()
 
     async def _compare_versions(self) -> None:
         services = await self.services()

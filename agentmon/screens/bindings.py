@@ -63,6 +63,14 @@ BOARD: Final = [
         id="board.move-right",
         tooltip="Move the card to the column on the right.",
     ),
+    Binding(
+        "escape",
+        "clear",
+        "Clear",
+        key_display="esc",
+        id="board.clear",
+        tooltip="Clear the marks, then the filter.",
+    ),
     Binding("slash", "filter", "Filter", key_display="/", id="board.filter", tooltip="Show only cards with a text."),
     Binding("space", "mark", "Mark", id="board.mark", tooltip="Mark the card; the next action takes all marked cards."),
     Binding(
@@ -142,7 +150,6 @@ BOARD: Final = [
     Binding(
         "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="board.page-up", tooltip="Select half a page up."
     ),
-    Binding("escape", "clear", "Clear", show=False, id="board.clear", tooltip="Clear the marks, then the filter."),
 ]
 
 TASK_PAGE: Final = [

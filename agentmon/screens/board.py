@@ -100,6 +100,7 @@ class BoardScreen(ServiceScreen[None]):
         self._writes = asyncio.Lock()
         self._writes_open = 0
         self._starting: set[TaskId] = set()
+        self._followed_id: TaskId | None = None
         self._is_preview_wanted = True
         self._preview: CardPreview | None = None
         self._tick: Timer | None = None
@@ -162,11 +163,20 @@ class BoardScreen(ServiceScreen[None]):
             else:
                 column.hint = _EMPTY_BOARD if status is TaskStatus.TODO else _EMPTY_COLUMN
         for column_page in page.columns.values():
-            for card in column_page.cards:
+            for at, card in enumerate(column_page.cards):
                 if card.task_id in self._marked:
                     self._marked[card.task_id] = card
+                if card.task_id == self._followed_id:
+                    self._go_along(card, column_page.offset + at)
         self._pace()
         self._update_preview()
+
+    def _go_along(self, card: Card, index: int) -> None:
+        """Keep the card that was run from here selected while its run moves it, until another one is selected."""
+        column = self._board[card.status]
+        if column is not self._current and isinstance(self.focused, BoardColumn):
+            column.follow(card.task_id, index)
+            self._go_to(column)
 
     def _pace(self) -> None:
         """Let the timers run only while something they would show moves."""
@@ -201,7 +211,11 @@ class BoardScreen(ServiceScreen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Divide the window anew."""
-        self.set_class(event.size.width < LEAST_WIDTH or event.size.height < LEAST_HEIGHT, "-too-small")
+        is_too_small = event.size.width < LEAST_WIDTH or event.size.height < LEAST_HEIGHT
+        if self.has_class("-too-small") and not is_too_small:
+            # What is hidden loses the focus.
+            self.call_after_refresh(self._current.focus)
+        self.set_class(is_too_small, "-too-small")
         if self.has_class("-too-small") and not self.query("#too-small"):
             from agentmon.widgets.notice import Notice  # noqa: PLC0415 - rare, so not part of the first frame
 
@@ -238,7 +252,8 @@ class BoardScreen(ServiceScreen[None]):
     def _update_preview(self) -> None:
         footer = self.query_one(KeyFooter)
         card = self._current.selected
-        footer.hidden_actions = _hidden_actions(card)
+        hidden = _hidden_actions(card)
+        footer.hidden_actions = hidden if self._marked or self._text_filter else hidden | {"clear"}
         if not self._has_preview:
             return
         if self._preview is None:
@@ -266,6 +281,9 @@ class BoardScreen(ServiceScreen[None]):
         """Show the selected card beside the board."""
         message.stop()
         if message.column is self._current:
+            selected = message.column.selected
+            if message.is_by_person and selected is not None and selected.task_id != self._followed_id:
+                self._followed_id = None
             self.call_after_refresh(self._update_preview)
 
     def on_board_column_page_needed(self, message: BoardColumn.PageNeeded) -> None:
@@ -312,6 +330,7 @@ class BoardScreen(ServiceScreen[None]):
 
     def action_go_column(self, direction: int) -> None:
         """Go to the column beside this one; at the edge of the board it stays."""
+        self._followed_id = None
         self._go_to(self._column_beside(self._current, direction))
 
     def action_fold(self) -> None:
@@ -440,6 +459,7 @@ class BoardScreen(ServiceScreen[None]):
         self._marked = marked
         for column in self._board.values():
             column.marked = frozenset(marked)
+        self._update_preview()
 
     def _targets(self) -> list[Card]:
         """Return the cards that an action takes: the marked ones, else the selected one."""
@@ -452,6 +472,9 @@ class BoardScreen(ServiceScreen[None]):
 
     def action_run(self) -> None:
         """Run the cards with their own programs."""
+        selected = self._current.selected
+        if not self._marked and selected is not None:
+            self._followed_id = selected.task_id
         for card in self._targets():
             self._run(card, None)
         self._set_marked({})
@@ -470,6 +493,7 @@ class BoardScreen(ServiceScreen[None]):
 
         choice = await self.app.push_screen_wait(RunDialog(agents=agents, task=task))
         if choice is not None:
+            self._followed_id = card.task_id
             self._run(card, choice)
 
     def _run(self, card: Card, choice: RunChoice | None) -> None:
@@ -583,6 +607,7 @@ class BoardScreen(ServiceScreen[None]):
             self._undo.push(_edit_change(task, stored.version))
         await self._follow(services, stored.id)
         if edited.should_run:
+            self._followed_id = stored.id
             await services.queue.run(stored.id, actor=USER_ACTOR)
 
     # Moving cards.

@@ -109,9 +109,10 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     class Selected(Message):
         """The selection came to another card, or the selected card changed."""
 
-        def __init__(self, column: BoardColumn) -> None:
+        def __init__(self, column: BoardColumn, *, is_by_person: bool) -> None:
             super().__init__()
             self.column = column
+            self.is_by_person = is_by_person
 
         @property
         def control(self) -> BoardColumn:
@@ -211,7 +212,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         self._show_cursor()
         self._redraw()
         if not is_same:
-            self.post_message(self.Selected(self))
+            self.post_message(self.Selected(self, is_by_person=True))
 
     def move(self, steps: int) -> None:
         """Move the selection down by the steps, or up when negative."""
@@ -269,7 +270,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             self._keep_bottom()
         self._redraw(is_heading_changed=before is None or before.total != page.total)
         if self._seen_card != selected_before:
-            self.post_message(self.Selected(self))
+            self.post_message(self.Selected(self, is_by_person=False))
 
     def watch_now(self) -> None:
         """Draw the elapsed times that moved."""

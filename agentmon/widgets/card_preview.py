@@ -38,7 +38,7 @@ class CardPreview(Guarded, Vertical):
     DEFAULT_CSS = """
     CardPreview {
         & > #preview-head { height: auto; max-height: 6; padding: 0 1; }
-        & > LogView { height: 1fr; }
+        & > LogView { height: 1fr; margin: 1 0 0 1; }
         &.-without-log > LogView { display: none; }
     }
     """

@@ -1,0 +1,126 @@
+"""A real application over a database of its own, for tests of screens."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from agentmon.app import AgentmonApp
+from agentmon.bootstrap import open_services
+from agentmon.domain.tasks import TaskDraft, TaskStatus
+from agentmon.paths import find_paths
+from agentmon.screens.board import BoardScreen
+from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.board_column import BoardColumn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.tasks import Task, Workspace
+    from agentmon.paths import Paths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A database and a workspace that a test may fill."""
+
+    paths: Paths
+    root: Path
+
+    @asynccontextmanager
+    async def services(self) -> AsyncIterator[tuple[Services, Workspace]]:
+        async with open_services(self.paths) as services:
+            yield services, await services.workspaces.open(self.root)
+
+    async def fill(self, *titles: str, status: TaskStatus = TaskStatus.TODO) -> list[Task]:
+        """Make tasks; the first title ends up on top of its column."""
+        async with self.services() as (services, workspace):
+            tasks = [await services.tasks.add(workspace, TaskDraft(title=title), actor=USER_ACTOR) for title in titles]
+            if status is not TaskStatus.TODO:
+                for task in reversed(tasks):
+                    await services.tasks.move(task.id, status, actor=USER_ACTOR)
+            return tasks
+
+    async def titles(self, status: TaskStatus) -> list[str]:
+        async with self.services() as (services, workspace):
+            return [task.title for task in await services.tasks.list(workspace, statuses=[status])]
+
+
+def make_place(folder: Path) -> Place:
+    root = folder / "project"
+    root.mkdir()
+    return Place(paths=find_paths({"AGENTMON_HOME": str(folder / "home")}), root=root)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A running application with its board."""
+
+    app: AgentmonApp
+    pilot: Pilot[None]
+
+    @property
+    def screen(self) -> BoardScreen:
+        screen = self.app.get_screen_stack("board")[0] if hasattr(self.app, "get_screen_stack") else self.app.screen
+        assert isinstance(screen, BoardScreen)
+        return screen
+
+    def column(self, status: TaskStatus) -> BoardColumn:
+        return self.screen.query_one(f"#column-{status.replace('_', '-')}", BoardColumn)
+
+    @property
+    def selected(self) -> str | None:
+        focused = self.app.focused
+        card = focused.selected if isinstance(focused, BoardColumn) else None
+        return None if card is None else card.title
+
+    def shown(self, status: TaskStatus) -> list[str]:
+        page = self.column(status).page
+        return [] if page is None else [card.title for card in page.cards]
+
+    @property
+    def toasts(self) -> list[str]:
+        return [notification.message for notification in self.app._notifications]
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def until(self, condition: Callable[[], bool], what: str = "") -> None:
+        await until(condition, what)
+
+    async def settled(self) -> None:
+        """Wait until nothing is being written or read any more."""
+        await self.pilot.pause()
+        screen = self.screen
+        await until(
+            lambda: not screen._writes_open and not screen._is_refreshing and not screen._is_refresh_wanted, "settled"
+        )
+        await self.pilot.pause()
+
+
+async def until(condition: Callable[[], bool], what: str = "", *, deadline_s: float = 20) -> None:
+    end = monotonic() + deadline_s
+    while not condition():
+        assert monotonic() < end, f"it never came true: {what or condition}"
+        await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def open_board(
+    place: Place, *, size: tuple[int, int] = (120, 40), clock: Clock | None = None
+) -> AsyncIterator[Board]:
+    app = AgentmonApp(place.paths, place.root, clock=clock)
+    async with app.run_test(size=size) as pilot:
+        board = Board(app, pilot)
+        await until(lambda: app._is_opened, "services are open")
+        await board.settled()
+        yield board
+        assert not app.failures, app.failures

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from textual.message import Message
+
+from agentmon.app import AgentmonApp
+from agentmon.domain.errors import ConflictError
+from agentmon.domain.ids import ExecutionId
+from agentmon.domain.tasks import TaskStatus
+from agentmon.logs.error_file import without_environment
+from agentmon.screens.bindings import TABLES
+from agentmon.screens.board import BoardScreen
+from agentmon.screens.failure import FailureScreen
+from agentmon.screens.frame import AttachRequested
+from tests.screens.boards import Place, make_place, open_board, until
+from tests.terminals import terminal
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"sqlmodel", "sqlalchemy", "libtmux", "typer", "alembic", "pydantic", "jsonschema", "aiosqlite"}
+LEAVE_SCREEN = b"\x1b[?1049l"
+SHOW_CURSOR = b"\x1b[?25h"
+MOUSE_OFF = b"\x1b[?1003l"
+
+START = """
+import sys
+from pathlib import Path
+from agentmon.app import AgentmonApp
+from agentmon.paths import find_paths
+{extra}
+app = App(find_paths(), Path(sys.argv[1]))
+app.run()
+sys.exit(app.return_code or 0)
+"""
+PLAIN = "App = AgentmonApp"
+BROKEN_WIDGET = """
+from textual.widgets import Static
+
+class Broken(Static):
+    def on_mount(self):
+        raise RuntimeError("it broke, with " + "s3cr3t-" + "v4lue")
+
+class App(AgentmonApp):
+    def on_mount(self):
+        self.set_timer(0.5, lambda: self.mount(Broken()))
+"""
+FAILING_FOR_EVER = """
+class App(AgentmonApp):
+    def on_mount(self):
+        self.set_interval(0.01, self.fail)
+
+    def fail(self):
+        raise RuntimeError("it broke, with " + "s3cr3t-" + "v4lue")
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return make_place(tmp_path)
+
+
+def environment(place: Place, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL", "AGENTMON"))}
+    return kept | {"AGENTMON_HOME": str(place.paths.data_dir), "TERM": "xterm-256color", **more}
+
+
+def test_nothing_heavy_is_imported_before_the_first_frame(place: Place, tmp_path: Path) -> None:
+    report_file = tmp_path / "modules.json"
+    argv = [sys.executable, "-m", "tests.first_frame_probe", str(place.root), str(report_file)]
+
+    with terminal(argv, environment(place)) as probe:
+        code = probe.wait()
+
+    assert code == 0, probe.output
+    report = json.loads(report_file.read_text())
+    assert report["first_frame"]
+    assert HEAVY & set(report["first_frame"]) == set()
+    assert HEAVY & set(report["later"]) >= {"sqlmodel", "sqlalchemy"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_app_and_gives_the_terminal_back(place: Place, number: signal.Signals) -> None:
+    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+
+    with terminal(argv, environment(place)) as app:
+        app.read_until(lambda output: b"No tasks yet." in output, "the board")
+        app.process.send_signal(number)
+        code = app.wait()
+
+        assert code == 128 + number
+        assert app.modes == app.modes_before
+    assert LEAVE_SCREEN in app.output
+    assert SHOW_CURSOR in app.output
+    assert MOUSE_OFF in app.output
+
+
+def test_q_leaves_with_the_terminal_as_it_was(place: Place) -> None:
+    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+
+    with terminal(argv, environment(place)) as app:
+        app.read_until(lambda output: b"No tasks yet." in output, "the board")
+        app.send(b"q")
+        code = app.wait()
+
+        assert code == 0
+        assert app.modes == app.modes_before
+    assert LEAVE_SCREEN in app.output
+
+
+@pytest.mark.parametrize("extra", [BROKEN_WIDGET, FAILING_FOR_EVER], ids=["broken widget", "failing for ever"])
+def test_a_crash_gives_the_terminal_back_and_leaves_a_report_without_secrets(
+    place: Place, tmp_path: Path, extra: str
+) -> None:
+    program = tmp_path / "crashing.py"
+    program.write_text(START.format(extra=extra))
+    argv = [sys.executable, str(program), str(place.root)]
+
+    with terminal(argv, environment(place, MY_API_KEY="s3cr3t-v4lue", PYTHONPATH=str(ROOT))) as app:
+        code = app.wait()
+
+        assert code == 1
+        assert app.modes == app.modes_before
+    reports = list(place.paths.logs_dir.glob("crash-*.txt"))
+    assert LEAVE_SCREEN in app.output
+    assert b"agentmon ended because of an internal error" in app.output
+    assert len(reports) == 1
+    report = reports[0].read_text()
+    assert "it broke" in report
+    assert "s3cr3t-v4lue" not in report
+    assert b"s3cr3t-v4lue" not in app.output
+    assert reports[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_a_database_that_is_too_new_is_told_calmly_and_left_alone(place: Place) -> None:
+    place.paths.data_dir.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(place.paths.database_path) as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        connection.execute("INSERT INTO alembic_version VALUES ('9999_from_the_future')")
+    connection.close()
+    before = place.paths.database_path.read_bytes()
+    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+
+    with terminal(argv, environment(place)) as app:
+        app.read_until(lambda output: b"cannot go on" in output, "the failure")
+        app.send(b"q")
+        code = app.wait()
+
+    assert code == 0
+    assert place.paths.database_path.read_bytes() == before
+
+
+class Exploding(Message):
+    pass
+
+
+async def test_an_unexpected_error_is_logged_and_told_and_the_app_lives(place: Place) -> None:
+    await place.fill("a")
+
+    async with open_board(place) as board:
+
+        async def explode() -> None:
+            raise RuntimeError("[/] broken, password=hunter2hunter2")
+
+        board.screen.start(explode(), name="explode")
+        await board.until(lambda: len(board.toasts) == 1)
+        await board.press("L")
+        await board.settled()
+        log_text = (place.paths.logs_dir / "app.log").read_text()
+
+        assert board.shown(TaskStatus.IN_PROGRESS) == ["a"]
+        assert board.toasts == [f"Internal error (RuntimeError): details in {place.paths.logs_dir / 'app.log'}"]
+        assert "[/] broken" in log_text
+        assert "hunter2" not in log_text
+        assert len(board.app.failures) == 1
+        board.app.failures.clear()
+
+
+async def test_an_error_in_a_handler_does_not_end_its_screen(place: Place) -> None:
+    await place.fill("a", "b")
+
+    async with open_board(place) as board:
+
+        def explode() -> None:
+            raise RuntimeError("in a handler")
+
+        board.screen.call_later(explode)
+        await board.until(lambda: len(board.app.failures) == 1)
+        await board.press("j")
+
+        assert board.selected == "b"
+        board.app.failures.clear()
+
+
+async def test_a_meant_error_is_a_toast_letter_for_letter_and_told_once(place: Place) -> None:
+    async with open_board(place) as board:
+
+        async def fail() -> None:
+            raise ConflictError("see [b + x", hint="press [/]")
+
+        for _ in range(3):
+            board.screen.start(fail(), name="fail")
+        await board.pilot.pause()
+        await board.until(lambda: len(board.toasts) > 0)
+
+        assert board.toasts == ["see [b + x\npress [/]"]
+
+
+async def test_attaching_where_the_terminal_cannot_be_lent_is_an_error_and_no_crash(place: Place) -> None:
+    async with open_board(place) as board:
+        board.app.post_message(AttachRequested(ExecutionId("no such execution")))
+
+        await board.until(lambda: len(board.toasts) == 1)
+
+
+async def test_an_action_before_the_services_are_open_waits_for_them(place: Place) -> None:
+    await place.fill("a")
+    app = AgentmonApp(place.paths, place.root)
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("L")
+        await until(lambda: app._is_opened, "open")
+        await until(lambda: isinstance(app.screen, BoardScreen) and not app.screen._writes_open, "written")
+
+    assert await place.titles(TaskStatus.IN_PROGRESS) == ["a"]
+
+
+async def test_q_waits_for_what_is_still_being_written(place: Place) -> None:
+    await place.fill("a")
+
+    async with open_board(place) as board:
+        await board.press("L", "q")
+
+    assert await place.titles(TaskStatus.IN_PROGRESS) == ["a"]
+
+
+async def test_a_failure_to_open_is_shown_with_its_hint(place: Place) -> None:
+    place.paths.database_path.mkdir(parents=True)
+    app = AgentmonApp(place.paths, place.root)
+
+    async with app.run_test() as pilot:
+        await until(lambda: isinstance(app.screen, FailureScreen), "failure")
+        await pilot.press("q")
+
+
+def test_every_key_has_an_id_of_its_own_and_says_what_it_does() -> None:
+    bindings = [binding for table in TABLES.values() for binding in table]
+    ids = [binding.id for binding in bindings]
+
+    assert None not in ids
+    assert len(ids) == len(set(ids))
+    assert [binding.id for binding in bindings if not binding.tooltip and not binding.system] == []
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_key_means_two_things_on_one_screen(name: str) -> None:
+    keys = [key.strip() for binding in TABLES[name] for key in binding.key.split(",")]
+
+    assert len(keys) == len(set(keys))
+
+
+def test_secrets_of_the_environment_are_masked() -> None:
+    text = without_environment("value s3cr3t-value and /home/me", {"A_TOKEN": "s3cr3t-value", "HOME": "/home/me"})
+
+    assert text == "value [secret] and /home/me"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from agentmon.logs.log_file import LogFile, LogLine
 
-STEP_BYTES: Final = 1024 * 1024
-"""So much of the file is searched between two steps; some milliseconds."""
+STEP_BYTES: Final = 256 * 1024
+"""So much of the file is searched between two steps: a millisecond for a word, some for a regular expression."""
 
 _SPECIAL_IN_PATTERN: Final = re.compile(r"[\\.^$*+?{}\[\]|()]")
 # C2 begins the C1 controls in UTF-8; blanks may stand for a tab.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from agentmon.logs.log_file import LogFile, LogLine
 
-_CACHE_CHARACTERS: Final = 2_000_000
-_LINE_COST: Final = 200
+_CACHE_CHARACTERS: Final = 1_000_000
+_LINE_COST: Final = 1000
 _BATCH_LINES: Final = 64
 
 

@@ -448,7 +448,7 @@ class LogView(Guarded, Widget, can_focus=True):
         self._rows = self._lay_out()
         if self._rows:
             self._top = self._rows[0].position
-            self._strips = [self._row_strip(row) for row in self._rows]
+            self._strips = self._row_strips(self._rows)
         else:
             self._strips = self._placeholder_strips()
         self._show_place()
@@ -489,21 +489,30 @@ class LogView(Guarded, Widget, can_focus=True):
             strips.append(Strip([Segment(shown, style)], cells(shown)).adjust_cell_length(self.size.width, style))
         return strips
 
-    def _row_strip(self, row: Row) -> Strip:
+    def _row_strips(self, rows: list[Row]) -> list[Strip]:
         base = self._style(PLAIN_STYLE)
-        segments = [Segment(" " * row.blanks, base)] if row.blanks else []
-        segments += [Segment(text, self._style(style)) for text, style in row.line.parts(row.start, row.end)]
-        if self._pattern is not None:
-            segments = self._with_matches(segments, row)
-        if (selection := self.text_selection) is not None and (span := selection.get_span(row.line.start)) is not None:
-            end = len(row.line.text) if span[1] < 0 else span[1]
-            selected = self.screen.get_component_rich_style("screen--selection")
-            segments = _overlaid(segments, row, span[0], end, selected)
-        width = row.blanks + row.line.cell(row.end) - row.line.cell(row.start)
-        if width < self.size.width:
-            segments.append(Segment(" " * (self.size.width - width), base))
-        strip = Strip(segments, max(width, self.size.width))
-        return strip if width <= self.size.width else strip.crop(0, self.size.width)
+        room = self.size.width
+        selection = self.text_selection
+        selected = self.screen.get_component_rich_style("screen--selection") if selection else base
+        strips: list[Strip] = []
+        for row in rows:
+            line = row.line
+            segments = [Segment(" " * row.blanks, base)] if row.blanks else []
+            segments += [
+                Segment(text, base if style is PLAIN_STYLE else self._style(style))
+                for text, style in line.parts(row.start, row.end)
+            ]
+            if self._pattern is not None:
+                segments = self._with_matches(segments, row)
+            if selection is not None and (span := selection.get_span(line.start)) is not None:
+                segments = _overlaid(segments, row, span[0], len(line.text) if span[1] < 0 else span[1], selected)
+            width = row.blanks + line.cell(row.end) - line.cell(row.start)
+            if width < room:
+                segments.append(Segment(" " * (room - width), base))
+            strip = Strip(segments, max(width, room))
+            # Only a wide character in a column of one cell is wider than its row.
+            strips.append(strip if width <= room else strip.crop(0, room))
+        return strips
 
     def _with_matches(self, segments: list[Segment], row: Row) -> list[Segment]:
         if self._pattern is None:

@@ -491,6 +491,14 @@ def test_a_damaged_database_is_set_aside_and_never_replaced_without_a_word(
     assert aside.read_bytes() == content
 
 
+def test_an_empty_file_is_called_empty(path: Path) -> None:
+    path.parent.mkdir()
+    path.touch()
+
+    with pytest.raises(DatabaseDamagedError, match="the file is empty"):
+        prepare(path)
+
+
 def test_the_write_ahead_log_of_a_damaged_database_goes_with_it(path: Path) -> None:
     prepare(path)
     _random(path)
@@ -568,6 +576,32 @@ def test_a_database_in_use_is_never_taken_for_damaged(path: Path) -> None:
 
         user.execute("COMMIT")
         assert prepare(path).notices == ()
+
+
+_BUSY_WRITER: Final = """
+import sqlite3, sys
+print("ready", flush=True)
+for number in range(150):
+    connection = sqlite3.connect(sys.argv[1])
+    connection.execute("INSERT OR REPLACE INTO settings VALUES ('large', ?, '', '')", ("x" * (number % 7) * 60_000,))
+    connection.commit()
+    if number % 7 == 0:
+        connection.execute("VACUUM")
+    connection.close()
+"""
+
+
+def test_a_database_that_others_open_write_and_close_meanwhile_is_never_taken_for_damaged(path: Path) -> None:
+    prepare(path)
+    writer = subprocess.Popen([sys.executable, "-c", _BUSY_WRITER, str(path)], stdout=subprocess.PIPE)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == b"ready\n"
+
+    while writer.poll() is None:
+        assert prepare(path).notices == ()
+
+    writer.stdout.close()
+    assert writer.returncode == 0
 
 
 # Several at once

@@ -59,6 +59,25 @@ def iter_clean_lines(
         source.close()
 
 
+def iter_raw_chunks(
+    path: Path, *, first_offset: int = 0, wait_for_more: Callable[[], bool] | None = None
+) -> Iterator[bytes]:
+    """Yield the bytes of a log from ``first_offset`` on as they are; follows and ends like ``iter_clean_lines``."""
+    source = _Source(path, first_offset)
+    is_over = wait_for_more is None
+    try:
+        while True:
+            block = source.read()
+            if block:
+                yield block
+            elif is_over or wait_for_more is None:
+                return
+            else:
+                is_over = not wait_for_more()
+    finally:
+        source.close()
+
+
 def tail_lines(path: Path, count: int) -> list[str]:
     """Return the last ``count`` display lines of a log as plain text, first to last; none when there is no file."""
     with LogFile(path) as log:

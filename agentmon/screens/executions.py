@@ -1,0 +1,301 @@
+"""The place that shows all that runs, waits and ran, as one live table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.screens.bindings import EXECUTIONS
+from agentmon.screens.frame import AttachRequested, ServiceScreen
+from agentmon.widgets.cells import even_line
+from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
+from agentmon.widgets.form import LineInput
+from agentmon.widgets.key_footer import KeyFooter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.timer import Timer
+
+    from agentmon.domain.executions import ExecutionListing
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
+
+PAGE_ROWS: Final = 500
+"""Rows that each refresh reads; all open ones are among them."""
+MOST_ROWS: Final = 20_000
+"""Rows that the table holds at most; older ones are found on their task's page."""
+
+_EMPTY: Final = (
+    ("Nothing has run yet.\n\n", "bold"),
+    ("Go to the board with ", ""),
+    ("1", "$primary bold"),
+    (", choose a task and press ", ""),
+    ("r", "$primary bold"),
+    (".", ""),
+)
+
+
+class ExecutionsScreen(ServiceScreen[None]):
+    """A live table of executions: open ones first, then the newest; filtered, sorted, opened, stopped from here."""
+
+    CSS_PATH = "executions.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*EXECUTIONS]
+    AUTO_FOCUS = "#executions"
+
+    def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter) -> None:
+        super().__init__(services, workspace)
+        self._known: dict[ExecutionId, ExecutionListing] = {}
+        self._seconds: Timer | None = None
+        self._is_loaded = False
+
+    def compose(self) -> ComposeResult:
+        """Yield summary, table and filter."""
+        yield Static(id="summary")
+        yield ExecutionTable(id="executions")
+        yield Static(Content.assemble(*_EMPTY), id="empty")
+        yield LineInput(placeholder="words of title, program, state or last line", id="filter")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Start the seconds, which stand still while nothing runs."""
+        self._seconds = self.set_interval(1.0, self._tick, name="seconds", pause=True)
+        self._show_summary()
+
+    def on_screen_resume(self) -> None:
+        """Read the older rows anew: a task of theirs may be gone or renamed."""
+        self.run_worker(self._read_older(), name="older executions", group="older", exclusive=True, exit_on_error=False)
+
+    async def refresh_snapshot(self) -> None:
+        """Read the newest rows and show them together with the older ones that are known."""
+        services = await self.services()
+        newest = await services.executions.list(await self.workspace(), limit=PAGE_ROWS)
+        self._show(newest, is_all=len(newest) < PAGE_ROWS)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """Offer what the row under the cursor allows; text fields get their letters."""
+        table = self._table
+        if table is None:
+            return None
+        selected = table.selected
+        if action == "open_task":
+            return True if selected is not None else None
+        if action == "attach":
+            return True if selected is not None and selected.execution.status.is_live else None
+        if action in {"stop", "kill"}:
+            return True if selected is not None and selected.execution.status.is_open else None
+        return True
+
+    def action_open_task(self) -> None:
+        """Show the page of the task under the cursor."""
+        if self._table is not None:
+            self._table.open_selected()
+
+    def action_attach(self) -> None:
+        """Enter the terminal of the execution under the cursor."""
+        selected = self._selected
+        if selected is not None:
+            self.post_message(AttachRequested(selected.execution.id))
+
+    def action_stop(self) -> None:
+        """Ask the program under the cursor to end."""
+        selected = self._selected
+        if selected is not None:
+            self.start(self._stop(selected, kill=False), name="stop")
+
+    def action_kill(self) -> None:
+        """End the program under the cursor by force, after a question."""
+        selected = self._selected
+        if selected is not None:
+            self.start(self._kill(selected), name="kill")
+
+    def action_go_row(self, rows: int) -> None:
+        """Move the cursor by rows."""
+        if self._table is not None:
+            self._table.move_by(rows)
+
+    def action_go_end(self, direction: int) -> None:
+        """Move the cursor to the first or the last row."""
+        if self._table is not None:
+            self._table.move_to(0 if direction < 0 else len(self._table.rows) - 1)
+
+    def action_go_page(self, direction: int) -> None:
+        """Move the cursor by half a screenful."""
+        if self._table is not None:
+            self._table.move_by(direction * max(1, self._table.size.height // 2))
+
+    def action_filter(self) -> None:
+        """Show the filter and type into it."""
+        self.add_class("-filtering")
+        self.query_one("#filter", Input).focus()
+
+    def action_clear(self) -> None:
+        """Clear the filter; without one, the order."""
+        table = self._table
+        if table is None:
+            return
+        box = self.query_one("#filter", Input)
+        if self.has_class("-filtering"):
+            box.value = ""
+            self.remove_class("-filtering")
+            table.focus()
+        else:
+            self._sort(None)
+
+    def action_sort(self) -> None:
+        """Sort by the next shown column; after the last one the order of time is back."""
+        table = self._table
+        if table is None:
+            return
+        columns = table.shown_columns
+        present = table.sorting
+        place = columns.index(present.column) + 1 if present is not None and present.column in columns else 0
+        self._sort(SortOrder(column=columns[place]) if place < len(columns) else None)
+
+    def action_reverse(self) -> None:
+        """Turn the order round."""
+        table = self._table
+        if table is not None:
+            present = table.sorting or SortOrder(column=ExecutionColumn.STARTED, is_descending=True)
+            self._sort(SortOrder(column=present.column, is_descending=not present.is_descending))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter as the person types."""
+        event.stop()
+        if self._table is not None:
+            self._table.text_filter = event.value
+            self._show_summary()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go back to the rows; an empty filter goes away."""
+        event.stop()
+        if not event.value.strip():
+            self.remove_class("-filtering")
+        if self._table is not None:
+            self._table.focus()
+
+    def on_execution_table_highlighted(self, message: ExecutionTable.Highlighted) -> None:
+        """Offer what fits the row."""
+        message.stop()
+        self.refresh_bindings()
+
+    def on_execution_table_sort_requested(self, message: ExecutionTable.SortRequested) -> None:
+        """Sort by the heading that was clicked; a second click turns the order round."""
+        message.stop()
+        present = None if self._table is None else self._table.sorting
+        is_second = present is not None and present.column is message.column and not present.is_descending
+        self._sort(SortOrder(column=message.column, is_descending=is_second))
+
+    def on_execution_table_opened(self, message: ExecutionTable.Opened) -> None:
+        """Show the page of the task with the log of this execution."""
+        message.stop()
+        from agentmon.screens.task_page import TaskPage  # noqa: PLC0415 - not needed before
+
+        execution = message.listing.execution
+        self.app.push_screen(
+            TaskPage(
+                task_id=execution.task_id,
+                execution_id=execution.id,
+                services=self.services,
+                workspace=self.workspace,
+            ),
+        )
+
+    @property
+    def _table(self) -> ExecutionTable | None:
+        return next(iter(self.query(ExecutionTable)), None)
+
+    @property
+    def _selected(self) -> ExecutionListing | None:
+        return None if self._table is None else self._table.selected
+
+    def _sort(self, order: SortOrder | None) -> None:
+        if self._table is not None:
+            self._table.sorting = order
+            self._show_summary()
+
+    def _tick(self) -> None:
+        if self._table is not None:
+            self._table.tick()
+
+    async def _stop(self, listing: ExecutionListing, *, kill: bool) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
+
+        services = await self.services()
+        await services.queue.stop(listing.execution.task_id, actor=USER_ACTOR, kill=kill)
+        self.request_refresh()
+
+    async def _kill(self, listing: ExecutionListing) -> None:
+        from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - needed on this key only
+
+        title = even_line(listing.task_title, max_characters=80)
+        is_meant = await self.app.push_screen_wait(
+            ConfirmDialog(
+                f"Kill the run of #{listing.task_number} {title}?",
+                loss="Its program and all its children end at once; what they have not written yet is lost.",
+                yes="Kill",
+            ),
+        )
+        if is_meant:
+            await self._stop(listing, kill=True)
+
+    async def _read_older(self) -> None:
+        services = await self.services()
+        workspace = await self.workspace()
+        rows: list[ExecutionListing] = []
+        while len(rows) < MOST_ROWS:
+            page = await services.executions.list(workspace, limit=PAGE_ROWS, offset=len(rows))
+            rows.extend(page)
+            if len(page) < PAGE_ROWS:
+                break
+        self._show(rows, is_all=True)
+
+    def _show(self, newest: Sequence[ExecutionListing], *, is_all: bool) -> None:
+        """Show the rows just read; older ones that were read before stay below them."""
+        shown = {listing.execution.id: listing for listing in newest}
+        if not is_all:
+            # Rows that sort among the ones just read and are not there were deleted.
+            oldest = min(listing.execution.created_at for listing in newest)
+            for execution_id, listing in self._known.items():
+                if execution_id not in shown and listing.execution.created_at < oldest:
+                    shown[execution_id] = listing
+        self._known = shown
+        self._is_loaded = True
+        table = self._table
+        if table is None or self._seconds is None:
+            return
+        with self.app.batch_update():
+            table.listings = tuple(shown.values())
+            self.set_class(not shown, "-empty")
+            self._show_summary()
+        if table.has_running:
+            self._seconds.resume()
+        else:
+            self._seconds.pause()
+        self.refresh_bindings()
+
+    def _show_summary(self) -> None:
+        table = self._table
+        if table is None:
+            return
+        counts = Counter(listing.execution.status for listing in self._known.values())
+        running = counts[ExecutionStatus.RUNNING] + counts[ExecutionStatus.CANCELLING]
+        parts: list[str | tuple[str, str]] = [("Executions", "bold")]
+        if running:
+            parts.append((f"   ● {running:,} running", "$secondary"))
+        if counts[ExecutionStatus.QUEUED]:
+            parts.append((f"   ◌ {counts[ExecutionStatus.QUEUED]:,} queued", "$text-muted"))
+        if self._is_loaded:
+            parts.append((f"   {len(self._known):,} in all", "$text-muted"))
+        if table.text_filter.strip():
+            parts.append((f"   {len(table.rows):,} shown", "$text-muted"))
+        if table.sorting is not None:
+            way = "falling" if table.sorting.is_descending else "rising"
+            parts.append((f"   by {table.sorting.column.value.lower()}, {way}", "$text-muted"))
+        self.query_one("#summary", Static).update(Content.assemble(*parts), layout=False)

@@ -1,0 +1,572 @@
+"""The page of one task: what it is, what its program writes, who changed what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import ContentSwitcher, Static, Tab, Tabs
+
+from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.errors import ConflictError, NotFoundError
+from agentmon.domain.executions import ExecutionListing
+from agentmon.domain.live_state import live_state
+from agentmon.domain.plain_text import plain_lines
+from agentmon.domain.tasks import Priority
+from agentmon.logs.search import Direction
+from agentmon.screens.bindings import TASK_PAGE
+from agentmon.screens.command_preview import find_recorded_command, planned_command
+from agentmon.screens.frame import AttachRequested, ServiceScreen
+from agentmon.widgets.audit_list import AuditList
+from agentmon.widgets.card_text import STATE_STYLES
+from agentmon.widgets.cells import even_line
+from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, elapsed_seconds
+from agentmon.widgets.fact_list import FactList
+from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.local_time import local_time_text
+from agentmon.widgets.log_pane import LogPane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.timer import Timer
+    from textual.widget import Widget
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
+    from agentmon.domain.tasks import Task, TaskDraft
+    from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
+    from agentmon.screens.run_dialog import RunChoice
+
+LOG_POLL_INTERVAL_S: Final = 0.1
+"""How often a log that is shown and still written looks for more."""
+
+_TABS: Final = {"details": "Details", "log": "Log", "audit": "Audit"}
+_LONGEST_TITLE: Final = 10_000
+_COLOURS: Final = {
+    "muted": "$text-muted",
+    "running": "$secondary",
+    "warning": "$warning",
+    "good": "$success",
+    "bad": "$error",
+}
+_COLUMNS: Final = tuple(column for column in ExecutionColumn if column is not ExecutionColumn.TASK)
+_NEVER_RUN: Final = Content.assemble("Never run. Press ", ("r", "$primary bold"), " to run it.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Snapshot:
+    """What the page shows, read in one go."""
+
+    task: Task
+    executions: tuple[Execution, ...] = ()
+    agents: dict[AgentId, Agent] = field(default_factory=dict)
+    capabilities: dict[CapabilityId, Capability] = field(default_factory=dict)
+    waits_for: tuple[Task, ...] = ()
+    workspace_root: str = ""
+    command: str = ""
+
+
+class TaskPage(ServiceScreen[None]):
+    """One task with its details, its log and its audit trail, all live."""
+
+    CSS_PATH = "task_page.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*TASK_PAGE]
+    AUTO_FOCUS = ""
+
+    def __init__(
+        self,
+        *,
+        task_id: TaskId,
+        services: ServicesGetter,
+        workspace: WorkspaceGetter,
+        execution_id: ExecutionId | None = None,
+        tab: str = "details",
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(services, workspace)
+        self._task_id = task_id
+        self._picked_id = execution_id
+        self._first_tab = "log" if execution_id is not None else tab
+        self._clock = clock or SystemClock()
+        self._shown: _Snapshot | None = None
+        self._seconds: Timer | None = None
+        self._log_poll: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the heading, the tabs with their panes, and the keys."""
+        with Vertical(id="heading"):
+            yield Static(id="title")
+            yield Static(id="state")
+        yield Tabs(
+            *(Tab(Content(word), id=f"tab-{name}") for name, word in _TABS.items()), active=f"tab-{self._first_tab}"
+        )
+        with ContentSwitcher(initial=self._first_tab, id="panes"):
+            with Vertical(id="details"):
+                with VerticalScroll(id="about", can_focus=False):
+                    yield FactList(
+                        ("Program", "Command", "Folder", "Environment", "Retries", "Waits for", "Column", "Created"),
+                        id="facts",
+                    )
+                    yield Static(id="description")
+                yield Static(Content("Runs"), id="runs-heading")
+                yield Static(_NEVER_RUN, id="no-runs")
+                yield ExecutionTable(columns=_COLUMNS, clock=self._clock, id="runs")
+            with Vertical(id="log"):
+                yield Static(id="log-heading")
+                yield LogPane(placeholder=_NEVER_RUN.plain, id="log-pane")
+            yield AuditList(clock=self._clock, id="audit")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Start the clocks, which stand still while nothing runs."""
+        # The tabs have keys of their own, so that arrows belong to what the tabs show.
+        self.query_one(Tabs).can_focus = False
+        self._seconds = self.set_interval(1.0, self._tick, name="seconds", pause=True)
+        self._log_poll = self.set_interval(LOG_POLL_INTERVAL_S, self._poll_log, name="log", pause=True)
+
+    async def refresh_snapshot(self) -> None:
+        """Read the task and all that belongs to it."""
+        services = await self.services()
+        try:
+            snapshot = await self._read(services)
+        except NotFoundError:
+            self.notify("The task was deleted", severity="warning", markup=False)
+            self.dismiss(None)
+            return
+        history = await services.tasks.history(self._task_id)
+        self._shown = snapshot
+        with self.app.batch_update():
+            self._show_heading()
+            self._show_details(snapshot)
+            self._show_log(services, snapshot)
+            self.query_one(AuditList).history = history
+        self._run_clocks()
+        self.refresh_bindings()
+        if self.focused is None:
+            self._focus_pane()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """Offer what the state of the newest execution allows."""
+        newest = self._newest
+        if action == "attach":
+            return True if newest is not None and newest.status.is_live else None
+        if action in {"stop", "kill"}:
+            return True if newest is not None and newest.status.is_open else None
+        if action in {"search", "find", "wrap", "go_sideways"}:
+            return self._tab == "log" and self._picked is not None
+        if action == "pick_run":
+            return self._tab == "details" and newest is not None
+        return True
+
+    def action_close(self) -> None:
+        """Leave the search of the log; without one, go back to where the page was opened."""
+        pane = self.query_one(LogPane)
+        if self._tab == "log" and pane.is_searching:
+            pane.close_search()
+        else:
+            self.dismiss(None)
+
+    def action_show_tab(self, name: str) -> None:
+        """Show a tab."""
+        self.query_one(Tabs).active = f"tab-{name}"
+
+    def action_next_tab(self, steps: int) -> None:
+        """Show the tab so many to the right, round the ends."""
+        names = list(_TABS)
+        self.action_show_tab(names[(names.index(self._tab) + steps) % len(names)])
+
+    def action_run(self) -> None:
+        """Run the task, and show what its program writes."""
+        self.start(self._run(), name="run")
+
+    def action_run_with(self) -> None:
+        """Ask for program, capability and arguments of one run."""
+        self.start(self._run_with(), name="run with")
+
+    def action_edit_task(self) -> None:
+        """Change the task."""
+        self.start(self._edit(), name="edit")
+
+    def action_attach(self) -> None:
+        """Enter the terminal of the execution that runs."""
+        newest = self._newest
+        if newest is not None:
+            self.post_message(AttachRequested(newest.id))
+
+    def action_stop(self) -> None:
+        """Ask the program to end."""
+        self.start(self._stop(kill=False), name="stop")
+
+    def action_kill(self) -> None:
+        """End the program by force, after a question."""
+        self.start(self._kill(), name="kill")
+
+    def action_pick_run(self) -> None:
+        """Show the log of the run under the cursor."""
+        self.query_one(ExecutionTable).open_selected()
+
+    def action_go_row(self, rows: int) -> None:
+        """Move by rows in what the tab shows."""
+        match self._tab:
+            case "log":
+                self.query_one(LogPane).view.action_scroll_lines(rows)
+            case "audit":
+                self.query_one(AuditList).scroll_relative(y=rows, animate=False)
+            case _:
+                self.query_one(ExecutionTable).move_by(rows)
+
+    def action_go_end(self, direction: int) -> None:
+        """Go to the beginning or the end of what the tab shows; at the end of a log it is followed."""
+        match self._tab:
+            case "log":
+                view = self.query_one(LogPane).view
+                view.action_home() if direction < 0 else view.action_end()
+            case "audit":
+                audit = self.query_one(AuditList)
+                audit.scroll_home(animate=False) if direction < 0 else audit.scroll_end(animate=False)
+            case _:
+                table = self.query_one(ExecutionTable)
+                table.move_to(0 if direction < 0 else len(table.rows) - 1)
+
+    def action_go_page(self, direction: int) -> None:
+        """Move by a page in what the tab shows; the details scroll by half of one."""
+        match self._tab:
+            case "log":
+                view = self.query_one(LogPane).view
+                view.action_page_up() if direction < 0 else view.action_page_down()
+            case "audit":
+                audit = self.query_one(AuditList)
+                audit.scroll_relative(y=direction * max(1, audit.size.height - 1), animate=False)
+            case _:
+                about = self.query_one("#about", VerticalScroll)
+                about.scroll_relative(y=direction * max(1, about.size.height // 2), animate=False)
+
+    def action_go_sideways(self, direction: int) -> None:
+        """Show what a log line has on the left or the right of the view."""
+        view = self.query_one(LogPane).view
+        view.action_scroll_left() if direction < 0 else view.action_scroll_right()
+
+    def action_search(self) -> None:
+        """Type what to look for in the log."""
+        self.query_one(LogPane).open_search()
+
+    def action_find(self, direction: int) -> None:
+        """Go to the next match below, or above."""
+        self.query_one(LogPane).find(Direction.BACKWARDS if direction < 0 else Direction.FORWARDS)
+
+    def action_wrap(self) -> None:
+        """Wrap long lines, or scroll them sideways again."""
+        self.query_one(LogPane).view.action_toggle_wrap()
+
+    def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
+        """Show the pane of the tab."""
+        event.stop()
+        name = str(event.tab.id).removeprefix("tab-")
+        panes = self.query_one("#panes", ContentSwitcher)
+        if panes.current != name:
+            panes.current = name
+        self._run_clocks()
+        self._focus_pane()
+        self.refresh_bindings()
+
+    def on_execution_table_opened(self, message: ExecutionTable.Opened) -> None:
+        """Show the log of the chosen run."""
+        message.stop()
+        self._picked_id = message.listing.execution.id
+        self.action_show_tab("log")
+        self.request_refresh()
+
+    def on_execution_table_highlighted(self, message: ExecutionTable.Highlighted) -> None:
+        """Nothing follows the cursor."""
+        message.stop()
+
+    @property
+    def _tab(self) -> str:
+        panes = next(iter(self.query("#panes").results(ContentSwitcher)), None)
+        return self._first_tab if panes is None or panes.current is None else panes.current
+
+    @property
+    def _newest(self) -> Execution | None:
+        return self._shown.executions[0] if self._shown is not None and self._shown.executions else None
+
+    @property
+    def _picked(self) -> Execution | None:
+        if self._shown is None or self._picked_id is None:
+            return self._newest
+        return next((one for one in self._shown.executions if one.id == self._picked_id), self._newest)
+
+    async def _read(self, services: Services) -> _Snapshot:
+        task = await services.tasks.get(self._task_id)
+        executions = await services.executions.of_task(self._task_id)
+        agents = {agent.id: agent for agent in await services.agents.list(active_only=False)}
+        workspace = await self.workspace()
+        snapshot = _Snapshot(
+            task=task,
+            executions=executions,
+            agents=agents,
+            capabilities={one.id: one for agent in agents.values() for one in agent.capabilities},
+            waits_for=await services.tasks.dependencies(self._task_id),
+            workspace_root=workspace.root_path,
+        )
+        return replace(snapshot, command=await _command_of(services, snapshot))
+
+    def _show_heading(self) -> None:
+        snapshot = self._shown
+        if snapshot is None:
+            return
+        task = snapshot.task
+        title = even_line(task.title, max_characters=_LONGEST_TITLE)
+        self.query_one("#title", Static).update(
+            Content.assemble((f"#{task.number} ", "$text-muted"), (title, "bold")), layout=False
+        )
+        self.query_one("#state", Static).update(self._state_line(snapshot), layout=False)
+
+    def _state_line(self, snapshot: _Snapshot) -> Content:
+        task = snapshot.task
+        newest = self._newest
+        agent = snapshot.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
+        if newest is not None:
+            agent = snapshot.agents.get(newest.agent_id, agent)
+        parts: list[tuple[str, str]] = []
+        if newest is None:
+            parts.append(("never run", "$text-muted"))
+        else:
+            state = live_state(newest.status)
+            colour = _COLOURS[STATE_STYLES[state]]
+            parts.append((f"{state.glyph} {state.value}", colour))
+            seconds = elapsed_seconds(newest, self._clock.now())
+            if seconds is not None:
+                parts.append((duration_text(seconds), colour if newest.status.is_live else ""))
+            if newest.exit_code is not None:
+                parts.append((f"exit {newest.exit_code}", colour if newest.exit_code else "$text-muted"))
+        parts.append((even_line(agent.name, max_characters=40) if agent is not None else "no program", ""))
+        urgent = {Priority.URGENT: "$error", Priority.HIGH: "$warning"}
+        parts.append((f"P{task.priority.value} {task.priority.name.lower()}", urgent.get(task.priority, "$text-muted")))
+        line = Content("   ").join([Content.styled(text, style) for text, style in parts])
+        if newest is not None and newest.error:
+            line = line.append_text(f"   {even_line(newest.error, max_characters=300)}", "$error")
+        return line
+
+    def _show_details(self, snapshot: _Snapshot) -> None:
+        task = snapshot.task
+        self.query_one("#facts", FactList).show(self._facts(snapshot))
+        description = plain_lines(task.description).strip()
+        self.query_one("#description", Static).update(Content(description))
+        self.set_class(bool(description), "-described")
+        self.set_class(not snapshot.executions, "-never-run")
+        table = self.query_one("#runs", ExecutionTable)
+        table.listings = tuple(self._listing(snapshot, execution) for execution in snapshot.executions)
+
+    def _facts(self, snapshot: _Snapshot) -> dict[str, Content]:
+        task = snapshot.task
+        context = task.input_context
+        agent = snapshot.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
+        capability = None if agent is None else _capability(agent, context.capability_key)
+        program = "none yet: e chooses one" if agent is None else agent.name
+        if capability is not None and capability.label.casefold() not in program.casefold():
+            program = f"{program} · {capability.label}"
+        given = [*context.env_overrides, *(f"{name} (passed on)" for name in context.env_passed)]
+        now = self._clock.now()
+        made = local_time_text(task.created_at, now)
+        if task.updated_at != task.created_at:
+            made = f"{made}, changed {local_time_text(task.updated_at, now)}"
+        return {
+            "Program": _line(program),
+            "Command": _line(snapshot.command),
+            "Folder": _line(context.working_dir or f"{snapshot.workspace_root}  (the workspace)"),
+            "Environment": _line(", ".join(given)),
+            "Retries": _line(str(context.max_retries) if context.max_retries else ""),
+            "Waits for": Content("\n").join([_dependency(one) for one in snapshot.waits_for]),
+            "Column": _line(task.status.label),
+            "Created": _line(made),
+        }
+
+    def _listing(self, snapshot: _Snapshot, execution: Execution) -> ExecutionListing:
+        agent = snapshot.agents.get(execution.agent_id)
+        capability = snapshot.capabilities.get(execution.capability_id)
+        return ExecutionListing(
+            execution=execution,
+            task_number=snapshot.task.number,
+            task_title=snapshot.task.title,
+            agent_slug="gone" if agent is None else agent.slug,
+            capability_key="" if capability is None else capability.key,
+        )
+
+    def _show_log(self, services: Services, snapshot: _Snapshot) -> None:
+        picked = self._picked
+        self.set_class(picked is None, "-no-log")
+        if picked is None:
+            return
+        pane = self.query_one(LogPane)
+        pane.view.placeholder = "No output yet." if picked.status.is_open else "It wrote nothing."
+        pane.path = services.executions.log_path(picked)
+        pane.poll()
+        place = snapshot.executions.index(picked)
+        state = live_state(picked.status)
+        which = "newest run" if place == 0 else f"run {len(snapshot.executions) - place} of {len(snapshot.executions)}"
+        started = "" if picked.started_at is None else f", {local_time_text(picked.started_at, self._clock.now())}"
+        parts = [
+            Content.styled(f"{which}{started}", "$text-muted"),
+            Content.styled(
+                f"{state.glyph} {state.with_cause(exit_code=picked.exit_code)}", _COLOURS[STATE_STYLES[state]]
+            ),
+            Content.styled(
+                f"{size_text(picked.log_byte_size)}, {picked.log_line_count:,} lines" if picked.log_byte_size else "",
+                "$text-muted",
+            ),
+        ]
+        self.query_one("#log-heading", Static).update(Content("   ").join(parts), layout=False)
+
+    def _run_clocks(self) -> None:
+        newest, picked = self._newest, self._picked
+        if self._seconds is not None:
+            if newest is not None and newest.status.is_live:
+                self._seconds.resume()
+            else:
+                self._seconds.pause()
+        if self._log_poll is not None:
+            if self._tab == "log" and picked is not None:
+                self._log_poll.resume()
+            else:
+                self._log_poll.pause()
+
+    def _tick(self) -> None:
+        self._show_heading()
+        self.query_one("#runs", ExecutionTable).tick()
+
+    def _poll_log(self) -> None:
+        self.query_one(LogPane).poll()
+
+    def _focus_pane(self) -> None:
+        places: dict[str, Widget] = {
+            "details": self.query_one("#runs", ExecutionTable),
+            "log": self.query_one(LogPane).view,
+            "audit": self.query_one(AuditList),
+        }
+        wanted = places[self._tab]
+        if wanted.display and wanted.focusable:
+            wanted.focus(scroll_visible=False)
+
+    async def _run(self, choice: RunChoice | None = None) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
+
+        services = await self.services()
+        execution = await services.queue.run(
+            self._task_id,
+            actor=USER_ACTOR,
+            agent_slug=None if choice is None else choice.agent_slug,
+            capability_key=None if choice is None else choice.capability_key,
+            args=None if choice is None else choice.args,
+        )
+        self._picked_id = execution.id
+        self.action_show_tab("log")
+        self.request_refresh()
+
+    async def _run_with(self) -> None:
+        from agentmon.screens.run_dialog import RunDialog  # noqa: PLC0415 - needed on this key only
+
+        services = await self.services()
+        task = await services.tasks.get(self._task_id)
+        choice = await self.app.push_screen_wait(RunDialog(agents=await services.agents.list(), task=task))
+        if choice is not None:
+            await self._run(choice)
+
+    async def _edit(self) -> None:
+        from agentmon.screens.task_editor import TaskEditor  # noqa: PLC0415 - needed on this key only
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
+
+        services = await self.services()
+        workspace = await self.workspace()
+        task = await services.tasks.get(self._task_id)
+        shown = task
+        while True:
+            edited = await self.app.push_screen_wait(
+                TaskEditor(agents=await services.agents.list(), task=shown, workspace_root=workspace.root_path),
+            )
+            if edited is None:
+                return
+            try:
+                await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
+                break
+            except ConflictError as error:
+                # What was typed is shown again over the task as it is now, so that nothing is lost unseen.
+                self.notify(f"{error}; check it and save once more", severity="warning", markup=False)
+                task = await services.tasks.get(self._task_id)
+                shown = _with_draft(task, edited.draft)
+        self.request_refresh()
+        if edited.should_run:
+            await self._run()
+
+    async def _stop(self, *, kill: bool) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
+
+        services = await self.services()
+        await services.queue.stop(self._task_id, actor=USER_ACTOR, kill=kill)
+        self.request_refresh()
+
+    async def _kill(self) -> None:
+        from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - needed on this key only
+
+        if self._shown is None:
+            return
+        title = even_line(self._shown.task.title, max_characters=80)
+        is_meant = await self.app.push_screen_wait(
+            ConfirmDialog(
+                f"Kill the run of #{self._shown.task.number} {title}?",
+                loss="Its program and all its children end at once; what they have not written yet is lost.",
+                yes="Kill",
+            ),
+        )
+        if is_meant:
+            await self._stop(kill=True)
+
+
+async def _command_of(services: Services, snapshot: _Snapshot) -> str:
+    """Return the command line of the run that is going on, else the one that the next run starts."""
+    task = snapshot.task
+    newest = snapshot.executions[0] if snapshot.executions else None
+    if newest is not None and newest.status.is_live:
+        recorded = await find_recorded_command(services.paths.execution_dir(newest.id) / "spec.json")
+        if recorded is not None:
+            return recorded
+    agent = snapshot.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
+    capability = None if agent is None else _capability(agent, task.input_context.capability_key)
+    if agent is None or capability is None:
+        return ""
+    return planned_command(task, agent, capability, task.input_context.args)
+
+
+def _capability(agent: Agent, key: str | None) -> Capability | None:
+    enabled = [capability for capability in agent.capabilities if capability.is_enabled]
+    if key is None:
+        return enabled[0] if enabled else None
+    return next((capability for capability in agent.capabilities if capability.key == key), None)
+
+
+def _with_draft(task: Task, draft: TaskDraft) -> Task:
+    return replace(
+        task,
+        title=draft.title,
+        description=draft.description,
+        priority=draft.priority,
+        assignee_agent_id=draft.assignee_agent_id,
+        input_context=draft.input_context,
+        due_at=draft.due_at,
+    )
+
+
+def _line(text: str) -> Content:
+    return Content(even_line(text, max_characters=4000))
+
+
+def _dependency(task: Task) -> Content:
+    mark = "✓ " if not task.status.is_open else "◌ "
+    title = even_line(task.title, max_characters=120)
+    return Content.assemble(mark, (f"#{task.number} ", "$text-muted"), title, (f"  {task.status.label}", "$text-muted"))

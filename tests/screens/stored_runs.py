@@ -1,0 +1,100 @@
+"""A real database with tasks and executions in any state, without a worker."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.executions import ExecutionRequest, ExecutionStatus
+from agentmon.domain.ids import ExecutionId, new_id
+from agentmon.domain.tasks import InputContext, TaskDraft
+from agentmon.paths import find_paths
+from agentmon.services.actors import USER_ACTOR
+from agentmon.store.column_types import moment_text
+from agentmon.store.executions import ExecutionRepository
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import Task, Workspace
+
+_EXIT_CODES = {ExecutionStatus.SUCCEEDED: 0, ExecutionStatus.FAILED: 1, ExecutionStatus.TIMED_OUT: 143}
+
+
+class Stored:
+    """Services over a database of the test, and one workspace in it."""
+
+    def __init__(self, services: Services, workspace: Workspace) -> None:
+        self.services = services
+        self.workspace = workspace
+
+    async def get_services(self) -> Services:
+        return self.services
+
+    async def get_workspace(self) -> Workspace:
+        return self.workspace
+
+    async def add_task(self, title: str = "a task", *argv: str, **context: object) -> Task:
+        agent = await self.services.agents.by_slug("command")
+        draft = TaskDraft(
+            title=title,
+            assignee_agent_id=agent.id,
+            input_context=InputContext(args={"argv": list(argv) or ["true"]}, **context),  # type: ignore[arg-type] # named by tests
+        )
+        return await self.services.tasks.add(self.workspace, draft, actor=USER_ACTOR)
+
+    async def add_run(
+        self,
+        task_id: TaskId,
+        status: ExecutionStatus = ExecutionStatus.SUCCEEDED,
+        *,
+        output: bytes = b"",
+        age: timedelta = timedelta(minutes=1),
+    ) -> Execution:
+        """Store an execution of the task that was asked for so long ago."""
+        agent = await self.services.agents.by_slug("command")
+        execution_id = ExecutionId(new_id())
+        folder = self.services.paths.execution_dir(execution_id)
+        folder.mkdir(parents=True)
+        log_path = folder / "output.log"
+        log_path.write_bytes(output)
+        asked_at = datetime.now(UTC) - age
+        request = ExecutionRequest(task_id=task_id, agent_id=agent.id, capability_id=agent.capabilities[0].id)
+        await ExecutionRepository(self.services.database).enqueue(
+            request, execution_id=execution_id, log_file_path=str(log_path), actor=USER_ACTOR, at=asked_at
+        )
+        self.set_status(execution_id, status, started_at=asked_at)
+        return await self.services.executions.get(execution_id)
+
+    def set_status(
+        self, execution_id: ExecutionId, status: ExecutionStatus, *, started_at: datetime | None = None
+    ) -> None:
+        """Write a status as a worker would, with the times and the exit code that belong to it."""
+        started_at = started_at or datetime.now(UTC)
+        with closing(sqlite3.connect(self.services.paths.database_path)) as connection, connection:
+            connection.execute(
+                "UPDATE executions SET status = ?, started_at = ?, ended_at = ?, exit_code = ? WHERE id = ?",
+                (
+                    status.value,
+                    None if status is ExecutionStatus.QUEUED else moment_text(started_at),
+                    None if status.is_open else moment_text(started_at + timedelta(seconds=5)),
+                    _EXIT_CODES.get(status),
+                    execution_id,
+                ),
+            )
+
+
+@asynccontextmanager
+async def stored(folder: Path) -> AsyncIterator[Stored]:
+    """Open services over a new database below the folder."""
+    project = folder / "project"
+    project.mkdir(exist_ok=True)
+    async with open_services(find_paths({"AGENTMON_HOME": str(folder / "agentmon")})) as services:
+        yield Stored(services, await services.workspaces.open(project))

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
+from stored_runs import Stored, stored
+from textual.widgets import Input
+
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.executions import ExecutionsScreen
+from agentmon.screens.frame import StoreChanged
+from agentmon.screens.task_page import TaskPage
+from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+
+async def opened(stage: Stage, pilot: Pilot[None], store: Stored, *, rows: int) -> ExecutionTable:
+    screen = ExecutionsScreen(store.get_services, store.get_workspace)
+    stage.show(screen)  # type: ignore[arg-type] # a screen ends with its own type
+    await until(pilot, lambda: stage.screen is screen and screen._is_loaded)
+    table = screen.query_one(ExecutionTable)
+    await until(pilot, lambda: len(table.rows) == rows)
+    return table
+
+
+def numbers(table: ExecutionTable) -> list[int]:
+    return [listing.task_number for listing in table.rows]
+
+
+async def test_an_empty_place_says_what_to_do_next(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        await opened(stage, pilot, store, rows=0)
+
+        await until(pilot, lambda: "Nothing has run yet" in screen_text(stage))
+
+        assert "choose a task and press r" in screen_text(stage)
+
+
+async def test_open_executions_come_first_then_the_newest(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        for status, age in (
+            (ExecutionStatus.SUCCEEDED, 1),
+            (ExecutionStatus.FAILED, 9),
+            (ExecutionStatus.RUNNING, 5),
+            (ExecutionStatus.QUEUED, 7),
+        ):
+            task = await store.add_task(f"{status.value} task")
+            await store.add_run(task.id, status, age=timedelta(minutes=age))
+
+        table = await opened(stage, pilot, store, rows=4)
+
+        assert set(numbers(table)[:2]) == {3, 4}
+        assert numbers(table)[2:] == [1, 2]
+        drawn = screen_text(stage)
+        for words in ("● running", "◌ queued", "✓ done", "✗ failed", "1 running", "1 queued", "4 in all"):
+            assert words in drawn
+
+
+async def test_a_change_in_the_database_shows_and_keeps_the_selection(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        first = await store.add_task("first")
+        second = await store.add_task("second")
+        await store.add_run(first.id, age=timedelta(hours=1))
+        running = await store.add_run(second.id, ExecutionStatus.RUNNING)
+        table = await opened(stage, pilot, store, rows=2)
+        assert table.selected is not None
+        assert table.selected.execution.id == running.id
+
+        await store.add_run(first.id, ExecutionStatus.RUNNING, age=timedelta(0))
+        store.set_status(running.id, ExecutionStatus.FAILED)
+        stage.screen.post_message(StoreChanged())
+        await until(pilot, lambda: len(table.rows) == 3 and table.rows[0].task_number == 1)
+
+        assert table.selected.execution.id == running.id
+        await until(pilot, lambda: "✗ failed" in screen_text(stage))
+
+
+@pytest.mark.parametrize("title", NASTY_TITLES)
+async def test_any_title_is_drawn_letter_for_letter(title: str, tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task(title)
+        await store.add_run(task.id)
+
+        await opened(stage, pilot, store, rows=1)
+        await until(pilot, lambda: shown(title) in screen_text(stage))
+
+        assert "\x1b" not in screen_text(stage)
+        assert stage.failures == []
+
+
+async def test_the_filter_narrows_as_one_types_and_escape_clears_it(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        for title in ("alpha", "beta", "alphabet"):
+            await store.add_run((await store.add_task(title)).id)
+        table = await opened(stage, pilot, store, rows=3)
+
+        await pilot.press("slash", "b", "e", "t")
+        await until(pilot, lambda: len(table.rows) == 2)
+        await pilot.press("a")
+        await until(pilot, lambda: len(table.rows) == 1)
+        assert "1 shown" in screen_text(stage)
+        await pilot.press("enter")
+        assert stage.focused is table
+
+        await pilot.press("escape")
+        await until(pilot, lambda: len(table.rows) == 3)
+        assert stage.screen.query_one("#filter", Input).value == ""
+
+
+async def test_s_goes_through_the_columns_and_capital_s_turns_the_order_round(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        for title in ("one", "two", "three"):
+            await store.add_run((await store.add_task(title)).id)
+        table = await opened(stage, pilot, store, rows=3)
+
+        await pilot.press("s", "s")
+        assert table.sorting is not None
+        assert table.sorting.column is ExecutionColumn.TASK
+        assert numbers(table) == [1, 2, 3]
+        await pilot.press("S")
+        assert numbers(table) == [3, 2, 1]
+        assert "by task, falling" in screen_text(stage)
+        await pilot.press("escape")
+
+        assert table.sorting is None
+
+
+async def test_keys_move_the_cursor(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        for number in range(30):
+            await store.add_run((await store.add_task(f"task {number}")).id)
+        table = await opened(stage, pilot, store, rows=30)
+
+        places = []
+        for key in ("j", "down", "k", "up", "G", "g", "end", "home", "ctrl+d", "ctrl+u"):
+            await pilot.press(key)
+            places.append(table.cursor_row)
+
+        assert places[:8] == [1, 2, 1, 0, 29, 0, 29, 0]
+        assert places[8] > 5
+        assert places[9] == 0
+
+
+async def test_enter_opens_the_page_of_the_task_at_that_execution(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("look at me")
+        await store.add_run(task.id, output=b"newest\n", age=timedelta(minutes=1))
+        await store.add_run(task.id, output=b"the older one\n", age=timedelta(minutes=9))
+        await opened(stage, pilot, store, rows=2)
+
+        await pilot.press("j", "enter")
+
+        await until(pilot, lambda: isinstance(stage.screen, TaskPage) and "the older one" in screen_text(stage))
+        await pilot.press("escape")
+        assert isinstance(stage.screen, ExecutionsScreen)
+
+
+async def test_attach_asks_the_application_for_what_runs_only(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        running = await store.add_run((await store.add_task("runs")).id, ExecutionStatus.RUNNING)
+        await store.add_run((await store.add_task("ran")).id)
+        await opened(stage, pilot, store, rows=2)
+
+        await pilot.press("j", "a", "k", "a")
+        await until(pilot, lambda: bool(stage.attach_requests))
+
+        assert [request.execution_id for request in stage.attach_requests] == [running.id]
+
+
+async def test_x_takes_a_queued_execution_out_of_the_queue(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        queued = await store.add_run((await store.add_task("waits")).id, ExecutionStatus.QUEUED)
+        table = await opened(stage, pilot, store, rows=1)
+
+        await pilot.press("x")
+        await until(pilot, lambda: table.rows[0].execution.status is ExecutionStatus.CANCELLED)
+
+        assert (await store.services.executions.get(queued.id)).status is ExecutionStatus.CANCELLED
+        assert stage.failures == []
+
+
+async def test_kill_asks_first_and_no_is_the_default(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        queued = await store.add_run((await store.add_task("fix [/] bug")).id, ExecutionStatus.QUEUED)
+        await opened(stage, pilot, store, rows=1)
+
+        await pilot.press("X")
+        await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
+        assert "fix [/] bug" in screen_text(stage)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(stage.screen, ExecutionsScreen))
+
+        assert (await store.services.executions.get(queued.id)).status is ExecutionStatus.QUEUED
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 5), (1, 1), (300, 80)])
+async def test_any_size_is_survived(size: tuple[int, int], tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        await store.add_run((await store.add_task("small")).id)
+        await opened(stage, pilot, store, rows=1)
+
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
+        await pilot.press("j", "slash", "escape", "s")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "small" in screen_text(stage))
+
+        assert stage.failures == []

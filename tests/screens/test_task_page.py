@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
+from stored_runs import Stored, stored
+from textual.widgets import ContentSwitcher, Tab
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.tasks import TaskDraft, TaskStatus
+from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.frame import StoreChanged
+from agentmon.screens.run_dialog import RunDialog
+from agentmon.screens.task_editor import TaskEditor
+from agentmon.screens.task_page import TaskPage
+from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.form import LineInput
+from agentmon.widgets.log_pane import LogPane
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from live_home import LiveHome
+    from textual.pilot import Pilot
+
+    from agentmon.domain.ids import ExecutionId, TaskId
+
+MANY_LINES = b"".join(b"line %d of the log\n" % number for number in range(1, 501))
+
+
+async def opened(
+    stage: Stage,
+    pilot: Pilot[None],
+    store: Stored,
+    task_id: TaskId,
+    *,
+    execution_id: ExecutionId | None = None,
+    tab: str = "details",
+) -> TaskPage:
+    page = TaskPage(
+        task_id=task_id,
+        services=store.get_services,
+        workspace=store.get_workspace,
+        execution_id=execution_id,
+        tab=tab,
+    )
+    stage.show(page)  # type: ignore[arg-type] # a screen ends with its own type
+    await until(pilot, lambda: stage.screen is page and page._shown is not None)
+    await pilot.pause()
+    return page
+
+
+async def sees(stage: Stage, pilot: Pilot[None], *words: str) -> None:
+    await until(pilot, lambda: all(word in screen_text(stage) for word in words))
+
+
+def current_tab(stage: Stage) -> str | None:
+    return stage.screen.query_one("#panes", ContentSwitcher).current
+
+
+async def test_the_details_say_what_runs_where_and_with_which_names(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task(
+            "Build it",
+            "make",
+            "all of it",
+            env_overrides={"API_KEY": "hunter2"},
+            env_passed=("TOKEN",),
+            max_retries=2,
+        )
+        first = await store.add_task("Comes first")
+        await store.services.tasks.add_dependency(task.id, first.number, actor=USER_ACTOR)
+
+        await opened(stage, pilot, store, task.id)
+
+        await sees(stage, pilot, "#1 Build it", "make 'all of it'", "API_KEY, TOKEN (passed on)", "◌ #2 Comes first")
+        assert store.workspace.root_path in screen_text(stage)
+        assert "hunter2" not in screen_text(stage)
+        assert "Never run. Press r to run it." in screen_text(stage)
+
+
+async def test_the_heading_tells_state_time_program_and_exit_code(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("broken")
+        await store.add_run(task.id, ExecutionStatus.FAILED)
+
+        await opened(stage, pilot, store, task.id)
+
+        await sees(stage, pilot, "✗ failed   5s   exit 1   Any command   P3 normal")
+
+
+@pytest.mark.parametrize("title", NASTY_TITLES)
+async def test_any_title_and_description_is_drawn_letter_for_letter(title: str, tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task(title)
+        draft = TaskDraft(title=title, description=title)
+        await store.services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
+
+        await opened(stage, pilot, store, task.id)
+        for key in ("D", "L", "A"):
+            await pilot.press(key)
+            await sees(stage, pilot, shown(title))
+            assert "\x1b" not in screen_text(stage)
+
+        assert stage.failures == []
+
+
+async def test_the_tabs_are_reached_by_keys_and_by_mouse(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=b"hello\n")
+        await opened(stage, pilot, store, task.id)
+
+        seen = []
+        for key in ("]", "]", "]", "[", "L", "A", "D"):
+            await pilot.press({"]": "right_square_bracket", "[": "left_square_bracket"}.get(key, key))
+            await pilot.pause()
+            seen.append(current_tab(stage))
+        await pilot.click("#tab-log")
+        await until(pilot, lambda: current_tab(stage) == "log")
+
+        assert seen == ["log", "audit", "details", "audit", "log", "audit", "details"]
+        assert stage.screen.query_one("#tab-log", Tab).has_class("-active")
+
+
+async def test_the_log_opens_at_its_end_and_scrolls_and_follows_by_keys(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        run = await store.add_run(task.id, ExecutionStatus.RUNNING, output=MANY_LINES)
+        await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "line 500 of the log")
+
+        await pilot.press("g")
+        await sees(stage, pilot, "line 1 of the log", "G to the end")
+        await pilot.press("j", "pagedown")
+        assert "line 1 of the log" not in screen_text(stage)
+        await pilot.press("G")
+        with store.services.executions.log_path(run).open("ab") as log:
+            log.write(b"something new\n")
+
+        await sees(stage, pilot, "something new", "at the end")
+
+
+async def test_search_finds_marks_and_goes_on_round_the_end(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=MANY_LINES)
+        await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "line 500 of the log")
+
+        await pilot.press("slash")
+        stage.screen.query_one("#log-search", LineInput).value = "line [17]7 of"
+        await pilot.press("enter")
+        await sees(stage, pilot, "line 77 of the log")
+        await pilot.press("N")
+        await sees(stage, pilot, "line 17 of the log")
+        await pilot.press("N")
+        await sees(stage, pilot, "line 77 of the log", "went round the end")
+        await pilot.press("escape")
+
+        assert isinstance(stage.screen, TaskPage)
+        assert not stage.screen.query_one(LogPane).is_searching
+
+
+async def test_a_search_for_nothing_that_is_there_says_so(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=MANY_LINES)
+        await opened(stage, pilot, store, task.id, tab="log")
+        box = stage.screen.query_one("#log-search", LineInput)
+
+        for pattern, words in (("(", "not a regular expression"), ("nowhere", "not found")):
+            await pilot.press("slash")
+            box.value = pattern
+            await pilot.press("enter")
+            await sees(stage, pilot, words)
+
+
+async def test_w_wraps_long_lines_and_arrows_scroll_them(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=b"begin " + b"x" * 100 + b" the far end\n")
+        await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "begin")
+        assert "the far end" not in screen_text(stage)
+
+        await pilot.press("w")
+        await sees(stage, pilot, "the far end", "wrapped")
+        await pilot.press("w", *["right"] * 8)
+
+        await until(pilot, lambda: "the far end" in screen_text(stage) and "begin" not in screen_text(stage))
+
+
+async def test_enter_on_an_older_run_shows_its_log(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, ExecutionStatus.FAILED, output=b"what went wrong\n")
+        await store.add_run(task.id, output=b"all is well\n")
+        await opened(stage, pilot, store, task.id)
+        await sees(stage, pilot, "✗ failed")
+
+        await pilot.press("j", "enter")
+
+        await sees(stage, pilot, "what went wrong", "run 1 of 2")
+
+
+async def test_the_audit_grows_with_the_newest_at_the_bottom(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("old [/] name")
+        await opened(stage, pilot, store, task.id, tab="audit")
+        await sees(stage, pilot, "made the task")
+
+        draft = TaskDraft(title="new name")
+        edited = await store.services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
+        await store.services.tasks.move(edited.id, TaskStatus.DONE, actor=USER_ACTOR)
+        stage.screen.post_message(StoreChanged())
+
+        await sees(
+            stage,
+            pilot,
+            "renamed it from “old [/] name” to “new name”; changed the program",
+            "moved it from Todo to Done",
+        )
+        lines = screen_text(stage).splitlines()
+        places = [next(y for y, line in enumerate(lines) if word in line) for word in ("made", "renamed", "moved it")]
+        assert places == sorted(places)
+
+
+async def test_edit_changes_the_task(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("before")
+        await opened(stage, pilot, store, task.id)
+
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(stage.screen, TaskEditor))
+        stage.screen.query_one("#title", LineInput).value = "after"
+        await pilot.press("ctrl+s")
+
+        await sees(stage, pilot, "#1 after")
+
+
+async def test_an_edit_that_somebody_overtook_comes_back_with_what_was_typed(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("before")
+        await opened(stage, pilot, store, task.id)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(stage.screen, TaskEditor))
+        first = stage.screen
+        first.query_one("#title", LineInput).value = "mine"
+        theirs = TaskDraft(title="theirs", description="new")
+        await store.services.tasks.edit(task.id, theirs, expected_version=task.version, actor=USER_ACTOR)
+
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(stage.screen, TaskEditor) and stage.screen is not first)
+        assert stage.screen.query_one("#title", LineInput).value == "mine"
+        await pilot.press("ctrl+s")
+
+        await sees(stage, pilot, "#1 mine")
+
+
+async def test_x_and_a_are_offered_while_something_is_open_only(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task()
+        run = await store.add_run(task.id, ExecutionStatus.RUNNING)
+        page = await opened(stage, pilot, store, task.id)
+        assert page.check_action("attach", ()) is True
+        await pilot.press("a")
+        await until(pilot, lambda: [one.execution_id for one in stage.attach_requests] == [run.id])
+
+        store.set_status(run.id, ExecutionStatus.SUCCEEDED)
+        page.post_message(StoreChanged())
+
+        await until(pilot, lambda: page.check_action("attach", ()) is None and page.check_action("stop", ()) is None)
+
+
+async def test_kill_asks_first(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("see [b + x")
+        queued = await store.add_run(task.id, ExecutionStatus.QUEUED)
+        await opened(stage, pilot, store, task.id)
+
+        await pilot.press("X")
+        await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
+        assert "see [b + x" in screen_text(stage)
+        await pilot.press("y")
+
+        await sees(stage, pilot, "⊘ cancelled")
+        assert (await store.services.executions.get(queued.id)).status is ExecutionStatus.CANCELLED
+
+
+async def test_the_page_of_a_deleted_task_closes_and_says_why(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task()
+        page = await opened(stage, pilot, store, task.id)
+
+        await store.services.tasks.delete(task.id, actor=USER_ACTOR)
+        page.post_message(StoreChanged())
+
+        await until(pilot, lambda: stage.screen is not page)
+        assert "The task was deleted" in [note.message for note in stage._notifications]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 5), (1, 1), (300, 80)])
+async def test_any_size_is_survived(size: tuple[int, int], tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task("small")
+        await store.add_run(task.id, output=MANY_LINES)
+        await opened(stage, pilot, store, task.id)
+
+        await pilot.resize_terminal(*size)
+        for key in ("j", "L", "g", "A", "D"):
+            await pilot.press(key)
+        await pilot.resize_terminal(80, 24)
+
+        await sees(stage, pilot, "#1 small")
+        assert stage.failures == []
+
+
+async def test_r_runs_the_task_and_its_log_comes_in_live(live_home: LiveHome) -> None:
+    stage = Stage()
+    async with open_services(live_home.paths) as services, stage.run_test(size=(100, 30)) as pilot:
+        store = Stored(services, await services.workspaces.open(live_home.project))
+        script = "echo first; while [ ! -e go ]; do sleep 0.05; done; echo last; exit 3"
+        task = await store.add_task("live", "sh", "-c", script)
+        page = await opened(stage, pilot, store, task.id)
+
+        await pilot.press(*["r"] * 3)
+        await sees(stage, pilot, "first", "newest run")
+        assert current_tab(stage) == "log"
+        assert len(await services.executions.of_task(task.id)) == 1
+        (live_home.project / "go").touch()
+        await sees(stage, pilot, "last")
+        await services.queue.wait((await services.executions.of_task(task.id))[0].id)
+        page.post_message(StoreChanged())
+
+        await sees(stage, pilot, "✗ failed (exit 3)")
+
+
+async def test_a_run_with_another_command_leaves_the_task_as_it_is(live_home: LiveHome) -> None:
+    stage = Stage()
+    async with open_services(live_home.paths) as services, stage.run_test(size=(100, 30)) as pilot:
+        store = Stored(services, await services.workspaces.open(live_home.project))
+        task = await store.add_task("live", "echo", "own")
+        await opened(stage, pilot, store, task.id)
+
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(stage.screen, RunDialog))
+        stage.screen.query_one("#command", LineInput).value = "echo other"
+        await pilot.press("ctrl+r")
+
+        await sees(stage, pilot, "other")
+        assert (await services.tasks.get(task.id)).input_context == replace(task.input_context)

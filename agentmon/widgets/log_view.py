@@ -105,6 +105,7 @@ class LogView(Guarded, Widget, can_focus=True):
         self._frame_size = Size(0, 0)
         self._is_stale = True
         self._is_painting = False
+        self._base_style = Style.null()
         self._drawn_styles: dict[TextStyle, Style] = {}
         self._pattern: LogPattern | None = None
         self._current_offset: int | None = None
@@ -358,6 +359,11 @@ class LogView(Guarded, Widget, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the strips of a part of the view."""
+        if (base_style := self.rich_style) != self._base_style:
+            # Also when only a parent's background changed, of which Textual tells nobody.
+            self._base_style = base_style
+            self._drawn_styles.clear()
+            self._is_stale = True
         self._is_painting = True
         try:
             return super().render_lines(crop)
@@ -368,7 +374,7 @@ class LogView(Guarded, Widget, can_focus=True):
         """Return the row ``y`` of the view."""
         rows = self._frame()
         if y >= len(self._strips):
-            return Strip.blank(self.size.width)
+            return Strip.blank(self.size.width, self._base_style)
         strip = self._strips[y]
         if not self._is_painting and y < len(rows):
             # Only the search for what is under the mouse needs places in the text, and they cost as much as the paint.
@@ -526,9 +532,7 @@ class LogView(Guarded, Widget, can_focus=True):
     def _style(self, style: TextStyle) -> Style:
         known = self._drawn_styles.get(style)
         if known is None:
-            # No background of its own: Textual lays the present one under it, also when only a parent's changed.
-            own = Style(color=self.rich_style.color) if style == PLAIN_STYLE else self._style(PLAIN_STYLE)
-            known = self._drawn_styles[style] = own + _rich_style(style)
+            known = self._drawn_styles[style] = self._base_style + _rich_style(style)
         return known
 
 

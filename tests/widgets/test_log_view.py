@@ -210,6 +210,21 @@ async def test_a_path_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         assert shown(app)[0] == "The log cannot be read: it is not a file."
 
 
+async def test_the_background_follows_the_theme(log_path: Path) -> None:
+    write(log_path, b"plain \x1b[31mred\x1b[0m\n")
+    app = LogApp(log_path)
+    async with app.run_test(size=(40, 5)) as pilot:
+        await pilot.pause()
+        dark = {app.screen.get_style_at(*place).bgcolor for place in ((1, 0), (7, 0), (20, 0), (1, 3), (39, 0))}
+        app.theme = "textual-light"
+        await pilot.pause()
+        light = {app.screen.get_style_at(*place).bgcolor for place in ((1, 0), (7, 0), (20, 0), (1, 3), (39, 0))}
+
+        assert len(dark) == len(light) == 1
+        assert None not in dark
+        assert dark != light
+
+
 async def test_another_path_is_shown_at_its_tail(log_path: Path) -> None:
     write(log_path, numbered(50))
     other = log_path.with_name("other.log")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from agentmon.runners.host import process_table
 from agentmon.runners.host.lean import signal
 
@@ -77,14 +79,14 @@ class Ending:
             if not self._family.is_known_to_be_gone and not self._family.find_members():
                 self._phase = _OVER
 
-    def stop(self, now: float, outcome: str) -> None:
+    def stop(self, outcome: str) -> None:
         """Ask everything of the run to end; what is left after the grace is killed."""
         if self._phase == _RUNNING:
             self.outcome = outcome
             self._ask(signal.SIGTERM)
-            self._enter(_ASKED, now + self._grace_s)
+            self._enter(_ASKED, time.monotonic() + self._grace_s)
         elif self._phase == _LINGERING:
-            self._next_step = now
+            self._next_step = float("-inf")
 
     def kill(self, now: float, outcome: str) -> None:
         """Kill everything of the run at once, also when it was only asked before."""
@@ -104,7 +106,7 @@ class Ending:
         if now < self._next_step:
             return
         if self._phase == _LINGERING:
-            self._end_stragglers(now)
+            self._end_stragglers()
         elif self._phase == _ASKED:
             self._begin_killing(now)
         else:
@@ -135,12 +137,12 @@ class Ending:
         # A stopped process acts on the signal only once it goes on.
         self._family.send(signal.SIGCONT, members)
 
-    def _end_stragglers(self, now: float) -> None:
+    def _end_stragglers(self) -> None:
         members = self._family.find_members()
         if members:
             self._journal.add("stragglers", processes=_describe(members))
             self._ask(signal.SIGHUP, signal.SIGTERM)
-        self._enter(_ASKED, now + _STRAGGLER_GRACE_S)
+        self._enter(_ASKED, time.monotonic() + _STRAGGLER_GRACE_S)
 
     def _begin_killing(self, now: float) -> None:
         self._kill_until = now + _KILL_FOR_S

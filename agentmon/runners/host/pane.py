@@ -20,6 +20,9 @@ _STALLED_AFTER_S = 2.0
 _WRITE_BYTES = 64 * 1024
 _READ_BYTES = 4096
 _FULL_RESET = b"\x1bc"  # RIS, source: ECMA-48
+# CAN ends a sequence that the program left unfinished; DSR asks for the status: the answer tells that all was drawn.
+_ASK_STATUS = b"\x18\x1b[5n"
+_STATUS = b"\x1b[0n"
 
 
 class Pane:
@@ -32,6 +35,7 @@ class Pane:
     __slots__ = (
         "_attachment",
         "_attributes",
+        "_has_shown",
         "_is_line_by_line",
         "_is_raw_dropped",
         "_is_stalled",
@@ -60,6 +64,7 @@ class Pane:
         self._is_line_by_line = True
         self._is_raw_dropped = False
         self._is_stalled = False
+        self._has_shown = False
         self.has_input = True
         self.has_output = True
         self._attributes = terminal.make_raw(_INPUT)
@@ -120,6 +125,7 @@ class Pane:
                 with memoryview(self._waiting) as waiting:
                     written = os.write(_OUTPUT, waiting[:_WRITE_BYTES])
                 del self._waiting[:written]
+                self._has_shown = True
                 self._last_progress = now
                 self._is_stalled = False
         except BlockingIOError:
@@ -149,6 +155,22 @@ class Pane:
         if self._sample:
             self._flush_sample()
         self.write(now)
+
+    def ask_whether_drawn(self) -> bool:
+        """Ask the pane to answer once it has drawn everything; ``False`` when there is nothing to wait for.
+
+        tmux forgets what it has not read yet when the pane's process ends, so the host has to outlive its own output.
+        """
+        if not (self._has_shown and self.has_output and self.has_input and self._attributes and "TMUX" in os.environ):
+            return False
+        try:
+            return os.write(_OUTPUT, _ASK_STATUS) == len(_ASK_STATUS)
+        except OSError:
+            return False
+
+    def is_drawn(self, answer: bytes) -> bool:
+        """Return whether what came from the pane since ``ask_whether_drawn`` holds its answer."""
+        return _STATUS in answer
 
     def close(self) -> None:
         """Give the terminal its earlier modes back."""

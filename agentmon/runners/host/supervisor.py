@@ -34,7 +34,9 @@ _STORAGE_RETRY_INTERVAL_S = 0.5
 _STORAGE_PATIENCE_S = 10.0
 """How long a full disk is waited for once the program is gone."""
 _SIGN_OF_LIFE_INTERVAL_S = 10.0
-_LAST_ECHO_S = 0.5
+_LAST_ECHO_S = 5.0
+_LAST_ECHO_PAUSE_S = 1.0
+_MAX_ANSWER_BYTES = 64 * 1024
 _MAX_LAST_READS = 16
 _MAX_JOURNALED_ARGUMENT = 1000
 _MAX_JOURNALED_ARGUMENTS = 200
@@ -186,7 +188,7 @@ class Supervisor:
         if self._spec.timeout_s and not self._ending.has_begun and now >= self._started_at + self._spec.timeout_s:
             self._journal.add("time_limit_reached", timeout_s=self._spec.timeout_s)
             self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
-            self._ending.stop(now, endings.TIMED_OUT)
+            self._ending.stop(endings.TIMED_OUT)
         self._watch_storage(now)
         if now >= self._next_report and self._has_news:
             self._report_output(now)
@@ -208,18 +210,17 @@ class Supervisor:
                     self._ending.kill(now, endings.TERMINATED)
                 else:
                     self._error = f"the host was asked to end by signal {number}"
-                    self._ending.stop(now, endings.TERMINATED)
+                    self._ending.stop(endings.TERMINATED)
 
     def _obey_commands(self) -> None:
         for command in self._control.read_commands():
             if command.kind not in {"stop", "kill"}:
                 continue
             self._journal.add("stop_requested", command_id=command.command_id, kind=command.kind)
-            now = time.monotonic()
             if command.kind == "kill":
-                self._ending.kill(now, endings.STOPPED)
+                self._ending.kill(time.monotonic(), endings.STOPPED)
             else:
-                self._ending.stop(now, endings.STOPPED)
+                self._ending.stop(endings.STOPPED)
 
     def _note_program_end(self, status: int) -> None:
         self._has_noted_program_end = True
@@ -297,6 +298,15 @@ class Supervisor:
             self._journal.retry()
 
     def _show_rest(self, deadline: float) -> None:
-        while self._pane.wants_to_write and (now := time.monotonic()) < deadline:
-            select.select((), (1,), (), deadline - now)
+        """Let the pane take and draw what waits, unless it does nothing for a second."""
+        while self._pane.wants_to_write and time.monotonic() < deadline:
+            if not select.select((), (1,), (), _LAST_ECHO_PAUSE_S)[1]:
+                return
             self._pane.write(time.monotonic())
+        if not self._pane.ask_whether_drawn():
+            return
+        answer = b""
+        while not self._pane.is_drawn(answer) and self._pane.has_input and len(answer) < _MAX_ANSWER_BYTES:
+            if not select.select((0,), (), (), _LAST_ECHO_PAUSE_S)[0]:
+                return
+            answer += self._pane.read_keys()

@@ -11,6 +11,7 @@ import termios
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,6 +37,10 @@ def tmux() -> Iterator[RawTmux]:
         server("set-option", "-g", "history-limit", "100000")
         server("set-option", "-g", "status", "off")
         yield server
+
+
+def _is_dead(tmux: RawTmux, session: str) -> bool:
+    return tmux("display-message", "-p", "-t", session, "#{pane_dead}") == "1"
 
 
 def _start_in_pane(tmux: RawTmux, run: HostRun) -> None:
@@ -130,13 +135,26 @@ def test_heavy_output_that_nobody_looks_at_is_shown_in_samples(prepare_run: Prep
 
     ended = run.wait_for_end()
 
-    wait_for(lambda: "finished" in tmux.screen("run"), "the newest lines")
+    wait_for(lambda: "finished" in tmux.screen("run"), f"the newest lines in {tmux.screen('run')}")
     history = tmux("capture-pane", "-p", "-S", "-", "-t", "run")
     assert "not shown here, all of it is in the log]" in history
     assert len(history.splitlines()) < 200_000
     assert "line 000300000 of a long listing" in history
     assert ended["output_lines"] == 300_001
     assert run.output.endswith(b"line 000300000 of a long listing\nfinished\n")
+
+
+def test_a_program_that_ends_at_once_is_seen_whole(prepare_run: PrepareRun, tmux: RawTmux) -> None:
+    runs = [prepare_run("seq", "5000") for _ in range(6)]
+
+    for number, run in enumerate(runs):
+        tmux("new-session", "-d", "-s", f"run{number}", "-x", "80", "-y", "24", shlex.join(host_command(run.folder)))
+
+    for number, run in enumerate(runs):
+        run.wait_for_end()
+        wait_for(partial(_is_dead, tmux, f"run{number}"), "the pane to be dead")
+        history = tmux("capture-pane", "-p", "-S", "-", "-t", f"run{number}").splitlines()
+        assert history[:5000] == [str(line) for line in range(1, 5001)]
 
 
 def test_somebody_who_looks_sees_every_line(prepare_run: PrepareRun, tmux: RawTmux) -> None:

@@ -69,10 +69,7 @@ def test_a_run_can_be_stopped_while_the_disk_is_full(prepare_run: PrepareRun) ->
 
     # The processes go at once; only then does the wait for space have an end.
     wait_for(lambda: not find_processes_with(run.execution_id), "the program to be gone")
-    ended = run.wait_for_end()
-    assert ended["outcome"] == "stopped"
-    assert ended["error"] == "the disk was full: the end of the output is missing"
-    assert ended["left_out_bytes"] == ended["output_bytes"] > 0
+    assert "ended" not in run.types()
 
 
 def test_the_time_limit_holds_while_the_disk_is_full(prepare_run: PrepareRun) -> None:
@@ -99,6 +96,8 @@ def test_a_disk_that_is_really_full_gets_the_whole_journal(prepare_run: PrepareR
     entries = run.entries()
     assert [entry["n"] for entry in entries] == list(range(1, len(entries) + 1))
     assert ended["outcome"] == "timed_out"
+    assert ended["error"] is not None
+    assert ended["output_bytes"] >= ended["left_out_bytes"] > 0
     assert {"storage_full", "time_limit_reached", "signal_sent", "exited"} <= set(run.types())
     if small_disk is not None:
         assert len(run.output) + ended["left_out_bytes"] == ended["output_bytes"]

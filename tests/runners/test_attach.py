@@ -233,8 +233,7 @@ async def test_a_watcher_cannot_type_and_comes_back_by_the_same_key(folder: Path
     user.attach("am-1", read_only=True)
     wait_for(lambda: "am-1-shell>" in user.screen() and "read only" in user.screen(), "the session is shown")
 
-    user.keys("echo $((40+2))-typed", "Enter")
-    user.keys("C-q")
+    user.keys("echo $((40+2))-typed", "Enter", "C-q")
 
     wait_for(lambda: is_back(user), "the outer shell is back")
     assert "typed" not in raw.screen("=am-1:")

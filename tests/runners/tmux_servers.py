@@ -58,8 +58,14 @@ def short_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
+        # A second round takes what a server that was just starting made during the first.
+        for _ in range(2):
+            _end_servers(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_servers(folder: Path) -> None:
+    with suppress(OSError, subprocess.SubprocessError):
         for path in folder.rglob("*"):
-            with suppress(OSError, subprocess.SubprocessError):
-                if path.is_socket():
-                    subprocess.run(["tmux", "-S", path, "kill-server"], capture_output=True, check=False, timeout=10)
-        shutil.rmtree(folder, ignore_errors=True)
+            if path.is_socket():
+                subprocess.run(["tmux", "-S", path, "kill-server"], capture_output=True, check=False, timeout=10)

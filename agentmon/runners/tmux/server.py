@@ -16,7 +16,7 @@ from agentmon.runners.tmux.command import Answer, Outcome, TmuxCommands, refusal
 from agentmon.runners.tmux.version import TmuxVersion, find_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 DEFAULT_CONFIG_PATH: Final = Path(__file__).parent.parent / "tmux.conf"
 MAX_TITLE_CHARACTERS: Final = 200
@@ -25,8 +25,10 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _SESSION_ID: Final = re.compile(r"\$\d+")
 _LIST_FORMAT: Final = "#{session_id}|#{pane_id}|#{session_attached}|#{session_created}|#{@agentmon_session}"
 """Asked per pane: only the pane that agentmon made carries the option, whatever became of its session's name."""
-_MAX_TRIES: Final = 5
-"""A server that ends with its last session can vanish under a new one; each try meets it at another moment."""
+_NO_SESSION_WORDS: Final = ("no current target", "no sessions")
+"""What a server says that has no session at all, in the moment before it ends."""
+_RETRY_DELAYS_S: Final = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16)
+"""Waits between tries: a server that ends with its last session can vanish under whoever asks it meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +145,11 @@ class Tmux:
             ("set-option", "-p", "-t", f"={name}:", "@agentmon_session", name),
             ("set-option", "-t", f"={name}:", "@agentmon_title", _status_text(title)),
         )
-        answer = await self._start(commands)
+        answer = await self._settle({Outcome.UNSETTLED, Outcome.NO_SERVER}, *commands, may_start_server=True)
         session_id, separator, pane_id = (answer.lines[0] if answer.lines else "").partition("|")
         is_started = bool(separator) and _SESSION_ID.fullmatch(session_id) is not None
         # After the start only a session that has ended by itself may refuse its options.
-        if is_started and (answer.outcome is not Outcome.REFUSED or not await self.kill_session(session_id)):
+        if is_started and (answer.outcome is not Outcome.REFUSED or not await self._end_session(session_id)):
             return SessionHandle(session_id=session_id, pane_id=pane_id, name=name)
         await self._commands.run(("set-option", "-gu", folder_option))
         raise refusal(f"the session {name} could not be started", answer)
@@ -166,6 +168,8 @@ class Tmux:
             case Outcome.NO_SERVER:
                 is_present = await asyncio.to_thread(self.socket_path.exists)
                 return SessionListing(sessions={}, is_server_running=False, is_socket_present=is_present)
+            case Outcome.REFUSED if answer.words in _NO_SESSION_WORDS:
+                return SessionListing(sessions={}, is_server_running=True, is_socket_present=True)
             case Outcome.REFUSED | Outcome.UNSETTLED:
                 words = answer.words or "it gave no reason"
                 raise TmuxUnavailableError(f"the sessions cannot be listed: tmux said: {words}")
@@ -173,22 +177,15 @@ class Tmux:
     async def kill_session(self, session: str) -> bool:
         """End a session, named by id (``$3``) or by the exact name that it was started with; False when it is gone.
 
-        Prefer the name: an id can belong to another session once the server has ended. The programs in the session
-        get a hang-up and may outlive it.
+        A session that agentmon did not make is never ended. Prefer the name: an id can belong to another session once
+        the server has ended. The programs in the session get a hang-up and may outlive it.
 
         Raises:
             RunnerError: tmux refused.
             TmuxUnavailableError: Whether there is such a session cannot be told.
         """
         session_id = await self._find_session_id(session)
-        if session_id is None:
-            return False
-        answer = await self._ask(("kill-session", "-t", session_id))
-        if answer.outcome is Outcome.DONE:
-            return True
-        if answer.outcome is Outcome.NO_SERVER or answer.words.startswith("can't find session"):
-            return False
-        raise refusal(f"the session {session} could not be ended", answer)
+        return session_id is not None and await self._end_session(session_id)
 
     async def capture(self, pane_id: str, *, lines: int) -> str:
         """Return the last lines of a pane's screen and history as plain text, wrapped lines joined, without blank ends.
@@ -218,25 +215,37 @@ class Tmux:
             raise refusal(f"the title of the session {session} could not be set", answer)
 
     async def _find_session_id(self, session: str) -> str | None:
+        sessions = (await self.list_sessions()).sessions
         if _SESSION_ID.fullmatch(session):
-            return session
-        known = (await self.list_sessions()).sessions.get(session)
-        return None if known is None else known.session_id
+            return session if any(known.session_id == session for known in sessions.values()) else None
+        return sessions[session].session_id if session in sessions else None
+
+    async def _end_session(self, session_id: str) -> bool:
+        kill = ("kill-session", "-t", session_id)
+        answer = await self._commands.run(kill)
+        # The server ends with its last session, at times before it has answered.
+        is_ending = answer.outcome is Outcome.UNSETTLED
+        if is_ending:
+            answer = await self._ask(kill)
+        if answer.outcome is Outcome.DONE:
+            return True
+        if answer.outcome is Outcome.NO_SERVER or answer.words.startswith(("can't find session", *_NO_SESSION_WORDS)):
+            return is_ending
+        raise refusal(f"the session {session_id} could not be ended", answer)
 
     async def _ask(self, command: Sequence[str]) -> Answer:
-        answer = await self._commands.run(command)
-        for _ in range(_MAX_TRIES - 1):
-            if answer.outcome is not Outcome.UNSETTLED:
-                break
-            answer = await self._commands.run(command)
-        return answer
+        return await self._settle({Outcome.UNSETTLED}, command)
 
-    async def _start(self, commands: Sequence[Sequence[str]]) -> Answer:
-        for _ in range(_MAX_TRIES - 1):
-            answer = await self._commands.run(*commands, may_start_server=True)
-            if answer.lines or answer.outcome not in {Outcome.UNSETTLED, Outcome.NO_SERVER}:
-                return answer
-        return await self._commands.run(*commands, may_start_server=True)
+    async def _settle(
+        self, passing: Collection[Outcome], *commands: Sequence[str], may_start_server: bool = False
+    ) -> Answer:
+        answer = await self._commands.run(*commands, may_start_server=may_start_server)
+        for delay_s in _RETRY_DELAYS_S:
+            if answer.lines or answer.outcome not in passing:
+                break
+            await asyncio.sleep(delay_s)
+            answer = await self._commands.run(*commands, may_start_server=may_start_server)
+        return answer
 
 
 def _read_session(line: str) -> tuple[str, SessionInfo]:

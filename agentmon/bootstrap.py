@@ -71,7 +71,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     paths = find_paths() if paths is None else paths
     clock = SystemClock()
     opened = await open_database(
-        paths.database_url or paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
+        paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
     )
     database = opened.database
     try:

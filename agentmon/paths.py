@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.domain.ids import ExecutionId
 
+_SQLITE_SCHEMES: Final = frozenset({"sqlite", "sqlite+aiosqlite"})
+_EXAMPLE: Final = "Write sqlite:////home/me/agentmon.db (four slashes for an absolute path), or leave it unset."
 _SOCKET_PATH_MAX_BYTES: Final = 100
 """Longest socket path used; the system's limit is 104 (macOS) or 108 (Linux) with its end mark."""
 
@@ -23,8 +27,6 @@ class Paths:
     data_dir: Path
     config_dir: Path
     database_path: Path
-    database_url: str | None
-    """What AGENTMON_DATABASE_URL says, unread; None when it is not set."""
     executions_dir: Path
     backups_dir: Path
     logs_dir: Path
@@ -66,6 +68,9 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
 
     ``AGENTMON_HOME`` puts everything below one folder; without it the folders of the XDG base directory rules (or of
     macOS) are used. ``AGENTMON_DATABASE_URL`` moves the database alone.
+
+    Raises:
+        UsageError: ``AGENTMON_DATABASE_URL`` names no SQLite file.
     """
     environ = os.environ if environ is None else environ
     home = environ.get("AGENTMON_HOME", "")
@@ -79,7 +84,7 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
         data_dir, config_dir = folders.user_data_path, folders.user_config_path
         state_dir = folders.user_state_path
     database_url = environ.get("AGENTMON_DATABASE_URL") or None
-    database_path = _database_path(database_url) or data_dir / "agentmon.db"
+    database_path = find_database(database_url) if database_url else data_dir / "agentmon.db"
     run_dir = state_dir / "run"
     if database_url:
         run_dir /= _short_hash(str(database_path))
@@ -87,7 +92,6 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
         data_dir=data_dir,
         config_dir=config_dir,
         database_path=database_path,
-        database_url=database_url,
         executions_dir=data_dir / "executions",
         backups_dir=data_dir / "backups",
         logs_dir=state_dir / "logs",
@@ -104,11 +108,28 @@ def find_workspace_root(folder: Path) -> Path:
     return folder
 
 
-def _database_path(url: str | None) -> Path | None:
-    scheme, separator, rest = (url or "").partition("://")
-    if not separator or not scheme.startswith("sqlite") or not rest.startswith("/"):
-        return None
-    return Path(rest[1:].partition("?")[0]).expanduser().absolute()
+def find_database(url: str) -> Path:
+    """Return the absolute path of the database that an SQLAlchemy URL names; nothing is opened or made.
+
+    ``sqlite:///name`` is relative to the present folder, ``sqlite:////name`` is absolute.
+
+    Raises:
+        UsageError: The text is no URL, is not for SQLite, names no file, or carries options.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise UsageError("the database URL does not start with sqlite:///", hint=_EXAMPLE)
+    if scheme not in _SQLITE_SCHEMES:
+        # Only the scheme is repeated: the rest may hold a password.
+        raise UsageError(f"this release keeps its data in SQLite only; {scheme}:// cannot be used", hint=_EXAMPLE)
+    name, _, options = rest.removeprefix("/").partition("?")
+    if not rest.startswith("/"):
+        raise UsageError("the database URL has too few slashes after its scheme", hint=_EXAMPLE)
+    if not name or name == ":memory:":
+        raise UsageError("the database URL names no file", hint=_EXAMPLE)
+    if options:
+        raise UsageError("the database URL carries options after '?', and none is understood", hint=_EXAMPLE)
+    return Path(name).expanduser().absolute()
 
 
 def _short_enough(run_dir: Path) -> Path:

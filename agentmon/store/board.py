@@ -16,6 +16,7 @@ from agentmon.domain.executions import ExecutionStatus
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.tasks import TaskStatus
+from agentmon.store.status_counts import OPEN_EXECUTIONS, RUNNING_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,12 +50,6 @@ JOIN tasks p ON p.id = d.depends_on_task_id
 WHERE d.task_id IN ({ids}) AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL
 ORDER BY p.number
 """
-# The words of the partial unique index, so that it answers without a look at the ended executions.
-_OPEN_EXECUTIONS: Final = """
-SELECT status, count(*) FROM executions
-WHERE status IN ('cancelling', 'queued', 'running') GROUP BY status
-"""
-_RUNNING_LIMIT: Final = "SELECT value FROM settings WHERE key = 'worker.max_running'"
 _PLACE: Final = """
 SELECT t.status, (
     SELECT count(*) FROM tasks b
@@ -113,8 +108,8 @@ def read_board(
 
 def read_status_line(execute: Execute, running_limit: int) -> StatusLine:
     """Return the numbers above the board, over all workspaces of the database."""
-    counts = {str(status): _integer(count) for status, count in execute(_OPEN_EXECUTIONS, {})}
-    stored_limit = execute(_RUNNING_LIMIT, {})
+    counts = {str(status): _integer(count) for status, count in execute(OPEN_EXECUTIONS, {})}
+    stored_limit = execute(RUNNING_LIMIT, {})
     if stored_limit:
         running_limit = _integer(_parsed(stored_limit[0][0]), running_limit)
     return StatusLine(

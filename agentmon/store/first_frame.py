@@ -5,21 +5,19 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentmon.domain.ids import WorkspaceId
-from agentmon.store.board import read_board, read_status_line
+from agentmon.store.board import read_board
+from agentmon.store.inspection import connect_untouched
 from agentmon.store.revision import HEAD_REVISION
+from agentmon.store.status_counts import DEFAULT_RUNNING_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agentmon.domain.board import BoardPage, ColumnRequest, StatusLine
+    from agentmon.domain.board import BoardPage, ColumnRequest
     from agentmon.store.board import Execute
-
-DEFAULT_RUNNING_LIMIT: Final = 4
-"""Shown until the worker has stored its own; the default of the setting ``worker.max_running``."""
-_BUSY_TIMEOUT_S: Final = 0.5
 
 
 def read_first_board(database_path: Path, workspace_root: str, requests: Sequence[ColumnRequest]) -> BoardPage | None:
@@ -44,23 +42,11 @@ def read_first_board(database_path: Path, workspace_root: str, requests: Sequenc
             return None
 
 
-def read_first_status_line(database_path: Path) -> StatusLine | None:
-    """Return the numbers of the status line, or None when there is no database of this release."""
-    connection = _open(database_path)
-    if connection is None:
-        return None
-    with closing(connection):
-        try:
-            return read_status_line(_executing(connection), DEFAULT_RUNNING_LIMIT)
-        except sqlite3.Error:
-            return None
-
-
 def _open(database_path: Path) -> sqlite3.Connection | None:
     if not database_path.is_file():
         return None
     try:
-        connection = sqlite3.connect(f"{database_path.as_uri()}?mode=ro", uri=True, timeout=_BUSY_TIMEOUT_S)
+        connection = connect_untouched(database_path)
     except sqlite3.Error:
         return None
     try:

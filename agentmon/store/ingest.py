@@ -10,6 +10,7 @@ from sqlalchemy import insert, select, update
 from agentmon.domain.card_moves import status_at_end
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.executions import LIVE_STATUSES, ExecutionEnding, ExecutionStatus
+from agentmon.domain.exit_codes import failure_text
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.domain.life_cycles import require_execution_move
 from agentmon.domain.tasks import TaskStatus
@@ -118,6 +119,9 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
         require_execution_move(present, ExecutionStatus.CANCELLING)
         present = ExecutionStatus.CANCELLING
     require_execution_move(present, status)
+    error = ending.error
+    if error is None and status is ExecutionStatus.FAILED:
+        error = failure_text(ending.exit_code, row["last_line"])
     executions, tasks = tables.executions, tables.tasks
     await connection.execute(
         update(executions)
@@ -126,7 +130,7 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
             status=status,
             ended_at=ending.ended_at,
             exit_code=ending.exit_code,
-            error=ending.error,
+            error=error,
             output_data=dict(ending.output_data),
             updated_at=at,
         )
@@ -140,7 +144,7 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
             "execution_id": row["id"],
             "status": status.value,
             "exit_code": ending.exit_code,
-            "error": ending.error,
+            "error": error,
         },
         at=at,
     )

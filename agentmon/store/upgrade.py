@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError, DatabaseBusyError, DatabaseTooNewError, StoreError, UsageError
+from agentmon.paths import find_database
 from agentmon.store.backup import back_up
 from agentmon.store.damage import find_set_aside, set_aside
 from agentmon.store.errors import store_error
 from agentmon.store.inspection import FileState, Inspection, inspect, require_writable
-from agentmon.store.location import find_database
 from agentmon.store.private_files import keep_private, make_private_file, make_private_folder
 from agentmon.store.revision import REVISIONS
 
@@ -74,7 +74,9 @@ def prepare_database(
     """
     clock = clock or SystemClock()
     migrations = migrations or Migrations()
-    path = Path(os.path.realpath(find_database(location)))
+    path = Path(
+        os.path.realpath(find_database(location) if isinstance(location, str) else location.expanduser().absolute())
+    )
     seen = inspect(path, migrations.revisions)
     notices: tuple[str, ...] = ()
     if seen.state not in _REFUSED | {FileState.CURRENT}:

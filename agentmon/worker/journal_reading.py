@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 LAST_LINE_MAX_CHARACTERS: Final = 200
 ERROR_MAX_CHARACTERS: Final = 500
-_SIGNAL_BASE: Final = 128
 _WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry)
 _ERRORS: Final = (StartFailedEntry, CouldNotStopEntry, DamagedEntry)
 
@@ -73,7 +71,7 @@ def read_stretch(journal: Path, *, execution_id: ExecutionId, offset: int) -> Ex
 
 
 def _ending(entry: EndedEntry) -> ExecutionEnding:
-    status, error, may_retry = ExecutionStatus.FAILED, entry.error, True
+    status, may_retry = ExecutionStatus.FAILED, True
     match entry.outcome:
         case HostOutcome.EXITED:
             if entry.exit_code == 0:
@@ -86,13 +84,11 @@ def _ending(entry: EndedEntry) -> ExecutionEnding:
             may_retry = False
         case HostOutcome.TERMINATED:
             pass
-    if status is ExecutionStatus.FAILED and error is None:
-        error = _exit_text(entry.exit_code)
     return ExecutionEnding(
         status=status,
         ended_at=_moment(entry.at_ms),
         exit_code=entry.exit_code,
-        error=None if error is None else plain_line(redact(error), max_characters=ERROR_MAX_CHARACTERS),
+        error=None if entry.error is None else plain_line(redact(entry.error), max_characters=ERROR_MAX_CHARACTERS),
         may_retry=may_retry,
         output_data={
             "outcome": entry.outcome.value,
@@ -102,17 +98,6 @@ def _ending(entry: EndedEntry) -> ExecutionEnding:
             "duration_ms": entry.duration_ms,
         },
     )
-
-
-def _exit_text(exit_code: int | None) -> str:
-    if exit_code is None:
-        return "ended without an exit code"
-    if exit_code > _SIGNAL_BASE:
-        try:
-            return f"ended by {signal.Signals(exit_code - _SIGNAL_BASE).name}"
-        except ValueError:
-            pass
-    return f"exit {exit_code}"
 
 
 def _event(entry: Entry, execution_id: ExecutionId) -> Event:

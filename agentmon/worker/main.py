@@ -59,7 +59,7 @@ def run_foreground(paths: Paths | None = None) -> int:
 async def _work(paths: Paths, lock: WorkerLock) -> None:
     clock = SystemClock()
     opened = await open_database(
-        paths.database_url or paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
+        paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
     )
     for notice in opened.notices:
         _log.info("%s", notice)

@@ -40,7 +40,7 @@ async def test_a_run_leaves_its_output_its_exit_code_and_its_history(services: S
     execution = await run_to_end(services, task)
 
     assert execution.status is ExecutionStatus.FAILED
-    assert execution.exit_code == 3
+    assert (execution.exit_code, execution.error) == (3, "exit 3: two")
     assert services.executions.log_path(execution).read_bytes() == b"one\ntwo\n"
     assert (execution.log_byte_size, execution.log_line_count, execution.last_line) == (8, 2, "two")
     assert (await services.tasks.get(task.id)).status is TaskStatus.BLOCKED

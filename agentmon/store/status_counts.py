@@ -1,0 +1,69 @@
+"""The numbers of the status line for callers that ask often: sqlite3 alone, not even the domain's dataclasses."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+
+from agentmon.store.revision import HEAD_REVISION
+
+DEFAULT_RUNNING_LIMIT = 4
+"""Shown until the database holds a limit of its own; the default of the setting ``worker.max_running``."""
+_BUSY_TIMEOUT_S = 0.5
+# The words of the partial unique index, so that it answers without a look at the ended executions.
+OPEN_EXECUTIONS = """
+SELECT status, count(*) FROM executions
+WHERE status IN ('cancelling', 'queued', 'running') GROUP BY status
+"""
+RUNNING_LIMIT = "SELECT value FROM settings WHERE key = 'worker.max_running'"
+
+
+class StatusCounts:
+    """The numbers of ``domain.board.StatusLine`` under the same names."""
+
+    __slots__ = ("cost_today_nano", "needs_you", "queued", "running", "running_limit", "tokens_today")
+
+    def __init__(self, *, running: int = 0, running_limit: int = DEFAULT_RUNNING_LIMIT, queued: int = 0) -> None:
+        self.running = running
+        self.running_limit = running_limit
+        self.queued = queued
+        self.needs_you = 0
+        self.cost_today_nano = 0
+        self.tokens_today = 0
+
+    def as_document(self) -> dict[str, int]:
+        """Return the numbers by name, in the order of the status line."""
+        names = ("running", "running_limit", "queued", "needs_you", "cost_today_nano", "tokens_today")
+        return {name: getattr(self, name) for name in names}
+
+
+def find_status_counts(database_path: str) -> StatusCounts | None:
+    """Return the numbers over all workspaces, or None when there is no database that this release can read."""
+    if not os.path.isfile(database_path):  # noqa: PTH113 - pathlib costs 8 ms
+        return None
+    try:
+        connection = sqlite3.connect(f"file:{_uri_path(database_path)}?mode=ro", uri=True, timeout=_BUSY_TIMEOUT_S)
+        with closing(connection):
+            if connection.execute("SELECT version_num FROM alembic_version").fetchone() != (HEAD_REVISION,):
+                return None
+            counts = dict(connection.execute(OPEN_EXECUTIONS).fetchall())
+            stored_limit = connection.execute(RUNNING_LIMIT).fetchone()
+    except sqlite3.Error:
+        return None
+    return StatusCounts(
+        running=counts.get("running", 0) + counts.get("cancelling", 0),
+        running_limit=_whole_number(stored_limit[0]) if stored_limit else DEFAULT_RUNNING_LIMIT,
+        queued=counts.get("queued", 0),
+    )
+
+
+def _whole_number(json_text: object) -> int:
+    digits = str(json_text).strip()
+    return int(digits) if digits.isdecimal() else DEFAULT_RUNNING_LIMIT
+
+
+def _uri_path(path: str) -> str:
+    """Return the path with every byte that means something in a URI as its code, also those that are no text."""
+    plain = b"/-_.~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+    return "".join(chr(byte) if byte in plain else f"%{byte:02x}" for byte in os.fsencode(path))

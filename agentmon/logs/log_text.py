@@ -153,7 +153,9 @@ def _resume_offset(descriptor: int, needle: bytes) -> int:
     if head_bytes < 0:
         return 0
     expected = resume + head_bytes // 2
-    if os.pread(descriptor, len(needle), expected - len(needle)) == needle:
+    # No more than the last quarter is in both files.
+    overlap = needle[-(head_bytes // 2) :] if head_bytes > 1 else b""
+    if os.pread(descriptor, len(overlap), expected - len(overlap)) == overlap:
         return expected
     position = resume
     while needle:

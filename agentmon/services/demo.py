@@ -1,0 +1,289 @@
+"""The demo: a small project, and tasks that run real programs in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import textwrap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.tasks import InputContext, Priority, Task, TaskDraft
+from agentmon.services.actors import USER_ACTOR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from agentmon.domain.tasks import Workspace
+    from agentmon.services.agents import AgentService
+    from agentmon.services.tasks import TaskService
+
+_GIT_TIMEOUT_S: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoTask:
+    """A task of the demo."""
+
+    title: str
+    description: str = ""
+    priority: Priority = Priority.NORMAL
+    slug: str | None = None
+    """The program; None leaves the task without one."""
+    capability_key: str | None = None
+    args: Mapping[str, object] = field(default_factory=dict)
+    after: str | None = None
+    """The title of an earlier task that must be done first."""
+    is_started: bool = True
+    is_long: bool = False
+    """Whether it goes on until somebody stops or answers it, or a minute has passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedDemoTask:
+    """A task of the demo that is on the board."""
+
+    demo: DemoTask
+    task: Task
+
+
+_PROGRESS: Final = """
+i=0
+while [ $i -le 100 ]; do
+  printf '\\rimporting products: %3d of 100' "$i"
+  i=$((i + 4))
+  sleep 0.1
+done
+printf '\\n100 products imported, 0 rejected\\n'
+"""
+_COLOURS: Final = """
+for c in 31 32 33 34 35 36; do
+  printf '\\033[%smservice %s\\033[0m answers in \\033[1m%s ms\\033[0m\\n' "$c" "$c" "$((c * 7))"
+  sleep 0.2
+done
+"""
+_MINUTE: Final = """
+i=60
+while [ $i -gt 0 ]; do
+  echo "$(date +%H:%M:%S) queue length $((i % 7)), $i s to go"
+  i=$((i - 1))
+  sleep 1
+done
+"""
+_QUESTION: Final = """
+printf 'Attach with the key a and answer here.\\nWhich customer shall be told first? '
+read -r name && echo "It will be $name."
+"""
+
+DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
+    DemoTask(
+        title="Show what changed lately",
+        description="`git log` in a small repository.",
+        slug="git",
+        capability_key="log",
+        args={"count": 10},
+    ),
+    DemoTask(title="Check the working tree", slug="git", capability_key="status", priority=Priority.LOW),
+    DemoTask(
+        title="Run the unit tests of the cart",
+        description="The standard library's unittest over tests/test_cart.py.",
+        priority=Priority.HIGH,
+        slug="python",
+        capability_key="module",
+        args={"module": "unittest", "arguments": ["-v", "tests.test_cart"]},
+    ),
+    DemoTask(
+        title="Find out why the discount is wrong",
+        description="This test fails: the discount is rounded down. Open the log to see where.",
+        priority=Priority.URGENT,
+        slug="python",
+        capability_key="module",
+        args={"module": "unittest", "arguments": ["-v", "tests.test_discount"]},
+    ),
+    DemoTask(
+        title="Build the packages",
+        description="`make` with a Makefile of three targets.",
+        slug="make",
+        capability_key="build",
+        args={"targets": ["all"]},
+    ),
+    DemoTask(
+        title="Publish the packages",
+        description="Waits for the build; run it with r when that is done.",
+        slug="make",
+        capability_key="build",
+        args={"targets": ["publish"]},
+        after="Build the packages",
+        is_started=False,
+    ),
+    DemoTask(
+        title="Import the products",
+        description="A progress bar that is redrawn with carriage returns: the log shows its last state.",
+        slug="sh",
+        capability_key="script",
+        args={"script": _PROGRESS},
+    ),
+    DemoTask(title="Ask every service for its pulse", slug="sh", capability_key="script", args={"script": _COLOURS}),
+    DemoTask(
+        title="Count the lines of code",
+        priority=Priority.LOW,
+        slug="command",
+        capability_key="run",
+        args={"argv": ["sh", "-c", "find . -name '*.py' -exec wc -l {} +"]},
+    ),
+    DemoTask(
+        title="Watch the queue for a minute",
+        description="Attach with a, come back with ctrl+q, stop it with x.",
+        priority=Priority.HIGH,
+        slug="sh",
+        capability_key="script",
+        args={"script": _MINUTE},
+        is_long=True,
+    ),
+    DemoTask(
+        title="Ask whom to tell first",
+        description="A program that reads from the keyboard: attach with a and answer.",
+        slug="sh",
+        capability_key="script",
+        args={"script": _QUESTION},
+        is_long=True,
+    ),
+    DemoTask(
+        title="Switch to the new queue",
+        description="Blocked until the watch is over.",
+        slug="command",
+        capability_key="run",
+        args={"argv": ["echo", "switched"]},
+        after="Watch the queue for a minute",
+        is_started=False,
+    ),
+    DemoTask(
+        title="Write the release notes",
+        description="No program yet: press e to choose one, or H and L to move the card by hand.",
+        priority=Priority.LOW,
+        is_started=False,
+    ),
+)
+
+_FILES: Final[Mapping[str, str]] = {
+    "README.md": "# shop\n\nA shop small enough for a demo.\n",
+    "shop/__init__.py": '"""The shop."""\n',
+    "shop/cart.py": """
+        \"\"\"What a customer wants to buy; amounts in cents.\"\"\"
+
+
+        def total(prices: list[int]) -> int:
+            return sum(prices)
+
+
+        def discounted(price: int, percent: int) -> int:
+            return price * (100 - percent) // 100
+        """,
+    "tests/__init__.py": "",
+    "tests/test_cart.py": """
+        import unittest
+
+        from shop.cart import total
+
+
+        class CartTest(unittest.TestCase):
+            def test_an_empty_cart_costs_nothing(self):
+                self.assertEqual(total([]), 0)
+
+            def test_prices_are_added(self):
+                self.assertEqual(total([999, 1]), 1000)
+        """,
+    "tests/test_discount.py": """
+        import unittest
+
+        from shop.cart import discounted
+
+
+        class DiscountTest(unittest.TestCase):
+            def test_half_a_cent_is_rounded_up(self):
+                self.assertEqual(discounted(999, 50), 500)
+        """,
+    "Makefile": """
+        PACKAGES = build/cart.txt build/queue.txt build/mail.txt
+
+        all: $(PACKAGES)
+
+        build/%.txt:
+        \t@mkdir -p build
+        \t@echo "compiling $*"
+        \t@sleep 0.3
+        \t@date > $@
+
+        publish: all
+        \t@for package in $(PACKAGES); do echo "published $$package"; done
+
+        .PHONY: all publish
+        """,
+    ".gitignore": "build/\n__pycache__/\n",
+}
+_COMMITS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("Begin the shop", ("README.md", "shop/__init__.py", ".gitignore")),
+    ("Add prices up", ("shop/cart.py",)),
+    ("Test the cart", ("tests/__init__.py", "tests/test_cart.py")),
+    ("Test the discount", ("tests/test_discount.py",)),
+    ("Build with make", ("Makefile",)),
+)
+
+
+def write_project(folder: Path) -> None:
+    """Write the demo's project into the folder, which is made; where git is, it becomes a repository."""
+    git = shutil.which("git")
+    folder.mkdir(parents=True)
+    if git is not None:
+        _git(git, folder, "init", "-q")
+        _git(git, folder, "symbolic-ref", "HEAD", "refs/heads/main")
+    for subject, names in _COMMITS:
+        for name in names:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(_FILES[name]).lstrip("\n"), encoding="utf-8")
+        if git is not None:
+            _git(git, folder, "add", "--", *names)
+            _git(git, folder, "commit", "-q", "-m", subject)
+
+
+async def add_demo_tasks(
+    tasks: TaskService, agents: AgentService, workspace: Workspace, *, chosen: Sequence[DemoTask] = DEMO_TASKS
+) -> tuple[AddedDemoTask, ...]:
+    """Put the demo's tasks on the board, none of them started; those whose program is not on PATH are left out."""
+    known = {agent.slug: agent for agent in await agents.list()}
+    added: dict[str, AddedDemoTask] = {}
+    for demo in chosen:
+        if demo.slug is not None and demo.slug not in known:
+            continue
+        if demo.after is not None and demo.after not in added:
+            continue
+        draft = TaskDraft(
+            title=demo.title,
+            description=demo.description,
+            priority=demo.priority,
+            assignee_agent_id=known[demo.slug].id if demo.slug is not None else None,
+            input_context=InputContext(capability_key=demo.capability_key, args=demo.args),
+        )
+        after = (added[demo.after].task.number,) if demo.after is not None else ()
+        task = await tasks.add(workspace, draft, actor=USER_ACTOR, after=after)
+        added[demo.title] = AddedDemoTask(demo=demo, task=task)
+    return tuple(added.values())
+
+
+def _git(git: str, folder: Path, *words: str) -> None:
+    who = {f"GIT_{role}_{part}": text for role in ("AUTHOR", "COMMITTER") for part, text in _DEVELOPER.items()}
+    subprocess.run(
+        [git, "-c", "commit.gpgsign=false", *words],
+        cwd=folder,
+        env={**os.environ, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_GIT_TIMEOUT_S,
+        check=True,
+    )
+
+
+_DEVELOPER: Final = {"NAME": "Demo Developer", "EMAIL": "demo@example.org"}

@@ -1,0 +1,92 @@
+"""The command ``agentmon``: answers the light requests itself and hands everything else to the rooms below.
+
+Parses on Python 3.7, so that an older Python gets a sentence instead of a syntax error; imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+MINIMUM_PYTHON = (3, 11)
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line of this process and end it with the command's exit code."""
+    if sys.version_info[:2] < MINIMUM_PYTHON:
+        present = ".".join(str(part) for part in sys.version_info[:3])
+        sys.stderr.write(
+            "error: agentmon needs Python 3.11 or newer, this is Python " + present + "\n"
+            "hint: install it with a newer one, for example: pipx install --python python3.11 agentmon\n"
+        )
+        sys.exit(EXIT_USAGE)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: list[str]) -> int:
+    """Run one command line, without the program's name, and return its exit code; every error has been told."""
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`agentmon task list | head -1`); what is left in the buffer has no one to go to.
+        from agentmon.cli.output import discard_output  # noqa: PLC0415 - each request loads its own part alone
+
+        discard_output()
+        return 0
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else EXIT_FAILED if ended.code else 0
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a sentence for the person, all of it in a file
+        from agentmon.cli.failures import tell_failure  # noqa: PLC0415 - each request loads its own part alone
+
+        return tell_failure(error)
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
+    first = words[0] if words else ""
+    if first in {"--version", "-V"}:
+        from agentmon.cli.status import print_version  # noqa: PLC0415 - each request loads its own part alone
+
+        return print_version(as_json="--json" in words[1:])
+    if first == "status" and "--help" not in words and "-h" not in words:
+        from agentmon.cli.status import print_status  # noqa: PLC0415 - each request loads its own part alone
+
+        return print_status(words[1:])
+    folder = _folder_to_open(words)
+    if folder is not None:
+        from agentmon.cli.open_app import open_app  # noqa: PLC0415 - each request loads its own part alone
+
+        return open_app(folder)
+    from agentmon.cli.app import run_command_line  # noqa: PLC0415 - each request loads its own part alone
+
+    return run_command_line(words)
+
+
+def _folder_to_open(words: list[str]) -> str | None:
+    """Return the folder when the command line asks for the app alone, else None."""
+    if not words:
+        return "."
+    if words[0] in {"-C", "--workspace"} and len(words) == 2:  # noqa: PLR2004 - the option and its value
+        return words[1]
+    if words[0] == "--" and len(words) == 2:  # noqa: PLR2004 - the end of the options and one folder
+        return words[1]
+    if len(words) == 1 and not words[0].startswith("-"):
+        from agentmon.cli.names import COMMAND_NAMES  # noqa: PLC0415 - each request loads its own part alone
+
+        if words[0] not in COMMAND_NAMES and (os.path.isdir(words[0]) or _is_written_as_path(words[0])):  # noqa: PTH112 - pathlib costs 8 ms of every start
+            return words[0]
+    return None
+
+
+def _is_written_as_path(word: str) -> bool:
+    return "/" in word or word in {".", "..", "~"}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The root of the typer commands."""
+
+from typing import Annotated
+
+import typer
+
+from agentmon.cli import agents, attach, board, demo, doctor, executions, log, settings, tasks, worker
+from agentmon.cli.context import JsonOption
+from agentmon.cli.registration import register
+from agentmon.cli.status import print_status, print_version
+
+_HELP = """Run coding agents and command-line tools from a task board, in tmux, with an exact record of each.
+
+Without a command it opens the app on PATH (a folder; the current one by default): agentmon [PATH]"""
+_EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted."
+
+root = typer.Typer(
+    name="agentmon",
+    help=_HELP,
+    epilog=_EPILOG,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+root.add_typer(tasks.group, name="task")
+
+
+def show_status(as_json: JsonOption = False) -> None:
+    """Print one line for hooks and status bars.
+
+    It counts over all workspaces and takes some 40 ms.
+
+    Examples:
+      agentmon status
+      set -g status-right '#(agentmon status)'
+    """
+    raise typer.Exit(print_status(["--json"] if as_json else []))
+
+
+register(root, "run", executions.run)
+register(root, "stop", executions.stop)
+register(root, "log", log.log)
+register(root, "attach", attach.attach)
+register(root, "board", board.board)
+register(root, "executions", executions.list_executions)
+register(root, "agents", agents.list_agents)
+register(root, "audit", tasks.history)
+register(root, "status", show_status)
+register(root, "worker", worker.worker)
+register(root, "doctor", doctor.doctor)
+register(root, "settings", settings.settings)
+register(root, "demo", demo.demo)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        raise typer.Exit(print_version(as_json=False))
+
+
+@root.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
+    del version
+
+
+def run_command_line(words: list[str]) -> int:
+    """Run one command line and return its exit code; wrong usage has been told, other errors are raised."""
+    try:
+        root(args=words, prog_name="agentmon")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    return 0

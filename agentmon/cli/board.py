@@ -1,0 +1,109 @@
+"""``agentmon board``: the columns as sections, the cards as lines."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli.columns import columns_of, fit, terminal_width
+from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
+from agentmon.cli.json_form import json_form
+from agentmon.cli.output import say, say_document
+from agentmon.domain.amounts import cost_text, duration_text
+from agentmon.domain.board import BoardPage, Card, ColumnPage, ColumnRequest, StatusLine
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.live_state import LiveState
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.tasks import TaskStatus, Workspace
+
+LARGEST_PAGE = 10_000
+_DEFAULT_LIMIT = 200
+
+
+def board(
+    folder: WorkspaceOption = None,
+    as_json: JsonOption = False,
+    text_filter: Annotated[
+        str, typer.Option("--filter", "-f", metavar="TEXT", help="Only cards whose title has the text.")
+    ] = "",
+    limit: Annotated[
+        int, typer.Option(min=0, max=LARGEST_PAGE, help="Most cards shown of each column.")
+    ] = _DEFAULT_LIMIT,
+) -> None:
+    """Print the board of a workspace.
+
+    Examples:
+      agentmon board
+      agentmon board --filter login -C ~/src/api
+      agentmon board --json
+    """
+    page = with_workspace(folder, lambda services, workspace: read_page(services, workspace, limit, text_filter))
+    if as_json:
+        say_document(json_form(page))
+    else:
+        say("\n".join(board_lines(page, SystemClock().now(), terminal_width())))
+
+
+def print_board(root: Path) -> None:
+    """Print the board of the workspace as text."""
+    board(folder=str(root), as_json=False, text_filter="", limit=_DEFAULT_LIMIT)
+
+
+async def read_page(services: Services, workspace: Workspace, limit: int, text_filter: str = "") -> BoardPage:
+    """Return the first cards of every column."""
+    requests = [ColumnRequest(status=status, limit=limit, text_filter=text_filter) for status in TaskStatus]
+    return await services.board.page(workspace, requests)
+
+
+def board_lines(page: BoardPage, now: datetime, width: int) -> list[str]:
+    """Return the lines of the board; none is wider than ``width``."""
+    lines = [fit(f"{plain_line(page.workspace_name)}   {status_text(page.status_line)}", width)]
+    for status in TaskStatus:
+        column = page.columns.get(status, ColumnPage(status=status))
+        if status is TaskStatus.CANCELLED and not column.total:
+            continue
+        lines += ["", f"{status.label} {column.total}"]
+        lines += [_card_line(card, now, width) for card in column.cards]
+        hidden = column.total - len(column.cards)
+        if hidden > 0:
+            lines.append(f"  … {hidden:,} more")
+    if not any(column.total for column in page.columns.values()):
+        lines += ["", 'No tasks yet: agentmon task add "TITLE" --command "make test" --run']
+    return lines
+
+
+def status_text(numbers: StatusLine) -> str:
+    """Return the numbers of the status line in words."""
+    return (
+        f"{LiveState.RUNNING.glyph} {numbers.running}/{numbers.running_limit} running  "
+        f"{LiveState.QUEUED.glyph} {numbers.queued} queued  "
+        f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} needs you"
+    )
+
+
+def _card_line(card: Card, now: datetime, width: int) -> str:
+    facts = "  ".join(_facts(card, now))
+    left = f"  #{card.number} P{card.priority} "
+    title = plain_line(card.title, max_characters=width)
+    room = width - columns_of(left) - (columns_of(facts) + 2 if facts else 0)
+    if room < min(columns_of(title), 20):
+        facts = fit(facts, max(0, width - columns_of(left) - 22))
+        room = width - columns_of(left) - columns_of(facts) - 2
+    return f"{left}{fit(title, room)}  {facts}".rstrip()
+
+
+def _facts(card: Card, now: datetime) -> list[str]:
+    program = card.command_word or card.agent_slug
+    words = [plain_line(program, max_characters=20)] if program else []
+    if card.state is not None:
+        words += [card.state.glyph, card.state.with_cause(exit_code=card.exit_code)]
+    if card.started_at is not None:
+        words.append(duration_text(((card.ended_at or now) - card.started_at).total_seconds()))
+    facts = [" ".join(words)] if words else []
+    if card.cost_nano:
+        facts.append(cost_text(card.cost_nano))
+    if card.waits_for:
+        facts.append("waits for " + ", ".join(f"#{number}" for number in card.waits_for))
+    return facts

@@ -1,0 +1,96 @@
+"""What the commands share: common options, opening the services, numbers of tasks, and the way errors end a command."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from agentmon.bootstrap import Services, open_services
+from agentmon.cli.folders import existing_folder
+from agentmon.cli.output import tell
+from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.tasks import Task, Workspace
+
+Outcome = TypeVar("Outcome")
+
+EXIT_INTERRUPTED = 130
+_MOST_DIGITS = 18
+
+WorkspaceOption = Annotated[
+    str | None,
+    typer.Option("--workspace", "-C", metavar="PATH", help="A folder of the workspace; the current one by default."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+NumberArgument = Annotated[str, typer.Argument(metavar="NUMBER", help="The task, such as 12 or '#12'.")]
+
+
+def with_services(work: Callable[[Services], Awaitable[Outcome]]) -> Outcome:
+    """Run the work over open services and return what it returns.
+
+    Raises:
+        AgentmonError: The services could not be opened, or the work failed.
+    """
+
+    async def opened() -> Outcome:
+        async with open_services() as services:
+            for notice in services.notices:
+                tell(f"note: {notice}")
+            return await work(services)
+
+    return asyncio.run(opened())
+
+
+def with_workspace(folder: str | None, work: Callable[[Services, Workspace], Awaitable[Outcome]]) -> Outcome:
+    """Run the work over open services and the workspace of the folder, like ``with_services``."""
+
+    async def located(services: Services) -> Outcome:
+        start = existing_folder(folder) if folder is not None else current_folder()
+        return await work(services, await services.workspaces.find_for(start))
+
+    return with_services(located)
+
+
+def current_folder() -> Path:
+    """Return the current folder.
+
+    Raises:
+        UsageError: It was removed.
+    """
+    try:
+        return existing_folder(str(Path.cwd()))
+    except FileNotFoundError as error:
+        raise UsageError("the current folder is gone", hint="change to one that exists, or name one with -C") from error
+
+
+def task_number(text: str) -> int:
+    """Return the number that ``12`` or ``#12`` means.
+
+    Raises:
+        UsageError: The text is no such number.
+    """
+    match = re.fullmatch(r"#?([0-9]+)", text.strip(), re.ASCII)
+    if match is None or not 0 < int(match[1][: _MOST_DIGITS + 1]) < 10**_MOST_DIGITS:
+        raise UsageError(f"{text!r} is not the number of a task", hint="`agentmon task list` shows the numbers")
+    return int(match[1])
+
+
+async def numbered_task(services: Services, workspace: Workspace, text: str, *, deleted_too: bool = False) -> Task:
+    """Return the task that a person named by its number.
+
+    Raises:
+        UsageError: The text is no number.
+        NotFoundError: The workspace has no such task.
+    """
+    number = task_number(text)
+    try:
+        return await services.tasks.by_number(workspace, number, deleted_too=deleted_too)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"there is no task #{number} in {workspace.name} ({workspace.root_path})",
+            hint=f"agentmon task list -C {workspace.root_path} shows them"
+            if workspace.root_path != str(Path.cwd())
+            else "agentmon task list shows them",
+        ) from error

@@ -1,0 +1,162 @@
+"""The demo's scratch folder: its own database, worker and tmux server, and the way all of it goes away again."""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from agentmon.domain.errors import TmuxUnavailableError
+from agentmon.domain.ids import new_id
+from agentmon.paths import Paths, find_paths
+from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.tmux import find_tmux
+from agentmon.worker.presence import read_presence
+
+_PREFIX = "agentmon-demo-"
+_LOCK_NAME = "lock"
+_LOOK_INTERVAL_S = 0.05
+_WORKER_ENDS_WITHIN_S = 5.0
+_HOSTS_END_WITHIN_S = 10.0
+_TMUX_ANSWERS_WITHIN_S = 5.0
+
+
+class DemoPlace:
+    """A folder in the system's folder for temporary files; its lock tells other demos that it is in use.
+
+    Attributes:
+        folder: Everything of the demo lies in it.
+        lock_file: The descriptor of the lock, for processes that shall keep the place in use.
+    """
+
+    def __init__(self, folder: Path, lock_file: int) -> None:
+        self.folder = folder
+        self.lock_file = lock_file
+
+    @classmethod
+    def make(cls) -> "DemoPlace":
+        """Return a new place for this process."""
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        lock_file = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
+        return cls(folder, lock_file)
+
+    @property
+    def home(self) -> Path:
+        """What AGENTMON_HOME is for the demo."""
+        return self.folder / "home"
+
+    @property
+    def project(self) -> Path:
+        """The demo's workspace."""
+        return self.folder / "shop"
+
+    def remove(self) -> None:
+        """End everything that runs in the place and remove it; doing it twice is harmless."""
+        _remove(self.folder)
+        if self.lock_file >= 0:
+            os.close(self.lock_file)
+            self.lock_file = -1
+
+
+def remove_leftovers() -> list[Path]:
+    """Remove the places of this user's demos that were killed, with what still runs there, and return them."""
+    removed = []
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid() or _is_locked(folder / _LOCK_NAME):
+                continue
+        except OSError:
+            continue
+        _remove(folder)
+        removed.append(folder)
+    return removed
+
+
+def end_everything(paths: Paths) -> None:
+    """End the worker, every run and the tmux server that belong to these paths; without any of them it does nothing."""
+    _end_worker(paths)
+    _end_hosts(paths)
+    _end_tmux_server(paths)
+    # A host that had only been started when the worker ended holds its lock by now.
+    _end_hosts(paths)
+
+
+def _remove(folder: Path) -> None:
+    if not folder.exists():
+        return
+    paths = find_paths({"AGENTMON_HOME": str(folder / "home")})
+    end_everything(paths)
+    if not paths.run_dir.is_relative_to(folder):
+        shutil.rmtree(paths.run_dir, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_worker(paths: Paths) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        pid = read_presence(paths.worker_lock).pid
+        if pid is None:
+            return
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+        if _comes_true(lambda: not read_presence(paths.worker_lock).is_running, within_s=_WORKER_ENDS_WITHIN_S):
+            return
+
+
+def _end_hosts(paths: Paths) -> None:
+    """Let every living host end its program by force, and wait until it has recorded that."""
+    asked: set[Path] = set()
+
+    def are_gone() -> bool:
+        living = [folder for folder in paths.executions_dir.glob("*") if _is_locked(folder / "host.lock")]
+        for folder in living:
+            if folder not in asked:
+                ExecutionFolder(folder).append_command({"id": new_id(), "type": "kill"})
+                asked.add(folder)
+        return not living
+
+    _comes_true(are_gone, within_s=_HOSTS_END_WITHIN_S)
+
+
+def _end_tmux_server(paths: Paths) -> None:
+    if not paths.tmux_socket.exists():
+        return
+    try:
+        subprocess.run(
+            [find_tmux(os.environ), "-S", str(paths.tmux_socket), "kill-server"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TMUX_ANSWERS_WITHIN_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, TmuxUnavailableError):
+        return
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _comes_true(condition: Callable[[], bool], *, within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOK_INTERVAL_S)
+    return True

@@ -1,0 +1,57 @@
+"""Domain values as JSON documents: the names of the fields, times in ISO 8601 with Z, enums as their values."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import PurePath
+
+from agentmon.domain.board import BoardPage
+from agentmon.domain.executions import ExecutionListing
+
+
+def json_form(value: object) -> object:
+    """Return the value as what ``json.dumps`` takes; tuples become arrays, paths become text.
+
+    Raises:
+        TypeError: Something in the value has no JSON form.
+    """
+    match value:
+        case Enum():
+            return value.value
+        case None | str() | int() | float():
+            return value
+        case datetime():
+            return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case PurePath():
+            return str(value)
+        case Mapping():
+            return {str(json_form(key)): json_form(element) for key, element in value.items()}
+        case tuple() | list():
+            return [json_form(element) for element in value]
+        case ExecutionListing():
+            return _listing_form(value)
+        case BoardPage():
+            return _board_form(value)
+        case _ if is_dataclass(value):
+            return {field.name: json_form(getattr(value, field.name)) for field in fields(value)}
+        case _:
+            raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def _listing_form(listing: ExecutionListing) -> dict[str, object]:
+    """Return the execution's own fields with the words beside them, all on one level."""
+    own_fields = {field.name: json_form(getattr(listing.execution, field.name)) for field in fields(listing.execution)}
+    words = {
+        field.name: json_form(getattr(listing, field.name)) for field in fields(listing) if field.name != "execution"
+    }
+    return own_fields | words
+
+
+def _board_form(page: BoardPage) -> dict[str, object]:
+    """Return the columns as an array in their order; each names its status itself."""
+    return {
+        "workspace_name": page.workspace_name,
+        "columns": [json_form(column) for column in page.columns.values()],
+        "status_line": json_form(page.status_line),
+    }

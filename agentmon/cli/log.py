@@ -1,0 +1,164 @@
+"""``agentmon log``: what a run printed, as clean text, as it came, or while it comes."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.output import flush, say_bytes, say_clean_line, say_document, tell
+from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.executions import Execution
+from agentmon.domain.ids import ExecutionId
+from agentmon.domain.tasks import Workspace
+from agentmon.logs.log_file import LogFile
+from agentmon.logs.log_text import iter_clean_lines, iter_raw_chunks, tail_lines
+
+_LOOK_INTERVAL_S = 0.1
+_INDEX_SLICE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What to print of one log."""
+
+    path: Path
+    is_raw: bool
+    line_count: int | None
+
+
+def log(
+    number: NumberArgument,
+    folder: WorkspaceOption = None,
+    is_following: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over.")] = False,
+    is_raw: Annotated[bool, typer.Option("--raw", help="Every byte as the program wrote it.")] = False,
+    line_count: Annotated[
+        int | None, typer.Option("--lines", "-n", min=0, metavar="LINES", help="Only the last lines.")
+    ] = None,
+    execution_id: Annotated[
+        str | None, typer.Option("--execution", metavar="ID", help="This run of the task instead of its newest.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what a task's newest run printed, safe for the terminal.
+
+    Examples:
+      agentmon log 12
+      agentmon log 12 -f -n 20
+      agentmon log 12 --raw > output.log
+    """
+
+    async def work(services: Services, workspace: Workspace) -> None:
+        if as_json and is_raw:
+            raise UsageError("--raw and --json exclude each other", hint="--json names the file with the raw bytes")
+        execution = await _chosen_execution(services, workspace, number, execution_id)
+        wanted = _Wanted(path=services.executions.log_path(execution), is_raw=is_raw, line_count=line_count)
+        if as_json:
+            if is_following:
+                await services.queue.wait(execution.id)
+            document = await asyncio.to_thread(_document, wanted, execution)
+            say_document(document)
+        elif is_following:
+            await _follow(services, wanted, execution)
+        else:
+            await asyncio.to_thread(_print_present, wanted)
+            if not wanted.path.exists():
+                tell(f"no output yet: the run is {execution.status.value.replace('_', ' ')}")
+
+    with_workspace(folder, work)
+
+
+async def _chosen_execution(
+    services: Services, workspace: Workspace, number: str, execution_id: str | None
+) -> Execution:
+    task = await numbered_task(services, workspace, number)
+    if execution_id is not None:
+        execution = await services.executions.get(ExecutionId(execution_id))
+        if execution.task_id != task.id:
+            raise NotFoundError(
+                f"the run {execution_id} is not one of #{task.number}",
+                hint=f"agentmon executions --task {task.number} lists its runs",
+            )
+        return execution
+    newest = await services.executions.newest(task.id)
+    if newest is None:
+        raise NotFoundError(f"#{task.number} has not run yet", hint=f"agentmon run {task.number} starts it")
+    return newest
+
+
+async def _follow(services: Services, wanted: _Wanted, execution: Execution) -> None:
+    """Print what is there and what comes, until the run is over and everything is printed."""
+    is_over = threading.Event()
+    is_left = threading.Event()
+
+    def wait_for_more() -> bool:
+        flush()
+        return not is_over.wait(_LOOK_INTERVAL_S)
+
+    def print_all() -> None:
+        start = _offset_of_last_lines(wanted)
+        if wanted.is_raw:
+            for chunk in iter_raw_chunks(wanted.path, first_offset=start, wait_for_more=wait_for_more):
+                if is_left.is_set():
+                    return
+                say_bytes(chunk)
+        else:
+            for line in iter_clean_lines(wanted.path, first_offset=start, wait_for_more=wait_for_more):
+                if is_left.is_set():
+                    return
+                say_clean_line(line)
+
+    async def wait_for_end() -> None:
+        await services.queue.wait(execution.id)
+        is_over.set()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(wait_for_end(), name="wait for the end")
+            await asyncio.to_thread(print_all)
+            waiting.cancel()
+    finally:
+        is_left.set()
+        is_over.set()
+
+
+def _print_present(wanted: _Wanted) -> None:
+    if wanted.is_raw:
+        for chunk in iter_raw_chunks(wanted.path, first_offset=_offset_of_last_lines(wanted)):
+            say_bytes(chunk)
+    else:
+        for line in _clean_lines(wanted):
+            say_clean_line(line)
+
+
+def _clean_lines(wanted: _Wanted) -> Iterator[str]:
+    if wanted.line_count is not None:
+        return iter(tail_lines(wanted.path, wanted.line_count))
+    return iter_clean_lines(wanted.path)
+
+
+def _offset_of_last_lines(wanted: _Wanted) -> int:
+    if wanted.line_count is None:
+        return 0
+    with LogFile(wanted.path) as log_file:
+        lines = log_file.lines_before(log_file.size, wanted.line_count)
+        return lines[0].start if lines else log_file.size
+
+
+def _document(wanted: _Wanted, execution: Execution) -> dict[str, object]:
+    with LogFile(wanted.path) as log_file:
+        while not log_file.index_more(_INDEX_SLICE_S):
+            pass
+        size_bytes, line_count = log_file.size, log_file.line_count
+    return {
+        "execution_id": execution.id,
+        "path": str(wanted.path),
+        "size_bytes": size_bytes,
+        "line_count": line_count,
+        "lines": list(_clean_lines(wanted)),
+    }

@@ -1,0 +1,33 @@
+"""The app on a folder; without a terminal, the board of that folder as text."""
+
+import os
+import sys
+
+from agentmon.cli.folders import existing_folder
+from agentmon.paths import find_paths, find_workspace_root
+
+
+def open_app(folder: str) -> int:
+    """Open the app on the workspace that the folder belongs to and return its exit code."""
+    root = find_workspace_root(existing_folder(folder))
+    reason = _why_no_app()
+    if reason:
+        from agentmon.cli.board import print_board  # noqa: PLC0415 - the app must not wait for it
+        from agentmon.cli.output import tell  # noqa: PLC0415
+
+        print_board(root)
+        tell(f"hint: {reason}, so this is the board as text; `agentmon board --json` gives it to programs")
+        return 0
+    from agentmon.app import AgentmonApp  # noqa: PLC0415 - only where there is a terminal to draw on
+
+    app = AgentmonApp(find_paths(), root)
+    app.run()
+    return app.return_code or 0
+
+
+def _why_no_app() -> str:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return "there is no terminal"
+    if os.environ.get("TERM", "") in {"", "dumb"}:
+        return "this terminal cannot draw the app (TERM is dumb)"
+    return ""

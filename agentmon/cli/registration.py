@@ -1,0 +1,41 @@
+"""How a function becomes a command: its help comes from its docstring, and its errors end in exit codes."""
+
+import functools
+import inspect
+from collections.abc import Callable
+
+import typer
+
+from agentmon.cli.failures import find_expected, tell_failure
+from agentmon.cli.output import discard_output, flush
+
+EXIT_INTERRUPTED = 130
+_HEADING = "\n\nExamples:\n"
+
+
+def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> None:
+    """Make the function a command of the parent."""
+    text, _, examples = inspect.cleandoc(command.__doc__ or "").partition(_HEADING)
+    # A line with a backspace alone keeps the paragraph's line breaks.
+    epilog = "\b\nExamples:\n" + examples if examples else None
+    parent.command(name, help=text, epilog=epilog)(_ending_in_exit_codes(command))
+
+
+def _ending_in_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(command)
+    def run(*words: object, **options: object) -> None:
+        try:
+            command(*words, **options)
+            flush()
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # Here and not in main, since typer makes a failure of it.
+            discard_output()
+            raise typer.Exit from None
+        except Exception as error:
+            if find_expected(error) is None:
+                raise
+            raise typer.Exit(tell_failure(error)) from None
+
+    return run

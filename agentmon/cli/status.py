@@ -1,0 +1,57 @@
+"""The answers that must be quick, since hooks and status bars ask often: standard library only, no dataclasses.
+
+Importing dataclasses, pathlib's users and typer costs three times what starting Python does.
+"""
+
+import os
+import sys
+
+from agentmon import __version__
+from agentmon.cli.output import say_clean_line, say_document
+from agentmon.store.status_counts import StatusCounts, find_status_counts
+
+
+def print_version(*, as_json: bool) -> int:
+    """Print the version of agentmon."""
+    if as_json:
+        say_document({"version": __version__})
+    else:
+        say_clean_line(f"agentmon {__version__}")
+    return 0
+
+
+def print_status(words: list[str]) -> int:
+    """Print the numbers of the status line, over all workspaces; before the first start they are zero.
+
+    Args:
+        words: What follows ``status`` on the command line.
+    """
+    unknown = [word for word in words if word != "--json"]
+    if unknown:
+        from agentmon.cli.output import tell_error  # noqa: PLC0415 - only a wrong command line needs it
+
+        tell_error(f"status does not take {unknown[0]!r}", hint="agentmon status [--json]")
+        return 2
+    counts = find_status_counts(find_database_path()) or StatusCounts()
+    if "--json" in words:
+        say_document(counts.as_document())
+    else:
+        say_clean_line(
+            f"● {counts.running}/{counts.running_limit} running  ◌ {counts.queued} queued  "
+            f"◆ {counts.needs_you} needs you"
+        )
+    return 0
+
+
+def find_database_path() -> str:
+    """Return the same as ``find_paths().database_path``, without what that costs wherever it can be known."""
+    home = os.environ.get("AGENTMON_HOME", "")
+    if not os.environ.get("AGENTMON_DATABASE_URL"):
+        if home.startswith("/"):
+            return f"{home}/agentmon.db"
+        data_home = os.environ.get("XDG_DATA_HOME", "").strip() or f"{os.environ.get('HOME', '')}/.local/share"
+        if not home and sys.platform == "linux" and data_home.startswith("/"):
+            return f"{data_home}/agentmon/agentmon.db"
+    from agentmon.paths import find_paths  # noqa: PLC0415 - the rare cases may cost more
+
+    return str(find_paths().database_path)

@@ -1,0 +1,100 @@
+"""Tasks, executions and their events as lines for a person."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from agentmon.cli.json_form import json_form
+from agentmon.domain.agents import ANY_COMMAND_SLUG, Agent
+from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.events import TaskEvent
+from agentmon.domain.executions import Execution
+from agentmon.domain.live_state import live_state
+from agentmon.domain.plain_text import plain_line, plain_lines
+from agentmon.domain.tasks import Task
+
+_MOST_EXECUTIONS = 10
+_VALUE_CHARACTERS = 120
+
+
+def state_text(execution: Execution) -> str:
+    """Return glyph and word of the execution's state, with the exit code where it explains it."""
+    state = live_state(execution.status)
+    return f"{state.glyph} {state.with_cause(exit_code=execution.exit_code)}"
+
+
+def elapsed_text(execution: Execution, now: datetime) -> str:
+    """Return how long the execution ran, up to now while it does; empty when it never began."""
+    if execution.started_at is None:
+        return ""
+    return duration_text(((execution.ended_at or now) - execution.started_at).total_seconds())
+
+
+def task_lines(
+    task: Task, agent: Agent | None, dependencies: Sequence[Task], executions: Sequence[Execution]
+) -> list[str]:
+    """Return all that is known of a task, one fact a line."""
+    context = task.input_context
+    facts = [
+        ("status", task.status.label),
+        ("priority", f"P{int(task.priority)}"),
+        ("program", _program_text(task, agent)),
+        ("folder", context.working_dir or ""),
+        ("variables", ", ".join([*(f"{name}=…" for name in context.env_overrides), *context.env_passed])),
+        ("retries", str(context.max_retries) if context.max_retries else ""),
+        ("waits for", ", ".join(f"#{other.number} ({other.status.label})" for other in dependencies)),
+        ("created", local_time(task.created_at)),
+        ("changed", local_time(task.updated_at)),
+    ]
+    lines = [f"#{task.number} {plain_line(task.title)}"]
+    lines += [f"  {name + ':':<11}{plain_line(fact)}" for name, fact in facts if fact]
+    if task.description:
+        lines += ["", *(f"  {line}" for line in plain_lines(task.description).split("\n"))]
+    if executions:
+        lines += ["", "  runs, newest first:"]
+        lines += [f"    {execution_line(execution)}" for execution in executions[:_MOST_EXECUTIONS]]
+    return lines
+
+
+def execution_line(execution: Execution) -> str:
+    """Return an execution as one line, with its id at the end."""
+    parts = [
+        f"{state_text(execution):<18}",
+        local_time(execution.started_at or execution.created_at),
+        elapsed_text(execution, execution.ended_at or execution.log_updated_at or execution.created_at),
+        size_text(execution.log_byte_size),
+        execution.error or "",
+        execution.id,
+    ]
+    return "  ".join(plain_line(part) for part in parts if part)
+
+
+def event_line(event: TaskEvent) -> str:
+    """Return an event of the audit trail as one line: when, who, what, and its particulars."""
+    who = event.actor.type.value
+    payload = json_form(event.payload)
+    details = (
+        "  ".join(f"{key}={_value_text(value)}" for key, value in payload.items()) if isinstance(payload, dict) else ""
+    )
+    return plain_line(f"{local_time(event.created_at)}  {who:<6}  {event.event_type.value:<25} {details}".rstrip())
+
+
+def local_time(moment: datetime) -> str:
+    """Return the time of the person's own zone to the second."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _program_text(task: Task, agent: Agent | None) -> str:
+    if agent is None:
+        return ""
+    arguments = task.input_context.args
+    words = arguments.get("argv")
+    if agent.slug == ANY_COMMAND_SLUG and isinstance(words, Sequence) and not isinstance(words, str):
+        return " ".join(json.dumps(str(word), ensure_ascii=False) if " " in str(word) else str(word) for word in words)
+    shown = " ".join(f"{key}={_value_text(value)}" for key, value in arguments.items())
+    return " ".join(part for part in (agent.slug, task.input_context.capability_key or "", shown) if part)
+
+
+def _value_text(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return plain_line(text, max_characters=_VALUE_CHARACTERS)

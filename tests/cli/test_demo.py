@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.command_lines import CommandLine, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def demo_line() -> Iterator[CommandLine]:
+    """A command line whose demos lie in a folder of their own."""
+    with CommandLine(Path(tempfile.mkdtemp(prefix="am-"))) as command_line:
+        place = command_line.folder / "t"
+        place.mkdir()
+        command_line.environ["TMPDIR"] = str(place)
+        yield command_line
+
+
+def test_the_demo_runs_real_programs_and_leaves_nothing_behind(demo_line: CommandLine) -> None:
+    ended = demo_line.run_alone("demo", "--json")
+
+    columns = {column["status"]: column["cards"] for column in ended.document()["columns"]}
+    states = {card["title"]: card["state"] for cards in columns.values() for card in cards}
+    assert len(states) >= 10
+    assert states["Import the products"] == "done"
+    assert states["Count the lines of code"] == "done"
+    assert states["Watch the queue for a minute"] == "cancelled"
+    assert states["Switch to the new queue"] is None
+    assert [card["waits_for"] for card in columns["blocked"] if card["title"] == "Switch to the new queue"] != [[]]
+    _assert_nothing_is_left(demo_line)
+    assert not demo_line.home.exists()
+
+
+def test_a_demo_that_is_told_to_end_leaves_nothing_behind(demo_line: CommandLine) -> None:
+    demo = demo_line.start("demo")
+    eventually(lambda: _has_running_program(demo_line))
+
+    demo.send_signal(signal.SIGTERM)
+    demo.communicate(timeout=60)
+
+    assert demo.returncode == 128 + signal.SIGTERM
+    _assert_nothing_is_left(demo_line)
+
+
+def test_what_a_killed_demo_left_is_removed_by_the_next_one(demo_line: CommandLine) -> None:
+    demo = demo_line.start("demo")
+    eventually(lambda: _has_running_program(demo_line))
+    demo.kill()
+    demo.communicate(timeout=60)
+    left = _processes_in(demo_line)
+
+    removed = subprocess.run(
+        [sys.executable, "-P", "-c", "from agentmon.cli.demo_place import remove_leftovers as r; print(len(r()))"],
+        env=demo_line.environ,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert left
+    assert removed.stdout == b"1\n"
+    _assert_nothing_is_left(demo_line)
+
+
+def test_a_demo_in_use_is_left_alone_by_another(demo_line: CommandLine) -> None:
+    script = (
+        "from agentmon.cli.demo_place import DemoPlace, remove_leftovers as remove\n"
+        "place = DemoPlace.make()\n"
+        "import subprocess, sys\n"
+        "other = 'from agentmon.cli.demo_place import remove_leftovers as r; print(len(r()))'\n"
+        "subprocess.run([sys.executable, '-P', '-c', other], check=True)\n"
+        "print(place.folder.exists(), flush=True)\n"
+        "place.remove()\n"
+        "print(place.folder.exists())\n"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script], env=demo_line.environ, capture_output=True, check=True, timeout=60
+    )
+
+    assert ended.stdout.split() == [b"0", b"True", b"False"]
+
+
+def test_the_demo_in_a_terminal_shows_the_app_and_is_gone_when_the_terminal_is(demo_line: CommandLine) -> None:
+    controller, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (50, 180))
+    demo = subprocess.Popen(
+        [sys.executable, "-P", "-m", "agentmon", "demo"],
+        cwd=demo_line.workspace,
+        env=demo_line.environ,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    shown = _read_until(controller, b"Publish the packages")
+
+    demo.send_signal(signal.SIGHUP)
+    _read_until(controller, b"\x00never")
+    demo.wait(60)
+    os.close(controller)
+
+    assert b"Publish the packages" in shown
+    assert demo.returncode == 128 + signal.SIGHUP
+    _assert_nothing_is_left(demo_line)
+
+
+def _read_until(controller: int, wanted: bytes) -> bytes:
+    """Return what the terminal was sent until the wanted bytes came or nobody has it open any more."""
+    shown = b""
+    deadline = time.monotonic() + 60
+    while wanted not in shown and time.monotonic() < deadline:
+        if not select.select([controller], [], [], 0.2)[0]:
+            continue
+        try:
+            shown += os.read(controller, 65536)
+        except OSError:
+            break
+    return shown
+
+
+def _has_running_program(demo_line: CommandLine) -> bool:
+    return any(b"AGENTMON_EXECUTION_ID=" in environ for environ in _processes_in(demo_line).values())
+
+
+def _processes_in(demo_line: CommandLine) -> dict[int, bytes]:
+    """Return the environment of every process that belongs to a demo of this test."""
+    place = os.fsencode(demo_line.folder / "t" / "agentmon-demo-")
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environ = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if place in environ:
+            found[int(folder.name)] = environ
+    return found
+
+
+def _assert_nothing_is_left(demo_line: CommandLine) -> None:
+    eventually(lambda: not _processes_in(demo_line), within_s=10)
+    assert list((demo_line.folder / "t").iterdir()) == []
+
+
+if not Path("/proc/self/environ").exists():
+    pytest.skip("needs /proc to see what is left", allow_module_level=True)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.command_lines import eventually
+
+if TYPE_CHECKING:
+    from tests.cli.command_lines import CommandLine
+
+
+def test_a_run_that_is_waited_for_tells_how_it_ended(cli: CommandLine) -> None:
+    number = cli.add("succeeds", "--command", "sh -c 'printf \"one\\ntwo\\n\"'")
+
+    ended = cli("run", number, "--wait", "--json")
+
+    execution = ended.document()
+    assert execution["status"] == "succeeded"
+    assert execution["exit_code"] == 0
+    assert cli("log", number).stdout == "one\ntwo\n"
+    assert cli("task", "show", number, "--json").document()["status"] == "done"
+
+
+@pytest.mark.parametrize("code", [1, 3, 255])
+def test_the_exit_code_of_a_failed_run_is_that_of_its_program(cli: CommandLine, code: int) -> None:
+    number = cli.add("fails", "--command", f"sh -c 'exit {code}'")
+
+    ended = cli("run", number, "--wait")
+
+    assert ended.code == code
+    assert f"failed (exit {code})" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_adding_and_running_are_one_command(cli: CommandLine) -> None:
+    added = cli("task", "add", "at once", "--command", "echo at once", "--run", "--json").document()
+    number = str(added["number"])
+
+    eventually(lambda: cli("log", number).stdout == "at once\n" if _has_run(cli, number) else False)
+
+    assert cli("executions", "--task", number, "--json").document()[0]["task_number"] == added["number"]
+
+
+def test_a_program_that_is_not_there_is_told_before_anything_starts(cli: CommandLine) -> None:
+    number = cli.add("no such program", "--command", "no-such-program-anywhere")
+
+    ended = cli("run", number, "--wait")
+
+    assert ended.code == 1
+    assert "no-such-program-anywhere" in ended.stderr
+    assert cli("executions", "--task", number, "--json").document() == []
+
+
+def test_a_task_that_waits_for_another_is_refused_with_its_number(cli: CommandLine) -> None:
+    first = cli.add("first", "--command", "true")
+    second = cli.add("second", "--command", "true", "--after", first)
+
+    refused = cli("run", second)
+    cli("run", first, "--wait")
+    allowed = cli("run", second, "--wait")
+
+    assert refused.code == 1
+    assert f"#{first}" in refused.stderr
+    assert allowed.code == 0
+
+
+def test_a_run_takes_other_arguments_than_its_task(cli: CommandLine) -> None:
+    number = cli.add("script", "--agent", "sh", "--with", "script", "--arg", "script=echo own")
+
+    cli("run", number, "--arg", "script=echo other", "--wait")
+    cli("run", number, "--wait", "--command", "echo third")
+
+    executions = cli("executions", "--task", number, "--json").document()
+    logs = [cli("log", number, "--execution", execution["id"]).stdout for execution in executions]
+    assert logs == ["third\n", "other\n"]
+
+
+def test_no_shell_touches_the_words_of_a_command(cli: CommandLine) -> None:
+    word = '$(touch made) `touch made` ; " \\ ! #{pane_id} ${HOME}'
+    number = cli.add("quoting", "--command", f"printf %s '{word}'")
+
+    cli("run", number, "--wait")
+
+    assert cli("log", number, "--raw").stdout == word
+    assert not (cli.workspace / "made").exists()
+
+
+def test_a_variable_that_is_passed_reaches_the_program_and_no_file(cli: CommandLine) -> None:
+    number = cli.add("passes", "--command", "sh -c 'printf %s \"$GREETING\" | tr a-z A-Z'", "--env", "GREETING")
+
+    cli("run", number, "--wait", environ={"GREETING": "sentinel-of-the-test"})
+
+    stored = b"".join(path.read_bytes() for path in cli.home.rglob("*") if path.is_file())
+    assert cli("log", number).stdout == "SENTINEL-OF-THE-TEST\n"
+    assert b"sentinel-of-the-test" not in stored
+
+
+def test_raw_bytes_and_clean_text_are_both_there(cli: CommandLine) -> None:
+    script = r"printf 'a\033[31mred\033[0m\n10%%\r 20%%\r 30%%\n\377\n'"
+    number = cli.add("raw", "--command", f'sh -c "{script}"')
+    cli("run", number, "--wait")
+
+    raw = cli.run_alone_bytes("log", number, "--raw")
+    document = cli("log", number, "--json").document()
+
+    assert raw == b"a\x1b[31mred\x1b[0m\n10%\r 20%\r 30%\n\xff\n"
+    assert document["lines"] == ["ared", " 30%", "�"]
+    assert document["size_bytes"] == len(raw)
+    assert document["line_count"] == 3
+    assert cli("log", number, "-n", "2").stdout == " 30%\n�\n"
+    assert document["execution_id"] in document["path"]
+
+
+def test_a_followed_log_ends_with_the_run_and_misses_nothing(cli: CommandLine) -> None:
+    number = cli.add("counts", "--command", "sh -c 'for i in 1 2 3 4 5 6; do echo line $i; sleep 0.15; done'")
+    cli("run", number)
+
+    raw = cli.start("log", number, "-f", "--raw")
+    clean = cli.start("log", number, "-f")
+    raw_output, _ = raw.communicate(timeout=40)
+    clean_output, _ = clean.communicate(timeout=40)
+
+    expected = b"".join(b"line %d\n" % count for count in range(1, 7))
+    assert hashlib.sha256(raw_output).digest() == hashlib.sha256(expected).digest()
+    assert clean_output == expected
+
+
+def test_a_stopped_run_is_cancelled(cli: CommandLine) -> None:
+    number = cli.add("long", "--command", "sleep 600")
+    waiting = cli.start("run", number, "--wait")
+    eventually(lambda: _status(cli, number) == "running")
+
+    refused = cli("run", number)
+    status = cli("status", "--json").document()
+    worker = cli("worker", "--status", "--json").document()
+    stopped = cli("stop", number, "--wait", "--json").document()
+
+    _, told = waiting.communicate(timeout=40)
+    assert refused.code == 1
+    assert status["running"] == 1
+    assert worker["is_running"] is True
+    assert stopped["status"] == "cancelled"
+    assert waiting.returncode == 130
+    assert b"cancelled" in told
+    assert cli("stop", number).code == 1
+
+
+def test_an_interrupted_wait_leaves_the_run_alone(cli: CommandLine) -> None:
+    number = cli.add("goes on", "--command", "sleep 600")
+    waiting = cli.start("run", number, "--wait")
+    eventually(lambda: _status(cli, number) == "running")
+
+    waiting.send_signal(signal.SIGINT)
+    _, told = waiting.communicate(timeout=40)
+
+    assert waiting.returncode == 130
+    assert f"agentmon stop {number}".encode() in told
+    assert _status(cli, number) == "running"
+    assert cli("stop", number, "--kill", "--wait", "--json").document()["status"] == "cancelled"
+
+
+def test_attaching_without_a_terminal_is_refused_with_the_way_to_the_log(cli: CommandLine) -> None:
+    number = cli.add("attached", "--command", "sh -c 'read line; echo got $line'")
+    cli("run", number)
+    eventually(lambda: _status(cli, number) == "running")
+
+    ended = cli("attach", number)
+    answered = _answer_in_terminal(cli, number, b"blue\r")
+
+    assert ended.code == 2
+    assert "agentmon log" in ended.stderr
+    eventually(lambda: _status(cli, number) == "succeeded")
+    assert "got blue" in cli("log", number).stdout
+    assert b"\x1b" in answered
+
+
+def test_what_never_ran_has_no_log_and_no_terminal(cli: CommandLine) -> None:
+    number = cli.add("idle", "--command", "true")
+
+    assert cli("log", number).code == 2
+    assert f"agentmon run {number}" in cli("log", number).stderr
+    assert cli("attach", number).code == 1
+
+
+def test_the_executions_are_a_table_and_a_list(cli: CommandLine) -> None:
+    number = cli.add("listed", "--command", "echo the last line")
+    cli("run", number, "--wait")
+
+    listing = next(one for one in cli("executions", "--json").document() if str(one["task_number"]) == number)
+    shown = cli("executions").stdout
+
+    assert listing["status"] == "succeeded"
+    assert listing["last_line"] == "the last line"
+    assert listing["agent_slug"] == "command"
+    assert listing["cost_nano"] is None or isinstance(listing["cost_nano"], int)
+    assert "the last line" in shown
+    assert len(cli("executions", "--limit", "1", "--json").document()) == 1
+
+
+def test_the_worker_can_be_stopped_and_comes_back_with_the_next_run(cli: CommandLine) -> None:
+    number = cli.add("again", "--command", "true")
+    cli("run", number, "--wait")
+
+    stopped = cli("worker", "--stop", "--json").document()
+    again = cli("worker", "--stop")
+    ended = cli("run", number, "--wait")
+
+    assert stopped["is_running"] is False
+    assert again.stdout == "no worker was running\n"
+    assert ended.code == 0
+
+
+def _has_run(cli: CommandLine, number: str) -> bool:
+    return _status(cli, number) == "succeeded"
+
+
+def _status(cli: CommandLine, number: str) -> str:
+    executions = cli("executions", "--task", number, "--json").document()
+    return str(executions[0]["status"]) if executions else ""
+
+
+def _answer_in_terminal(cli: CommandLine, number: str, keys: bytes) -> bytes:
+    """Attach inside a pseudo-terminal, type the keys, and return what was shown until the attached program ended."""
+    controller, terminal = pty.openpty()
+    attached = subprocess.Popen(
+        [sys.executable, "-P", "-m", "agentmon", "attach", number],
+        cwd=cli.workspace,
+        env=cli.environ,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    shown = b""
+    is_typed = False
+    deadline = time.monotonic() + 40
+    try:
+        while time.monotonic() < deadline and attached.poll() is None:
+            if select.select([controller], [], [], 0.1)[0]:
+                try:
+                    shown += os.read(controller, 65536)
+                except OSError:
+                    break
+            if b"\x1b" in shown and not is_typed:
+                os.write(controller, keys)
+                is_typed = True
+        attached.wait(10)
+    finally:
+        os.close(controller)
+        if attached.poll() is None:
+            attached.kill()
+            attached.wait()
+    return shown

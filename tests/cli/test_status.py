@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import agentmon
+from agentmon import __version__
+from agentmon.cli.app import root
+from agentmon.cli.names import COMMAND_NAMES
+from agentmon.cli.status import find_database_path
+from agentmon.paths import find_paths
+
+if TYPE_CHECKING:
+    from tests.cli.command_lines import CommandLine
+
+PACKAGE = Path(agentmon.__file__).parent
+HEAVY = {"typer", "click", "sqlmodel", "sqlalchemy", "pydantic", "textual", "rich", "asyncio", "dataclasses", "libtmux"}
+
+
+def test_the_status_is_one_line_even_before_the_first_start(cli: CommandLine) -> None:
+    ended = cli.run_alone("status", environ={"AGENTMON_HOME": str(cli.folder / "none")})
+
+    assert ended.stdout == "● 0/4 running  ◌ 0 queued  ◆ 0 needs you\n"
+    assert (ended.code, ended.stderr) == (0, "")
+    assert not (cli.folder / "none").exists()
+
+
+def test_the_status_has_the_numbers_of_the_board(cli: CommandLine) -> None:
+    cli("settings", "worker.max_running", "7")
+
+    status = cli.run_alone("status", "--json").document()
+
+    assert status["running_limit"] == 7
+    assert status == cli("board", "--json").document()["status_line"]
+
+
+def test_the_status_works_where_the_terminal_has_no_unicode(cli: CommandLine) -> None:
+    ended = cli.run_alone("status", environ={"PYTHONIOENCODING": "ascii"})
+
+    assert ended.stdout.startswith("? 0/")
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "--json"], ["--version"]])
+def test_what_hooks_ask_for_imports_nothing_heavy(cli: CommandLine, words: list[str]) -> None:
+    cli("task", "list")
+    script = (
+        "import json, sys\n"
+        "from agentmon.__main__ import run\n"
+        f"code = run({words!r})\n"
+        "sys.stderr.write(json.dumps([code, sorted(sys.modules)]))\n"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script], env=cli.environ, capture_output=True, check=True, timeout=30
+    )
+
+    code, modules = json.loads(ended.stderr)
+    assert code == 0
+    assert not HEAVY & set(modules)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"AGENTMON_HOME": "/srv/agentmon"},
+        {"AGENTMON_HOME": "relative"},
+        {"AGENTMON_HOME": "~/mon"},
+        {"AGENTMON_HOME": "/srv/agentmon/"},
+        {"HOME": "/home/ada"},
+        {"HOME": "/home/ada", "XDG_DATA_HOME": "/data"},
+        {"HOME": "/home/ada", "XDG_DATA_HOME": "relative"},
+        {"AGENTMON_HOME": "/srv/agentmon", "AGENTMON_DATABASE_URL": "sqlite+aiosqlite:////other/place.db"},
+    ],
+)
+def test_the_status_looks_where_the_database_lies(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
+    for name in ("AGENTMON_HOME", "AGENTMON_DATABASE_URL", "XDG_DATA_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in environ.items():
+        monkeypatch.setenv(name, text)
+
+    assert Path(find_database_path()) == find_paths().database_path
+
+
+def test_the_version_is_told(cli: CommandLine) -> None:
+    assert cli.run_alone("--version").stdout == f"agentmon {__version__}\n"
+
+
+def test_an_older_python_gets_a_sentence() -> None:
+    script = "import sys\nsys.version_info = (3, 10, 9, 'final', 0)\nfrom agentmon.__main__ import main\nmain()\n"
+
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False, timeout=30
+    )
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: agentmon needs Python 3.11 or newer, this is Python 3.10.9\n")
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "__main__.py"])
+def test_what_an_older_python_sees_first_is_no_syntax_error_there(name: str) -> None:
+    source = (PACKAGE / name).read_text()
+
+    tree = ast.parse(source, feature_version=(3, 7))
+
+    assert tree.body
+
+
+def test_every_command_has_a_help_with_examples(cli: CommandLine) -> None:
+    listed = cli("--help").stdout.partition("Commands:")[2].partition("\n\n")[0]
+    names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
+
+    helps = {name: cli(name, "--help") for name in names if name != "task"}
+
+    assert "status" in names
+    assert all(ended.code == 0 and f"  agentmon {name}" in ended.stdout for name, ended in helps.items())
+
+
+def test_every_command_is_told_from_a_folder() -> None:
+    registered = {command.name for command in root.registered_commands} | {
+        group.name for group in root.registered_groups
+    }
+
+    assert registered == COMMAND_NAMES
+
+
+def test_the_shell_completion_can_be_shown(cli: CommandLine) -> None:
+    completed = cli("", environ={"_AGENTMON_COMPLETE": "complete_bash", "COMP_WORDS": "agentmon ta", "COMP_CWORD": "1"})
+
+    assert completed.stdout.split() == ["task"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.content import Content
@@ -15,6 +16,7 @@ from agentmon.widgets.cells import even_line
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.status_line import StatusBar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +34,7 @@ PAGE_ROWS: Final = 500
 MOST_ROWS: Final = 20_000
 """Rows that the table holds at most; older ones are found on their task's page."""
 
+_CLOCK_INTERVAL_S: Final = 20.0
 _EMPTY: Final = (
     ("Nothing has run yet.\n\n", "bold"),
     ("Go to the board with ", ""),
@@ -57,6 +60,7 @@ class ExecutionsScreen(ServiceScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield summary, table and filter."""
+        yield StatusBar(id="status")
         yield Static(id="summary")
         yield ExecutionTable(id="executions")
         yield Static(Content.assemble(*_EMPTY), id="empty")
@@ -66,6 +70,8 @@ class ExecutionsScreen(ServiceScreen[None]):
     def on_mount(self) -> None:
         """Start the seconds, which stand still while nothing runs."""
         self._seconds = self.set_interval(1.0, self._tick, name="seconds", pause=True)
+        self.set_interval(_CLOCK_INTERVAL_S, self._show_time, name="clock")
+        self._show_time()
         self._show_summary()
 
     def on_screen_resume(self) -> None:
@@ -75,7 +81,12 @@ class ExecutionsScreen(ServiceScreen[None]):
     async def refresh_snapshot(self) -> None:
         """Read the newest rows and show them together with the older ones that are known."""
         services = await self.services()
-        newest = await services.executions.list(await self.workspace(), limit=PAGE_ROWS)
+        workspace = await self.workspace()
+        newest = await services.executions.list(workspace, limit=PAGE_ROWS)
+        page = await services.board.page(workspace, ())
+        status_bar = self.query_one(StatusBar)
+        status_bar.place = page.workspace_name
+        status_bar.numbers = page.status_line
         self._show(newest, is_all=len(newest) < PAGE_ROWS)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
@@ -219,6 +230,9 @@ class ExecutionsScreen(ServiceScreen[None]):
         if self._table is not None:
             self._table.sorting = order
             self._show_summary()
+
+    def _show_time(self) -> None:
+        self.query_one(StatusBar).time = datetime.now().astimezone()
 
     def _tick(self) -> None:
         if self._table is not None:

@@ -14,7 +14,7 @@ from textual.widgets import Input, Select, Static
 
 from agentmon.domain.agents import ANY_COMMAND_SLUG
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, InputContext, Priority, TaskDraft
+from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Priority, TaskDraft
 from agentmon.screens.bindings import TASK_EDITOR
 from agentmon.screens.program_form import ProgramForm
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
@@ -67,17 +67,30 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         task: Task | None,
         workspace_root: str,
         default_agent_slug: str | None = None,
+        draft: TaskDraft | None = None,
     ) -> None:
+        """Make the editor.
+
+        Args:
+            agents: The programs to choose from.
+            task: The task to change; None makes a new one.
+            workspace_root: The folder that an empty folder field stands for.
+            default_agent_slug: The program of a new task; None takes the one used last.
+            draft: What was typed before and could not be stored; it is shown again.
+        """
         super().__init__()
         self._edited = task
         self._workspace_root = workspace_root
-        context = InputContext() if task is None else task.input_context
+        self._is_retyped = draft is not None
+        start = draft or (TaskDraft(title="") if task is None else _draft_of(task))
+        self._start = start
+        context = start.input_context
         slug: str | None = None
-        if task is None:
+        if start.assignee_agent_id is not None:
+            slug = next((agent.slug for agent in agents if agent.id == start.assignee_agent_id), None)
+        elif task is None and draft is None:
             slug = default_agent_slug or TaskEditor.last_agent_slug or ANY_COMMAND_SLUG
-        elif task.assignee_agent_id is not None:
-            slug = next((agent.slug for agent in agents if agent.id == task.assignee_agent_id), None)
-        self._lost_program = task is not None and task.assignee_agent_id is not None and slug is None
+        self._lost_program = start.assignee_agent_id is not None and slug is None
         self._program = ProgramForm(
             agents=agents,
             agent_slug=slug,
@@ -85,9 +98,9 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             args=context.args,
             allows_none=True,
         )
-        self._title = LineInput("" if task is None else task.title, placeholder="What is to be done", id="title")
+        self._title = LineInput(start.title, placeholder="What is to be done", id="title")
         self._title_field = FormField("Title", self._title)
-        priority = Priority.NORMAL if task is None else task.priority
+        priority = start.priority
         self._priority: Select[int] = Select(
             [(Content(word), value.value) for value, word in _PRIORITY_WORDS.items()],
             value=priority.value,
@@ -99,7 +112,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         self._retries_field = FormField("Retries", self._retries)
         self._folder = LineInput(context.working_dir or "", placeholder=workspace_root, id="folder")
         self._folder_field = FormField("Folder", self._folder)
-        self._description = TextBox("" if task is None else task.description, id="description")
+        self._description = TextBox(start.description, id="description")
         self._untouched = self._typed(priority.value)
         self._is_saving = False
 
@@ -170,7 +183,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
     def is_changed(self) -> bool:
         """Whether leaving would lose something that was typed."""
         priority = self._priority.value
-        return self._program.is_changed or self._typed(priority) != self._untouched
+        return self._is_retyped or self._program.is_changed or self._typed(priority) != self._untouched
 
     def _leave_if(self, is_meant: bool | None) -> None:
         if is_meant:
@@ -218,14 +231,14 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         working_dir = await self._read_folder()
         if title is None or choice is None or retries is None or self._folder_field.error:
             return None
-        task = self._edited
-        context = InputContext() if task is None else task.input_context
+        start = self._start
+        context = start.input_context
         description = self._description.text
-        if task is not None and description == plain_paragraphs(task.description):
-            description = task.description
+        if description == plain_paragraphs(start.description):
+            description = start.description
         assignee_id = None if choice.agent is None else choice.agent.id
-        if task is not None and self._lost_program and choice.agent is None:
-            assignee_id = task.assignee_agent_id
+        if self._lost_program and choice.agent is None:
+            assignee_id = start.assignee_agent_id
             choice = replace(choice, capability_key=context.capability_key, args=context.args)
         return TaskDraft(
             title=title,
@@ -239,14 +252,14 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                 working_dir=working_dir,
                 max_retries=retries,
             ),
-            due_at=None if task is None else task.due_at,
+            due_at=start.due_at,
         )
 
     def _read_title(self) -> str | None:
         shown = self._title.value
-        if self._edited is not None and shown == plain_line(self._edited.title):
+        if shown and shown == plain_line(self._start.title):
             # What cannot be drawn in one line stays in the title as long as nobody changes it.
-            return self._edited.title
+            return self._start.title
         title = shown.strip()
         if not title:
             self._title_field.show_error("a task needs a title")
@@ -268,10 +281,9 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
 
     async def _read_folder(self) -> str | None:
         text = self._folder.value.strip()
-        task = self._edited
         if not text:
             return None
-        kept = None if task is None else task.input_context.working_dir
+        kept = self._start.input_context.working_dir
         folder = Path(kept) if kept is not None and text == plain_line(kept) else _resolved(text, self._workspace_root)
         # A folder of a network that is gone can hold up whoever looks at it.
         if not await asyncio.to_thread(folder.is_dir):
@@ -280,6 +292,17 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             self._folder_field.show_error(f"{what}: {folder}", hint="leave it empty for the root of the workspace")
             return None
         return str(folder)
+
+
+def _draft_of(task: Task) -> TaskDraft:
+    return TaskDraft(
+        title=task.title,
+        description=task.description,
+        priority=task.priority,
+        assignee_agent_id=task.assignee_agent_id,
+        input_context=task.input_context,
+        due_at=task.due_at,
+    )
 
 
 def _resolved(text: str, workspace_root: str) -> Path:

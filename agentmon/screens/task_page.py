@@ -11,7 +11,7 @@ from textual.widgets import ContentSwitcher, Static, Tab, Tabs
 
 from agentmon.domain.amounts import duration_text, size_text
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.errors import ConflictError, NotFoundError
+from agentmon.domain.errors import NotFoundError
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_lines
@@ -19,6 +19,7 @@ from agentmon.domain.tasks import Priority
 from agentmon.logs.search import Direction
 from agentmon.screens.bindings import TASK_PAGE
 from agentmon.screens.command_preview import find_recorded_command, planned_command
+from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.widgets.audit_list import AuditList
 from agentmon.widgets.card_text import STATE_STYLES
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
-    from agentmon.domain.tasks import Task, TaskDraft
+    from agentmon.domain.tasks import Task
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.screens.run_dialog import RunChoice
 
@@ -479,29 +480,11 @@ class TaskPage(ServiceScreen[None]):
             await self._run(choice)
 
     async def _edit(self) -> None:
-        from agentmon.screens.task_editor import TaskEditor  # noqa: PLC0415 - needed on this key only
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
-
-        services = await self.services()
-        workspace = await self.workspace()
-        task = await services.tasks.get(self._task_id)
-        shown = task
-        while True:
-            edited = await self.app.push_screen_wait(
-                TaskEditor(agents=await services.agents.list(), task=shown, workspace_root=workspace.root_path),
-            )
-            if edited is None:
-                return
-            try:
-                await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
-                break
-            except ConflictError as error:
-                # What was typed is shown again over the task as it is now, so that nothing is lost unseen.
-                self.notify(f"{error}; check it and save once more", severity="warning", markup=False)
-                task = await services.tasks.get(self._task_id)
-                shown = _with_draft(task, edited.draft)
+        edit = await edit_task(self, self._task_id)
+        if edit is None:
+            return
         self.request_refresh()
-        if edited.should_run:
+        if edit.should_run:
             await self._run()
 
     async def _stop(self, *, kill: bool) -> None:
@@ -548,18 +531,6 @@ def _capability(agent: Agent, key: str | None) -> Capability | None:
     if key is None:
         return enabled[0] if enabled else None
     return next((capability for capability in agent.capabilities if capability.key == key), None)
-
-
-def _with_draft(task: Task, draft: TaskDraft) -> Task:
-    return replace(
-        task,
-        title=draft.title,
-        description=draft.description,
-        priority=draft.priority,
-        assignee_agent_id=draft.assignee_agent_id,
-        input_context=draft.input_context,
-        due_at=draft.due_at,
-    )
 
 
 def _line(text: str) -> Content:

@@ -268,6 +268,7 @@ async def test_an_edit_that_somebody_overtook_comes_back_with_what_was_typed(tmp
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(stage.screen, TaskEditor) and stage.screen is not first)
         assert stage.screen.query_one("#title", LineInput).value == "mine"
+        assert "was changed by somebody else meanwhile" in [*stage._notifications][-1].message
         await pilot.press("ctrl+s")
 
         await sees(stage, pilot, "#1 mine")

@@ -56,6 +56,9 @@ def demo(as_json: JsonOption = False) -> None:
                 say_document(json_form(page))
             else:
                 say("\n".join(board_lines(page, SystemClock().now(), terminal_width())))
+    if is_shown:
+        # The app has just said that its runs go on; here they do not.
+        tell("the demo is over: its runs were ended and its folder is removed")
     raise typer.Exit(exit_code)
 
 

@@ -29,13 +29,19 @@ def _ending_in_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
             flush()
         except KeyboardInterrupt:
             raise typer.Exit(EXIT_INTERRUPTED) from None
-        except BrokenPipeError:
-            # Here and not in main, since typer makes a failure of it.
-            discard_output()
-            raise typer.Exit from None
         except Exception as error:
+            if _is_left_by_reader(error):
+                # Here and not in main, since typer makes a failure of it.
+                discard_output()
+                raise typer.Exit from None
             if find_expected(error) is None:
                 raise
             raise typer.Exit(tell_failure(error)) from None
 
     return run
+
+
+def _is_left_by_reader(error: Exception) -> bool:
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup(BrokenPipeError) is not None
+    return isinstance(error, BrokenPipeError)

@@ -134,6 +134,37 @@ def test_a_followed_log_ends_with_the_run_and_misses_nothing(cli: CommandLine) -
     assert clean_output == expected
 
 
+def test_a_follower_whose_reader_goes_away_ends_quietly_and_so_does_an_interrupted_one(cli: CommandLine) -> None:
+    number = cli.add("talks on", "--command", "sh -c 'while echo line; do sleep 0.1; done'")
+    cli("run", number)
+    left, interrupted = cli.start("log", number, "-f"), cli.start("log", number, "-f")
+    assert left.stdout is not None
+    assert left.stderr is not None
+    assert interrupted.stdout is not None
+
+    first_lines = left.stdout.readline(), interrupted.stdout.readline()
+    left.stdout.close()
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate(timeout=60)
+
+    assert first_lines == (b"line\n", b"line\n")
+    assert (left.wait(60), left.stderr.read()) == (0, b"")
+    assert interrupted.returncode == 130
+    left.stderr.close()
+    assert cli("stop", number, "--wait").code == 0
+
+
+def test_starting_several_times_at_once_makes_one_run(cli: CommandLine) -> None:
+    number = cli.add("started at once", "--command", "sleep 600")
+
+    starts = [cli.start("run", number) for _ in range(3)]
+    told = [start.communicate(timeout=60)[1] for start in starts]
+
+    assert sorted(start.returncode for start in starts) == [0, 1, 1], told
+    assert len(cli("executions", "--task", number, "--json").document()) == 1
+    assert cli("stop", number, "--kill", "--wait").code == 0
+
+
 def test_a_stopped_run_is_cancelled(cli: CommandLine) -> None:
     number = cli.add("long", "--command", "sleep 600")
     waiting = cli.start("run", number, "--wait")

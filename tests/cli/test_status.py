@@ -65,6 +65,16 @@ def test_what_hooks_ask_for_imports_nothing_heavy(cli: CommandLine, words: list[
     assert not HEAVY & set(modules)
 
 
+def test_the_way_to_the_app_does_not_import_the_commands() -> None:
+    script = "import sys, agentmon.__main__, agentmon.cli.open_app; print(sorted(sys.modules))"
+
+    ended = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True, timeout=30)
+
+    assert not {"typer", "sqlmodel", "sqlalchemy", "textual", "agentmon.bootstrap"} & set(
+        ast.literal_eval(ended.stdout)
+    )
+
+
 @pytest.mark.parametrize(
     "environ",
     [

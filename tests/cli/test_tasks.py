@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+import pty
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -140,6 +144,38 @@ def test_without_a_terminal_the_app_is_the_board_as_text(cli: CommandLine) -> No
     assert here.stdout == named.stdout
     assert (here.code, named.code) == (0, 0)
     assert "no terminal" in here.stderr
+
+
+def test_a_terminal_that_cannot_draw_gets_the_board_as_text(cli: CommandLine) -> None:
+    number = cli.add("seen on a dumb terminal")
+    controller, terminal = pty.openpty()
+
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "agentmon"],
+        cwd=cli.workspace,
+        env={**cli.environ, "TERM": "dumb"},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        check=False,
+        timeout=60,
+    )
+
+    shown = os.read(controller, 65536)
+    os.close(terminal)
+    os.close(controller)
+    assert ended.returncode == 0
+    assert f"#{number}".encode() in shown
+    assert b"TERM is dumb" in shown
+    assert b"\x1b" not in shown
+
+
+@pytest.mark.parametrize("url", ["postgresql://ada:secret-word@host/db", "nonsense"])
+def test_a_database_url_that_cannot_be_used_is_a_matter_of_configuration(cli: CommandLine, url: str) -> None:
+    ended = [cli(*words, environ={"AGENTMON_DATABASE_URL": url}) for words in (["status"], ["task", "list"], [])]
+
+    assert [one.code for one in ended] == [2, 2, 2]
+    assert all(one.stderr.startswith("error: ") and "secret-word" not in one.stderr for one in ended)
 
 
 @pytest.mark.parametrize("name", ["My Project", "it's", "ü-漢", "-dash", "trailing ", "new\nline", "#{pane_id}"])

@@ -90,6 +90,18 @@ class Stored:
                 ),
             )
 
+    def copy_runs(self, count: int) -> None:
+        """Store copies of the execution that ended last."""
+        with closing(sqlite3.connect(self.services.paths.database_path)) as connection, connection:
+            connection.row_factory = sqlite3.Row
+            row = dict(connection.execute("SELECT * FROM executions WHERE ended_at IS NOT NULL").fetchone())
+            names = ", ".join(row)
+            marks = ", ".join(f":{name}" for name in row)
+            connection.executemany(
+                f"INSERT INTO executions ({names}) VALUES ({marks})",
+                [row | {"id": f"{number:08d}{row['id'][8:]}"} for number in range(count)],
+            )
+
 
 @asynccontextmanager
 async def stored(folder: Path) -> AsyncIterator[Stored]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.timer import Timer
 
+    from agentmon.bootstrap import Services
     from agentmon.domain.executions import ExecutionListing
     from agentmon.domain.ids import ExecutionId
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
 
+REFRESH_ROWS: Final = 100
+"""Rows that each refresh reads: the open ones come first, then the newest."""
 PAGE_ROWS: Final = 500
-"""Rows that each refresh reads; all open ones are among them."""
+"""Rows that are read at once when all are."""
 MOST_ROWS: Final = 20_000
 """Rows that the table holds at most; older ones are found on their task's page."""
 
@@ -82,12 +86,13 @@ class ExecutionsScreen(ServiceScreen[None]):
         """Read the newest rows and show them together with the older ones that are known."""
         services = await self.services()
         workspace = await self.workspace()
-        newest = await services.executions.list(workspace, limit=PAGE_ROWS)
+        newest = await services.executions.list(workspace, limit=REFRESH_ROWS)
         page = await services.board.page(workspace, ())
         status_bar = self.query_one(StatusBar)
         status_bar.place = page.workspace_name
         status_bar.numbers = page.status_line
-        self._show(newest, is_all=len(newest) < PAGE_ROWS)
+        is_all = len(newest) < REFRESH_ROWS
+        self._show(newest if is_all else (*newest, *await self._older(services, newest)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the row under the cursor allows; text fields get their letters."""
@@ -268,17 +273,28 @@ class ExecutionsScreen(ServiceScreen[None]):
             rows.extend(page)
             if len(page) < PAGE_ROWS:
                 break
-        self._show(rows, is_all=True)
+        self._show(rows)
 
-    def _show(self, newest: Sequence[ExecutionListing], *, is_all: bool) -> None:
-        """Show the rows just read; older ones that were read before stay below them."""
-        shown = {listing.execution.id: listing for listing in newest}
-        if not is_all:
-            # Rows that sort among the ones just read and are not there were deleted.
-            oldest = min(listing.execution.created_at for listing in newest)
-            for execution_id, listing in self._known.items():
-                if execution_id not in shown and listing.execution.created_at < oldest:
-                    shown[execution_id] = listing
+    async def _older(self, services: Services, newest: Sequence[ExecutionListing]) -> list[ExecutionListing]:
+        """Return the known rows that belong below the ones just read, with those that ended meanwhile read anew."""
+        read = {listing.execution.id for listing in newest}
+        # Rows that sort among the ones just read and are not there are gone.
+        oldest = min(listing.execution.created_at for listing in newest)
+        is_open_cut_off = all(listing.execution.status.is_open for listing in newest)
+        older = []
+        for execution_id, listing in self._known.items():
+            is_open = listing.execution.status.is_open
+            if execution_id in read or (listing.execution.created_at > oldest and not is_open):
+                continue
+            if is_open and not is_open_cut_off:
+                # It was open, and is not among the open ones any more.
+                listing = replace(listing, execution=await services.executions.get(execution_id))  # noqa: PLW2901
+            older.append(listing)
+        return sorted(older, key=_age_order)
+
+    def _show(self, rows: Sequence[ExecutionListing]) -> None:
+        """Show these rows and nothing else."""
+        shown = {listing.execution.id: listing for listing in rows}
         self._known = shown
         self._is_loaded = True
         table = self._table
@@ -313,3 +329,8 @@ class ExecutionsScreen(ServiceScreen[None]):
             way = "falling" if table.sorting.is_descending else "rising"
             parts.append((f"   by {table.sorting.column.value.lower()}, {way}", "$text-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts), layout=False)
+
+
+def _age_order(listing: ExecutionListing) -> tuple[bool, float]:
+    execution = listing.execution
+    return not execution.status.is_open, -execution.created_at.timestamp()

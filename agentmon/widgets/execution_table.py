@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
@@ -13,6 +14,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from agentmon.domain.agents import ANY_COMMAND_SLUG
 from agentmon.domain.amounts import duration_text, size_text
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.executions import ExecutionStatus
@@ -331,7 +333,7 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         execution = listing.execution
         state = live_state(execution.status)
         text = plain_line(
-            f"#{listing.task_number} {listing.task_title} {listing.agent_slug} {listing.capability_key} "
+            f"#{listing.task_number} {listing.task_title} {listing.agent_slug} {program_word(listing)} "
             f"{state.with_cause(exit_code=execution.exit_code)} {execution.last_line or execution.error or ''}",
         ).casefold()
         self._needles[execution.id] = (listing, text)
@@ -423,6 +425,14 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         return Strip(segments).adjust_cell_length(width, base)
 
 
+def program_word(listing: ExecutionListing) -> str:
+    """Return what runs, in one word: the agent's slug, or the program of the agent that runs any command."""
+    argv = listing.execution.args.get("argv")
+    if listing.agent_slug != ANY_COMMAND_SLUG or not isinstance(argv, list | tuple) or not argv:
+        return listing.agent_slug
+    return PurePath(str(argv[0])).name
+
+
 def _cell_text(listing: ExecutionListing, column: ExecutionColumn, state: LiveState, now: datetime) -> str:
     execution = listing.execution
     match column:
@@ -431,7 +441,7 @@ def _cell_text(listing: ExecutionListing, column: ExecutionColumn, state: LiveSt
         case ExecutionColumn.TASK:
             return listing.task_title
         case ExecutionColumn.AGENT:
-            return listing.agent_slug
+            return program_word(listing)
         case ExecutionColumn.STARTED:
             return "" if execution.started_at is None else local_time_text(execution.started_at, now)
         case ExecutionColumn.ELAPSED:
@@ -466,7 +476,7 @@ def _sort_key(listing: ExecutionListing, column: ExecutionColumn, now: datetime)
         case ExecutionColumn.TASK:
             number = listing.task_number
         case ExecutionColumn.AGENT:
-            number, text = 0, listing.agent_slug
+            number, text = 0, program_word(listing)
         case ExecutionColumn.STARTED:
             number = None if execution.started_at is None else execution.started_at.timestamp()
         case ExecutionColumn.ELAPSED:

@@ -211,6 +211,25 @@ async def test_kill_asks_first_and_no_is_the_default(tmp_path: Path) -> None:
         assert (await store.services.executions.get(queued.id)).status is ExecutionStatus.QUEUED
 
 
+async def test_thousands_of_rows_are_all_there_and_an_old_one_that_ends_is_seen(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        oldest = await store.add_run(
+            (await store.add_task("oldest")).id, ExecutionStatus.RUNNING, age=timedelta(days=9)
+        )
+        await store.add_run((await store.add_task("copied")).id)
+        store.copy_runs(2_000)
+        table = await opened(stage, pilot, store, rows=2_002)
+        assert table.rows[0].execution.id == oldest.id
+
+        store.set_status(oldest.id, ExecutionStatus.FAILED)
+        stage.screen.post_message(StoreChanged())
+
+        await until(pilot, lambda: table.rows[-1].execution.status is ExecutionStatus.FAILED)
+        assert table.rows[-1].execution.id == oldest.id
+        assert len(table.rows) == 2_002
+
+
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 5), (1, 1), (300, 80)])
 async def test_any_size_is_survived(size: tuple[int, int], tmp_path: Path) -> None:
     stage = Stage()

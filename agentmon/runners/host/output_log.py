@@ -99,14 +99,26 @@ class OutputLog:
     def _copy(self, target: int, position: int, target_position: int, size_bytes: int) -> None:
         """Copy bytes of the file, front to back: source and target may overlap when the target lies before."""
         while size_bytes:
-            piece = os.pread(self._file, min(size_bytes, _COPY_BYTES), position)
-            if not piece:
-                message = "the log was cut from outside"
-                raise OSError(message)
-            self._write_whole(target, piece, target_position)
-            position += len(piece)
-            target_position += len(piece)
-            size_bytes -= len(piece)
+            copied = self._copy_inside_kernel(target, position, target_position, size_bytes)
+            if not copied:
+                piece = os.pread(self._file, min(size_bytes, _COPY_BYTES), position)
+                if not piece:
+                    message = "the log was cut from outside"
+                    raise OSError(message)
+                self._write_whole(target, piece, target_position)
+                copied = len(piece)
+            position += copied
+            target_position += copied
+            size_bytes -= copied
+
+    def _copy_inside_kernel(self, target: int, position: int, target_position: int, size_bytes: int) -> int:
+        """Return how many bytes were copied without passing through this process; 0 where that cannot be done."""
+        if target == self._file or not hasattr(os, "copy_file_range"):
+            return 0
+        try:
+            return os.copy_file_range(self._file, target, size_bytes, position, target_position)
+        except OSError:
+            return 0
 
     def _write_whole(self, file: int, chunk: bytes, position: int) -> None:
         while chunk:

@@ -34,6 +34,7 @@ _STORAGE_RETRY_INTERVAL_S = 0.5
 _STORAGE_PATIENCE_S = 10.0
 """How long a full disk is waited for once the program is gone."""
 _SIGN_OF_LIFE_INTERVAL_S = 10.0
+_KILL_INTERVAL_S = 0.05
 _LAST_ECHO_S = 5.0
 _LAST_ECHO_PAUSE_S = 1.0
 _MAX_ANSWER_BYTES = 64 * 1024
@@ -78,7 +79,20 @@ class Supervisor:
             if self._agent is not None:
                 self._supervise(self._agent, Pump(self._agent, self._output, self._progress, self._pane))
         finally:
+            if self._agent is not None and not self._ending.is_over:
+                self._end_after_failure()
             self._finish()
+
+    def _end_after_failure(self) -> None:
+        """Leave nothing alive when this process itself failed: nobody would watch over it any more."""
+        self._ending.outcome = endings.TERMINATED
+        self._error = "the host failed; what it said stands in its pane"
+        deadline = time.monotonic() + _STORAGE_PATIENCE_S
+        while (members := self._family.find_members()) and time.monotonic() < deadline:
+            self._family.send(signal.SIGKILL, members)
+            time.sleep(_KILL_INTERVAL_S)
+            self._family.reap()
+        self._family.reap()
 
     def _start(self, environment: dict[str, str]) -> None:
         variables = dict(environment)

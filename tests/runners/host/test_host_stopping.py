@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agentmon.runners.host import process_table
+from agentmon.runners.host.ending import Ending
 from agentmon.runners.host.family import Family
+from agentmon.runners.host.journal import Journal
 from tests.runners.host.host_runs import find_processes_with, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.runners.host.conftest import PrepareRun
     from tests.runners.host.host_runs import HostRun
 
@@ -254,6 +260,25 @@ def test_a_hang_up_does_not_end_the_host(prepare_run: PrepareRun) -> None:
     assert run.wait_for_end()["outcome"] == "stopped"
 
 
+def test_a_host_that_fails_leaves_nothing_alive(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sh", "-c", "sleep 1000 & trap '' TERM; echo ready; while :; do sleep 0.1; done")
+    broken = (
+        "import sys; sys.path.append(sys.argv[1]); from agentmon.runners.host import host, pump\n"
+        "move = pump.Pump.move_output\n"
+        "def fail(self, now):\n    move(self, now)\n    raise MemoryError\n"
+        "pump.Pump.move_output = fail\n"
+        "sys.exit(host.main(sys.argv[2:]))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", broken, str(Path(__file__).parents[3]), str(run.folder)]
+
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+    assert "MemoryError" in answer.stderr
+    ended = run.wait_for_entry("ended")
+    assert (ended["outcome"], ended["error"]) == ("terminated", "the host failed; what it said stands in its pane")
+    assert find_processes_with(run.execution_id) == []
+
+
 def test_no_zombie_stays_while_the_program_runs(prepare_run: PrepareRun) -> None:
     run = prepare_run("sh", "-c", "for i in $(seq 50); do (true & ); done; echo ready; exec sleep 1000").start()
     run.wait_for_output(b"ready")
@@ -263,6 +288,57 @@ def test_no_zombie_stays_while_the_program_runs(prepare_run: PrepareRun) -> None
         return text.split()
 
     wait_for(lambda: len(children()) == 1, "only the program to be left")
+
+
+class _Powerless(Family):
+    """A family whose members the system does not let the host signal."""
+
+    def send(self, number: int, members: Sequence[process_table.Process]) -> list[int]:
+        del number, members
+        return []
+
+
+def test_a_stop_that_fails_is_reported_and_goes_on(tmp_path: Path) -> None:
+    process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    journal = Journal(str(tmp_path))
+    family = _Powerless("AGENTMON_EXECUTION_ID=powerless", is_subreaper=False)
+    family.agent_pid = process.pid
+    ending = Ending(family, journal, 5.0)
+
+    ending.kill(0.0, "stopped")
+    for now in range(1, 13):
+        ending.advance(float(now))
+
+    (entry,) = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    assert entry["type"] == "could_not_stop"
+    assert entry["processes"] == [{"pid": process.pid, "command": "sleep 1000"}]
+    was_over = ending.is_over
+    process.kill()
+    family.agent_status = process.wait()
+    ending.advance(13.0)
+    assert (was_over, ending.is_over) == (False, True)
+    journal.close()
+
+
+def test_the_exit_of_a_program_stands_even_if_a_straggler_cannot_be_ended(tmp_path: Path) -> None:
+    straggler = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    journal = Journal(str(tmp_path))
+    family = _Powerless("AGENTMON_EXECUTION_ID=powerless", is_subreaper=False)
+    family.agent_pid, family.agent_status = straggler.pid, 0
+    ending = Ending(family, journal, 5.0)
+
+    ending.note_program_end(0.0)
+    # The grace of stragglers runs on the real clock, so the steps lie far behind it.
+    start = time.monotonic()
+    for step in range(20):
+        ending.advance(start + 100.0 + step)
+
+    types = [json.loads(line)["type"] for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    assert types == ["stragglers", "could_not_stop"]
+    assert (ending.is_over, ending.outcome) == (True, "exited")
+    straggler.kill()
+    straggler.wait()
+    journal.close()
 
 
 def test_a_process_that_took_over_a_pid_is_never_signalled() -> None:

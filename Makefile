@@ -42,7 +42,7 @@ format:
 
 bench:
 	@scripts/setup test
-	@$(OUTSIDE_MAKE) $(BIN)/python benchmarks/run.py $(ARGS)
+	@$(OUTSIDE_MAKE) $(BIN)/python -m benchmarks.run $(ARGS)
 
 clean:
 	@rm -rf build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

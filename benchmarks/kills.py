@@ -11,10 +11,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from scratch_home import add_command, kill_worker, scratch_home
-
 from agentmon.bootstrap import open_services
 from agentmon.domain.executions import ExecutionStatus
+from benchmarks.scratch_home import add_command, kill_worker, scratch_home
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services

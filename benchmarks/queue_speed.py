@@ -8,10 +8,9 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from scratch_home import add_command, scratch_home
-
 from agentmon.bootstrap import open_services
 from agentmon.services.actors import USER_ACTOR
+from benchmarks.scratch_home import add_command, scratch_home
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services

@@ -15,7 +15,7 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}\n")
     print("| what | measured | goal |\n|---|---|---|", flush=True)
     for name in chosen:
-        for row in importlib.import_module(name).measure():
+        for row in importlib.import_module(f"benchmarks.{name}").measure():
             print(f"| {' | '.join(row)} |", flush=True)
 
 

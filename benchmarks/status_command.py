@@ -10,9 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from scratch_home import add_command, scratch_home
-
 from agentmon.bootstrap import open_services
+from benchmarks.scratch_home import add_command, scratch_home
 
 ROUNDS = 30
 GOAL = 2.5

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from live_home import LiveHome
+
+from tests.live_home import LiveHome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,9 +24,8 @@ from agentmon.cli.task_options import (
     ArgumentsOption,
     CapabilityOption,
     CommandOption,
-    command_words,
-    find_capability,
     parsed_arguments,
+    valid_text,
 )
 from agentmon.cli.task_text import elapsed_text, state_text
 from agentmon.domain.agents import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
@@ -36,7 +35,9 @@ from agentmon.domain.executions import Execution, ExecutionListing, ExecutionSta
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Task, Workspace
+from agentmon.runners.adapters.template import parse_command
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.launch_check import choose_capability
 
 EXIT_FAILED = 1
 EXIT_TIMED_OUT = 124
@@ -193,7 +194,7 @@ async def _start(
             actor=USER_ACTOR,
             agent_slug=ANY_COMMAND_SLUG,
             capability_key=ANY_COMMAND_KEY,
-            args={"argv": command_words(command)},
+            args={"argv": list(parse_command(valid_text(command)))},
             environ=os.environ,
         )
     arguments = None
@@ -223,7 +224,7 @@ async def _arguments(
     is_same_agent = agent.id == task.assignee_agent_id
     key = capability_key if capability_key is not None or not is_same_agent else context.capability_key
     kept = context.args if is_same_agent and key == context.capability_key else {}
-    return {**kept, **parsed_arguments(pairs, find_capability(agent, key))}
+    return {**kept, **parsed_arguments(pairs, choose_capability(agent, key))}
 
 
 async def _finished(services: Services, task: Task, execution: Execution) -> Execution:

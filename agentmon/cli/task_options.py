@@ -1,9 +1,7 @@
 """What a person typed about a task, checked and turned into a draft."""
 
-import json
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -14,12 +12,14 @@ from agentmon.bootstrap import Services
 from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import tell
 from agentmon.domain.agents import ANY_COMMAND_KEY, ANY_COMMAND_SLUG, Agent, Capability
-from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.errors import UsageError
 from agentmon.domain.redaction import has_secret
 from agentmon.domain.tasks import InputContext, Priority, TaskDraft
+from agentmon.runners.adapters.template import coerce_arguments, parse_command
+from agentmon.runners.environment import looks_secret
+from agentmon.services.launch_check import choose_capability
 
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_SECRET_NAME = re.compile(r"(?i)KEY|TOKEN|SECRET|PASSW")
 
 DescriptionOption = Annotated[str | None, typer.Option("--description", "-d", metavar="TEXT", help="What to do.")]
 AgentOption = Annotated[
@@ -112,61 +112,21 @@ def valid_text(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def command_words(command: str) -> list[str]:
-    """Return the words of a command written with shell quotes; nothing in it is expanded.
-
-    Raises:
-        UsageError: A quote is not closed, or there is no word.
-    """
-    try:
-        words = shlex.split(valid_text(command))
-    except ValueError as error:
-        raise UsageError(f"--command {command!r}: {str(error).lower()}", hint="close the quote") from error
-    if not words or not words[0]:
-        raise UsageError("--command names no program", hint="--command \"sh -c 'make && make test'\"")
-    return words
-
-
-def parsed_arguments(pairs: Sequence[str], capability: Capability | None) -> dict[str, object]:
+def parsed_arguments(pairs: Sequence[str], capability: Capability) -> dict[str, object]:
     """Return the ``KEY=VALUE`` pairs as arguments, each as the type that the capability's schema wants.
 
-    A list takes its elements from repeated pairs or from one JSON array.
-
     Raises:
-        UsageError: A pair has no ``=``, or a key that is no list comes twice.
+        UsageError: A pair has no ``=``.
+        ArgumentsError: The capability has no such argument, or the text cannot be read as what it wants.
     """
-    types = _argument_types(capability)
-    arguments: dict[str, object] = {}
+    words: dict[str, list[str]] = {}
     for pair in pairs:
         key, separator, text = valid_text(pair).partition("=")
         if not separator or not key:
             raise UsageError(f"--arg {pair!r} is not KEY=VALUE", hint="--arg path=src --arg verbose=true")
-        wanted = types.get(key, "string")
-        value = _typed(text, wanted)
-        if wanted == "array":
-            elements = arguments.setdefault(key, [])
-            if isinstance(elements, list):
-                elements += value if isinstance(value, list) else [value]
-        elif key in arguments:
-            raise UsageError(f"--arg {key} is given twice")
-        else:
-            arguments[key] = value
-    return arguments
-
-
-def find_capability(agent: Agent, key: str | None) -> Capability | None:
-    """Return the named capability, the default one without a name; None when the agent has none at all.
-
-    Raises:
-        NotFoundError: The agent has no such capability.
-    """
-    if key is None:
-        return next((capability for capability in agent.capabilities if capability.is_enabled), None)
-    for capability in agent.capabilities:
-        if capability.key == key:
-            return capability
-    known = ", ".join(capability.key for capability in agent.capabilities) or "none"
-    raise NotFoundError(f"{agent.slug} has no capability {key!r}", hint=f"it has: {known}")
+        words.setdefault(key, []).append(text)
+    given = {key: texts[0] if len(texts) == 1 else texts for key, texts in words.items()}
+    return coerce_arguments(capability.args_schema, given)
 
 
 def warn_of_secrets(options: TaskOptions) -> None:
@@ -219,11 +179,13 @@ def _with_program(
     if agent is None:
         return replace(context, capability_key=None, args={})
     if options.command is not None:
-        return replace(context, capability_key=ANY_COMMAND_KEY, args={"argv": command_words(options.command)})
+        return replace(
+            context, capability_key=ANY_COMMAND_KEY, args={"argv": list(parse_command(valid_text(options.command)))}
+        )
     key = options.capability_key if options.capability_key is not None or not is_same_agent else context.capability_key
     is_same_capability = is_same_agent and key == context.capability_key
     kept: Mapping[str, object] = context.args if is_same_capability else {}
-    arguments = parsed_arguments(options.arguments, find_capability(agent, key))
+    arguments = parsed_arguments(options.arguments, choose_capability(agent, key))
     return replace(context, capability_key=key, args={**kept, **arguments})
 
 
@@ -249,31 +211,8 @@ def _with_environment(context: InputContext, options: TaskOptions) -> InputConte
                 f"the value of {name} has the shape of a secret and would be stored",
                 hint=f"`--env {name}` takes it from your environment at each run and stores nothing",
             )
-        if value and _SECRET_NAME.search(name):
+        if value and looks_secret(name):
             tell(f"warning: {name} looks like a secret and its value is stored; `--env {name}` stores nothing")
         passed = [other for other in passed if other != name]
         overrides[name] = value
     return replace(context, env_overrides=overrides, env_passed=tuple(passed))
-
-
-def _argument_types(capability: Capability | None) -> dict[str, str]:
-    properties = capability.args_schema.get("properties") if capability is not None else None
-    if not isinstance(properties, Mapping):
-        return {}
-    return {
-        str(key): str(rule["type"])
-        for key, rule in properties.items()
-        if isinstance(rule, Mapping) and isinstance(rule.get("type"), str)
-    }
-
-
-def _typed(text: str, wanted: str) -> object:
-    """Return the text as the wanted JSON type, or as it is when it is none: the schema then says what is wrong."""
-    if wanted == "string" or (wanted == "array" and not text.startswith("[")):
-        return text
-    if wanted == "boolean":
-        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower(), text)
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

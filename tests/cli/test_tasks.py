@@ -206,11 +206,11 @@ def test_a_folder_of_any_name_is_a_workspace(cli: CommandLine, name: str) -> Non
         (("task", "add", "x", "--priority", "9"), "--priority"),
         (("task", "add", "x", "--priority", "high"), "--priority"),
         (("task", "add", "x", "--max-retries", "-1"), "--max-retries"),
-        (("task", "add", "x", "--command", "sh 'open"), "no closing quotation"),
-        (("task", "add", "x", "--command", " "), "names no program"),
+        (("task", "add", "x", "--command", "sh 'open"), "is not closed"),
+        (("task", "add", "x", "--command", " "), "the command is empty"),
         (("task", "add", "x", "--command", "true", "--agent", "git"), "exclude each other"),
         (("task", "add", "x", "--agent", "nobody"), "nobody"),
-        (("task", "add", "x", "--agent", "git", "--with", "nothing"), "no capability 'nothing'"),
+        (("task", "add", "x", "--agent", "git", "--with", "nothing"), "no capability nothing"),
         (("task", "add", "x", "--agent", "git", "--arg", "count"), "not KEY=VALUE"),
         (("task", "add", "x", "--arg", "a=b"), "need a program"),
         (("task", "add", "x", "--env", "1A=b"), "not the name of a variable"),
@@ -355,3 +355,16 @@ def test_a_reader_that_goes_away_is_no_error(cli: CommandLine) -> None:
 
 def _all_bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [("ls | wc -l", "sh -c 'ls | wc -l'"), ("make && ls", "sh -c 'make && ls'"), ("echo $(id)", "sh -c 'echo $(id)'")],
+)
+def test_a_command_that_needs_a_shell_is_refused_with_the_line_that_works(
+    cli: CommandLine, command: str, line: str
+) -> None:
+    refused = cli("task", "add", "x", "--command", command)
+
+    assert refused.code == 2
+    assert line in refused.stderr

@@ -4,8 +4,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
-from stored_runs import Stored, stored
 from textual.widgets import Input
 
 from agentmon.domain.executions import ExecutionStatus
@@ -14,6 +12,8 @@ from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.task_page import TaskPage
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable
+from tests.screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
+from tests.stored_runs import Stored, stored
 
 if TYPE_CHECKING:
     from pathlib import Path

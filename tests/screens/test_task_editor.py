@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from screen_stage import NASTY_TITLES, Stage, agent, any_command, capability, screen_text, until
 from textual import events
 from textual.widgets import Checkbox, Select, TextArea
 
@@ -16,6 +15,7 @@ from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.run_dialog import RunChoice, RunDialog
 from agentmon.screens.task_editor import EditedTask, TaskEditor
 from agentmon.widgets.form import FormField, LineInput
+from tests.screen_stage import NASTY_TITLES, Stage, agent, any_command, capability, screen_text, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
-from stored_runs import Stored, stored
 from textual.widgets import ContentSwitcher, Tab
 
 from agentmon.bootstrap import open_services
@@ -19,14 +17,16 @@ from agentmon.screens.task_page import TaskPage
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.log_pane import LogPane
+from tests.screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
+from tests.stored_runs import Stored, stored
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from live_home import LiveHome
     from textual.pilot import Pilot
 
     from agentmon.domain.ids import ExecutionId, TaskId
+    from tests.live_home import LiveHome
 
 MANY_LINES = b"".join(b"line %d of the log\n" % number for number in range(1, 501))
 

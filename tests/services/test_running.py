@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from live_home import add_command, marked_processes, run_to_end, until, until_started
 
 from agentmon.bootstrap import Services, open_services
 from agentmon.domain.errors import AgentNotInstalledError, ArgumentsError, ConflictError, UsageError
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.domain.tasks import InputContext, TaskDraft, TaskStatus
 from agentmon.services.actors import USER_ACTOR
+from tests.live_home import add_command, marked_processes, run_to_end, until, until_started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from live_home import LiveHome
-
     from agentmon.domain.tasks import Workspace
+    from tests.live_home import LiveHome
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from live_home import LiveHome
+    from tests.live_home import LiveHome
 
 
 async def test_a_setting_is_kept_and_wins_over_file_and_environment(

@@ -16,9 +16,8 @@ from agentmon.services.actors import USER_ACTOR
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from live_home import LiveHome
-
     from agentmon.domain.tasks import Task, Workspace
+    from tests.live_home import LiveHome
 
 
 @pytest.fixture

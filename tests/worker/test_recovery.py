@@ -6,17 +6,16 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from live_home import add_command, marked_processes, until, until_started, wait_until
-
 from agentmon.bootstrap import open_services
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
+from tests.live_home import add_command, marked_processes, until, until_started, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from live_home import LiveHome
+    from tests.live_home import LiveHome
 
 COUNT_TO_20 = 'for i in $(seq 20); do echo "line $i"; sleep 0.05; done; exit 7'
 TWENTY_LINES = b"".join(b"line %d\n" % number for number in range(1, 21))

@@ -7,16 +7,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.css.query import NoMatches
 
 from agentmon.domain.board import StatusLine
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.life_cycles import require_task_move
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.tasks import TaskDraft, TaskStatus
 from agentmon.screens.bindings import BOARD
-from agentmon.screens.frame import WRITES, AttachRequested, ServiceScreen
+from agentmon.screens.frame import WRITES, AttachRequested, FirstFrameShown, ServiceScreen
 from agentmon.screens.undo import Change, UndoStack
 from agentmon.store.first_frame import read_first_board
 from agentmon.widgets.board_column import FOLDED_WIDTH, MIN_WIDTH, BoardColumn
@@ -73,7 +72,6 @@ class BoardScreen(ServiceScreen[None]):
     Moves show at once and are written behind; what the database says afterwards is what stays.
     """
 
-    CSS_PATH = "board.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*BOARD]
     AUTO_FOCUS = None
 
@@ -102,6 +100,7 @@ class BoardScreen(ServiceScreen[None]):
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None
         self._is_preview_wanted = True
+        self._is_first_frame_shown = False
         self._preview: CardPreview | None = None
         self._tick: Timer | None = None
         self._log_poll: Timer | None = None
@@ -111,12 +110,12 @@ class BoardScreen(ServiceScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield the status line, the columns, room for the preview, and the keys."""
+        # Before there are widgets, since each change of a class works out the styles of all below it.
+        self._arrange()
         yield StatusBar(id="status")
-        with Vertical(id="body"):
-            with Horizontal(id="columns"):
-                yield from self._board.values()
-            yield Vertical(id="preview")
         yield KeyFooter()
+        yield Vertical(id="preview")
+        yield from self._board.values()
 
     def on_mount(self) -> None:
         """Show what the database says, read without the services; they come after the first frame."""
@@ -131,9 +130,8 @@ class BoardScreen(ServiceScreen[None]):
         else:
             self._apply(page)
             self._current = next((column for column in self._board.values() if column.total), self._current)
-        self._arrange()
+            self._arrange()
         self._current.focus()
-        self.call_after_refresh(self._update_preview)
 
     async def refresh_snapshot(self) -> None:
         """Read what is in view of every column, and show it."""
@@ -207,6 +205,12 @@ class BoardScreen(ServiceScreen[None]):
         next_minute = present.replace(second=0, microsecond=0) + timedelta(minutes=1)
         self.set_timer(max(1.0, (next_minute - present).total_seconds()), self._show_minute, name="clock")
 
+    def on_first_frame_shown(self, message: FirstFrameShown) -> None:
+        """Make the preview."""
+        message.stop()
+        self._is_first_frame_shown = True
+        self._update_preview()
+
     # How the window is divided.
 
     def on_resize(self, event: events.Resize) -> None:
@@ -254,7 +258,7 @@ class BoardScreen(ServiceScreen[None]):
         card = self._current.selected
         hidden = _hidden_actions(card)
         footer.hidden_actions = hidden if self._marked or self._text_filter else hidden | {"clear"}
-        if not self._has_preview:
+        if not self._has_preview or not self._is_first_frame_shown:
             return
         if self._preview is None:
             from agentmon.widgets.card_preview import CardPreview  # noqa: PLC0415 - not part of the first frame
@@ -353,7 +357,7 @@ class BoardScreen(ServiceScreen[None]):
             from agentmon.widgets.form import LineInput  # noqa: PLC0415 - not part of the first frame
 
             box = LineInput(placeholder="words of a title, or a number", id="filter")
-            await self.mount(box, before=self.query_one(KeyFooter))
+            await self.mount(box, after=self.query_one(KeyFooter))
         box.display = True
         box.focus()
 
@@ -626,6 +630,8 @@ class BoardScreen(ServiceScreen[None]):
         self._shift(list(reversed(cards)) if steps > 0 else cards, steps)
 
     def _move(self, cards: Sequence[Card], target: BoardColumn, index: int | None) -> None:
+        from agentmon.domain.life_cycles import require_task_move  # noqa: PLC0415 - not part of the first frame
+
         for card in cards:
             require_task_move(card.status, target.status)
         selected = self._current.selected

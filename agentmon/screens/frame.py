@@ -38,6 +38,10 @@ class StoreChanged(Message, bubble=False):
     """Something in the database changed; the application posts it to every screen of the stack that is shown."""
 
 
+class FirstFrameShown(Message, bubble=False):
+    """The first frame is on the terminal; what it did not need can be made now."""
+
+
 class AttachRequested(Message):
     """A person wants to enter the terminal of an execution; the application suspends itself for it."""
 

@@ -6,11 +6,10 @@ A place in the column is the index of a card; lines exist only for what is in vi
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
-from rich.style import Style
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
@@ -20,10 +19,12 @@ from agentmon.domain.board import ColumnPage, ColumnRequest
 from agentmon.widgets.card_text import Part, card_lines, is_ongoing
 from agentmon.widgets.cells import cells, cut, pad, wrap
 from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from rich.style import Style
     from textual import events
 
     from agentmon.domain.board import Card
@@ -42,6 +43,21 @@ _LEAST_SIDE: Final = 3
 _WHEEL_LINES: Final = 3
 _DRAG_DISTANCE: Final = 2
 _DOUBLE: Final = 2
+_STYLES: Final = {
+    "border": ("border", False),
+    "border-focus": ("primary", False),
+    "heading": ("foreground", False),
+    "heading-focus": ("primary", True),
+    "title": ("foreground", False),
+    "muted": ("text-muted", False),
+    "running": ("secondary", False),
+    "low": ("text-muted", False),
+    "good": ("success", False),
+    "warning": ("warning", False),
+    "bad": ("error", False),
+    "bar": ("primary", True),
+}
+"""Theme variable and weight of each style."""
 _NOT_READ: Final = "…"
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -52,40 +68,9 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     The parent sets ``page``, ``now``, ``marked``, ``hint``, ``is_folded`` and ``is_pulse_low``.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "board-column--border",
-        "board-column--border-focus",
-        "board-column--heading",
-        "board-column--heading-focus",
-        "board-column--title",
-        "board-column--muted",
-        "board-column--running",
-        "board-column--low",
-        "board-column--good",
-        "board-column--warning",
-        "board-column--bad",
-        "board-column--cursor",
-        "board-column--bar",
-    }
     DEFAULT_CSS = """
-    BoardColumn {
-        width: 1fr;
-        height: 1fr;
-        & > .board-column--border { color: $border; }
-        & > .board-column--border-focus { color: $primary; }
-        & > .board-column--heading { color: $foreground; }
-        & > .board-column--heading-focus { color: $primary; text-style: bold; }
-        & > .board-column--title { color: $foreground; }
-        & > .board-column--muted { color: $text-muted; }
-        & > .board-column--running { color: $secondary; }
-        & > .board-column--low { color: $text-muted; }
-        & > .board-column--good { color: $success; }
-        & > .board-column--warning { color: $warning; }
-        & > .board-column--bad { color: $error; }
-        & > .board-column--cursor { background: $card-cursor; }
-        & > .board-column--bar { color: $primary; text-style: bold; }
-        &.-folded { width: 5; }
-    }
+    BoardColumn { width: 1fr; height: 1fr; }
+    BoardColumn.-folded { width: 5; }
     """
 
     page: var[ColumnPage | None] = var(None, init=False)
@@ -160,6 +145,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         self._top_index = 0
         self._top_line = 0
         self._rows: list[Row] = []
+        self._rows_size = Size(0, 0)
         self._card_cache: dict[int, tuple[Card, datetime, bool, int, tuple[Line, ...]]] = {}
         self._style_cache: dict[tuple[str, bool], Style] = {}
         self._pressed: tuple[TaskId, int, int] | None = None
@@ -307,10 +293,11 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_resize(self) -> None:
-        """Lay out anew."""
-        self._card_cache.clear()
-        self._show_cursor()
-        self._redraw(is_heading_changed=True)
+        """Lay out anew, unless a paint came first and did."""
+        if self._rows_size != self.size:
+            self._fit()
+            self.refresh()
+        self._redraw()
 
     def notify_style_update(self) -> None:
         """Forget the styles of the theme before."""
@@ -473,6 +460,13 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         del rows[self._view_height :]
         return rows
 
+    def _fit(self) -> None:
+        """Lay out for the size of this moment."""
+        self._rows_size = self.size
+        self._card_cache.clear()
+        self._show_cursor()
+        self._rows = [] if self.is_folded else self._lay_out()
+
     def _redraw(self, *, is_heading_changed: bool = False, is_view_kept: bool = False) -> None:
         """Lay out and repaint the rows that differ from what is drawn."""
         if self.is_folded or not self.is_attached:
@@ -510,6 +504,9 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         """Return a row: border, heading, a card's line."""
         width, height = self.size
+        if self._rows_size != self.size:
+            # The first paint after a change of size comes before the message about it.
+            self._fit()
         if self.is_folded:
             return self._folded_line(y, width, height)
         if width < _LEAST_SIDE:
@@ -599,10 +596,9 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         key = (name, is_cursor)
         style = self._style_cache.get(key)
         if style is None:
-            style = self.rich_style + self.get_component_rich_style(f"board-column--{name}", partial=True)
-            if is_cursor:
-                background = self.get_component_rich_style("board-column--cursor").bgcolor
-                style += Style(bgcolor=background)
+            variable, is_bold = _STYLES[name]
+            background = "card-cursor" if is_cursor else None
+            style = theme_style(self, variable, is_bold=is_bold, background=background)
             self._style_cache[key] = style
         return style
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.segment import Segment
 from textual.reactive import var
@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from agentmon.widgets.cells import cells, cut
 from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:
     from textual import events
@@ -31,15 +32,8 @@ class FooterKey(NamedTuple):
 class KeyFooter(Guarded, Widget, can_focus=False):
     """Draws the shown bindings of the screen in their order; those that do not fit are left out from the right."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-footer--key", "key-footer--description"}
     DEFAULT_CSS = """
-    KeyFooter {
-        dock: bottom;
-        height: 1;
-        background: $footer-background;
-        & > .key-footer--key { color: $footer-key-foreground; text-style: bold; }
-        & > .key-footer--description { color: $footer-description-foreground; }
-    }
+    KeyFooter { dock: bottom; height: 1; background: $footer-background; }
     """
     keys: var[tuple[FooterKey, ...]] = var((), init=False)
     """What is shown, in order; the help is kept to the last."""
@@ -65,8 +59,8 @@ class KeyFooter(Guarded, Widget, can_focus=False):
         width = self.size.width
         if y:
             return Strip.blank(width, self.rich_style)
-        key_style = self.rich_style + self.get_component_rich_style("key-footer--key", partial=True)
-        text_style = self.rich_style + self.get_component_rich_style("key-footer--description", partial=True)
+        key_style = theme_style(self, "footer-key-foreground", is_bold=True)
+        text_style = theme_style(self, "footer-description-foreground")
         segments = [Segment(" ", text_style)]
         used = 1
         for _start, footer_key in self._placed(width):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 from textual.reactive import var
@@ -14,34 +14,28 @@ from agentmon.domain.board import StatusLine
 from agentmon.domain.live_state import LiveState
 from agentmon.widgets.cells import cells, cut, even_line
 from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from rich.style import Style
 
+_STYLES: Final = {
+    "name": ("primary", True),
+    "place": ("foreground", False),
+    "running": ("secondary", False),
+    "warning": ("warning", True),
+    "muted": ("text-muted", False),
+}
+"""Theme variable and weight of each style."""
+
 
 class StatusBar(Guarded, Widget, can_focus=False):
     """One line of numbers; what does not fit is left out, the least needed first."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "status-bar--name",
-        "status-bar--place",
-        "status-bar--running",
-        "status-bar--warning",
-        "status-bar--muted",
-    }
     DEFAULT_CSS = """
-    StatusBar {
-        dock: top;
-        height: 1;
-        background: $surface;
-        & > .status-bar--name { color: $primary; text-style: bold; }
-        & > .status-bar--place { color: $foreground; }
-        & > .status-bar--running { color: $secondary; }
-        & > .status-bar--warning { color: $warning; text-style: bold; }
-        & > .status-bar--muted { color: $text-muted; }
-    }
+    StatusBar { dock: top; height: 1; background: $surface; }
     """
     place: var[str] = var("", init=False)
     """The name of the workspace, as it is stored."""
@@ -116,7 +110,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
         return parts
 
     def _style(self, name: str) -> Style:
-        return self.rich_style + self.get_component_rich_style(f"status-bar--{name}", partial=True)
+        variable, is_bold = _STYLES[name]
+        return theme_style(self, variable, is_bold=is_bold)
 
 
 def _clock_text(time: datetime | None) -> str:

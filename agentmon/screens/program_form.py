@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _NO_PROGRAM: Final = ""
 _LONGEST_NAME: Final = 60
+_NOTHING: Final = (Content("nothing to run"), "")
+_FIRST_SLUGS: Final = (ANY_COMMAND_SLUG, "shell")
 _DANGER_WORDS: Final = {
     DangerLevel.SAFE: "",
     DangerLevel.CAUTION: "changes files",
@@ -58,8 +60,7 @@ class ProgramForm(Guarded, Vertical):
         allows_none: bool = False,
     ) -> None:
         super().__init__()
-        first = [agent for agent in agents if agent.slug == ANY_COMMAND_SLUG]
-        self._agents = {agent.slug: agent for agent in (*first, *(agent for agent in agents if agent not in first))}
+        self._agents = {agent.slug: agent for agent in sorted(agents, key=_place)}
         self._first_slug = agent_slug if agent_slug in self._agents else None
         self._first_key = capability_key
         self._first_args = dict(args or {})
@@ -88,7 +89,7 @@ class ProgramForm(Guarded, Vertical):
         )
         self._first_command = self._command.value
         self._command_field = FormField("Command", self._command, id="command-field")
-        self._capability: Select[str] = Select([], prompt="choose", compact=True, id="capability")
+        self._capability: Select[str] = Select([_NOTHING], allow_blank=False, compact=True, id="capability")
         self._capability_field = FormField("Capability", self._capability, id="capability-field")
 
     def compose(self) -> ComposeResult:
@@ -170,12 +171,10 @@ class ProgramForm(Guarded, Vertical):
                 await self._show_program(slug)
         elif event.select is self._capability:
             event.stop()
-            chosen = self._chosen_keys.get(self._shown_slug)
-            if not isinstance(event.value, str):
-                if chosen is not None and self._capability.is_blank():
-                    self._capability.value = chosen
-            elif event.value != chosen:
-                self._chosen_keys[self._shown_slug] = event.value
+            key = str(event.value)
+            # News of a list that was replaced meanwhile is no choice.
+            if key == self._capability.value and key and key != self._chosen_keys.get(self._shown_slug):
+                self._chosen_keys[self._shown_slug] = key
                 await self._show_arguments()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -227,9 +226,8 @@ class ProgramForm(Guarded, Vertical):
         self._capability_field.display = has_capabilities
         if agent is not None and has_capabilities:
             enabled = _enabled(agent)
-            self._capability.set_options(
-                [(Content(plain_line(one.label, max_characters=_LONGEST_NAME)), one.key) for one in enabled],
-            )
+            options = [(Content(plain_line(one.label, max_characters=_LONGEST_NAME)), one.key) for one in enabled]
+            self._capability.set_options(options or [_NOTHING])
             key = self._chosen_keys.get(slug) or self._key_at_start(slug)
             if key is not None:
                 self._chosen_keys[slug] = key
@@ -270,6 +268,10 @@ class ProgramForm(Guarded, Vertical):
             return None
         key = self._chosen_keys.get(agent.slug)
         return next((capability for capability in _enabled(agent) if capability.key == key), None)
+
+
+def _place(agent: Agent) -> int:
+    return _FIRST_SLUGS.index(agent.slug) if agent.slug in _FIRST_SLUGS else len(_FIRST_SLUGS)
 
 
 def _enabled(agent: Agent) -> tuple[Capability, ...]:

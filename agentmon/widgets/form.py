@@ -77,11 +77,9 @@ class FormField(Vertical):
         & > Horizontal { height: auto; }
         & .form-field--label {
             width: 16;
-            height: 1;
+            height: auto;
             padding-right: 1;
             color: $text-muted;
-            text-wrap: nowrap;
-            text-overflow: ellipsis;
         }
         & > .form-field--below { height: auto; margin-left: 17; display: none; }
         & > .form-field--help { color: $text-muted; }

@@ -473,3 +473,20 @@ async def test_the_run_dialog_tells_what_is_wrong_and_leaves_on_escape() -> None
         await pilot.press("escape")
 
         assert stage.ended == [None]
+
+
+async def test_a_program_without_anything_to_run_says_so_at_its_field() -> None:
+    stage = Stage()
+    async with stage.run_test(size=(120, 40)) as pilot:
+        screen = TaskEditor(agents=(any_command(), agent("bare"), FINDER), task=a_task(), workspace_root="/")
+        await opened(stage, pilot, screen)
+        program = stage.screen.query_one("#program", Select)
+        for slug in ("finder", "bare", "finder", "bare"):
+            program.value = slug
+            await pilot.pause()
+
+        await pilot.press("ctrl+s")
+
+        capability_select = stage.screen.query_one("#capability", Select)
+        assert "nothing to run" in field_of(capability_select).error
+        assert stage.ended == []

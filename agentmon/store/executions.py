@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import case, insert, select, update
+from sqlalchemy import insert, select, true, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
@@ -127,8 +127,8 @@ class ExecutionRepository:
         """Return executions with what a list shows beside them: open ones first, then the newest."""
         executions, tasks, agents = tables.executions, tables.tasks, tables.agents
         capabilities = tables.agent_capabilities
-        is_over = case((executions.c.status.in_(list(OPEN_STATUSES)), 0), else_=1)
-        statement = (
+        in_workspace = true() if workspace_id is None else tasks.c.workspace_id == workspace_id
+        listed = (
             select(
                 executions,
                 tasks.c.number.label("task_number"),
@@ -139,14 +139,19 @@ class ExecutionRepository:
             .join(tasks, tasks.c.id == executions.c.task_id)
             .join(agents, agents.c.id == executions.c.agent_id)
             .join(capabilities, capabilities.c.id == executions.c.capability_id)
-            .order_by(is_over, executions.c.created_at.desc(), executions.c.id.desc())
-            .limit(limit)
-            .offset(offset)
+            .where(in_workspace)
+            .order_by(executions.c.created_at.desc(), executions.c.id.desc())
         )
-        if workspace_id is not None:
-            statement = statement.where(tasks.c.workspace_id == workspace_id)
+        is_open = executions.c.status.in_(sorted(OPEN_STATUSES))
+        open_ones = listed.where(is_open).limit(10_000)
         async with self._database.reading() as connection:
-            rows = (await connection.execute(statement)).mappings().all()
+            rows = list((await connection.execute(open_ones)).mappings())
+            over_offset = max(0, offset - len(rows))
+            rows = rows[offset : offset + limit]
+            # Two statements, since one that sorts by being open cannot use the index on the time.
+            others = listed.where(~is_open).limit(limit - len(rows)).offset(over_offset)
+            if len(rows) < limit:
+                rows += (await connection.execute(others)).mappings()
         return tuple(
             ExecutionListing(
                 execution=execution_of(row),

@@ -47,8 +47,9 @@ def ensure_worker(paths: Paths, *, environ: Mapping[str, str] | None = None) -> 
 
 def _start(paths: Paths, environ: dict[str, str]) -> None:
     paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    environ.pop("TMUX", None)
-    environ.pop("TMUX_PANE", None)
+    # A worker that is started from inside a run must not pass for a part of that run.
+    for name in ("TMUX", "TMUX_PANE", "AGENTMON_EXECUTION_ID"):
+        environ.pop(name, None)
     with paths.worker_log.open("ab") as log:
         paths.worker_log.chmod(0o600)
         # The started process forks and ends at once, so nothing is left to reap and the worker's parent is init.

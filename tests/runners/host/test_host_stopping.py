@@ -114,7 +114,7 @@ def test_a_stop_reaches_a_daemon_that_left_family_and_session(prepare_run: Prepa
     sleep = _unique_sleep(run)
     run = prepare_run(sys.executable, "-c", _DAEMON, kind, sleep).start()
     run.wait_for_output(b"ready")
-    assert len(find_processes_with(f"sleep\0{sleep}")) == 1
+    wait_for(lambda: len(find_processes_with(f"sleep\0{sleep}")) == 1, "the daemon's program")
 
     run.command("stop")
 

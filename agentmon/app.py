@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
 from textual.app import App, SuspendNotSupported
+from textual.reactive import Reactive
 from textual.worker import WorkerState
 
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.plain_text import plain_lines
-from agentmon.logs.error_file import write_crash_report, write_error
 from agentmon.screens.bindings import APP
 from agentmon.screens.frame import WRITES, AttachRequested, FirstFrameShown, StoreChanged, WorkStarted
 from agentmon.screens.themes import DARK, THEMES
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from textual.command import Provider
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
+    from textual.theme import Theme
     from textual.worker import Worker
 
     from agentmon.bootstrap import Services
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
 
+_OWN_THEMES: Final = {theme.name: theme for theme in THEMES}
 _SLOW_START_S: Final = 1.0
 _WRITES_TIMEOUT_S: Final = 2.0
 _CLOSE_TIMEOUT_S: Final = 3.0
@@ -82,6 +84,9 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*APP]
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_find_action_provider}
 
+    # A default: after an assignment Textual would work out all styles again before the first frame.
+    theme: Reactive[str] = Reactive(DARK.name)
+
     def __init__(self, paths: Paths, workspace_root: Path, *, clock: Clock | None = None) -> None:
         super().__init__()
         # The collector finds nothing to free among what the start makes, and would cost it 20 ms (measured).
@@ -99,11 +104,17 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         self._is_slow_start_told = False
         self._is_first_frame_shown = False
         self.add_mode("executions", self._make_executions)
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = DARK.name
         if os.environ.get("AGENTMON_REDUCED_MOTION") == "1":
             self.animation_level = "none"
+
+    @property
+    def available_themes(self) -> dict[str, Theme]:
+        """All themes by their names."""
+        return super().available_themes | _OWN_THEMES
+
+    def get_theme(self, theme_name: str) -> Theme | None:
+        """Return the theme of the name; Textual asks hundreds of times before the first frame."""
+        return _OWN_THEMES.get(theme_name) or super().get_theme(theme_name)
 
     async def services(self) -> Services:
         """Return the services; waits until they are open, for ever when they cannot be opened."""
@@ -279,7 +290,7 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
             await self.push_screen(FailureScreen(str(error), error.hint))
             return
         self.failures.append(error)
-        log_file = write_error(self._paths.logs_dir, error)
+        log_file = self._write_error(error)
         where = f"Details are in {log_file}." if log_file else "The details could not be written to a file."
         await self.push_screen(FailureScreen(f"agentmon could not start: {type(error).__name__}", where))
 
@@ -291,12 +302,17 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
             return
         self.failures.append(error)
         self._failure_times.append(monotonic())
-        log_file = write_error(self._paths.logs_dir, error)
+        log_file = self._write_error(error)
         if self._is_failing_fast:
             self._crash(error)
             return
         where = f"details in {log_file}" if log_file else "the details could not be written to a file"
         self._toast_once(f"Internal error ({type(error).__name__}): {where}")
+
+    def _write_error(self, error: BaseException) -> Path | None:
+        from agentmon.logs.error_file import write_error  # noqa: PLC0415 - needed on bad days only
+
+        return write_error(self._paths.logs_dir, error)
 
     @property
     def _is_failing_fast(self) -> bool:
@@ -318,6 +334,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
 
     def _crash(self, error: BaseException) -> None:
         self._return_code = 1
+        from agentmon.logs.error_file import write_crash_report  # noqa: PLC0415 - needed on bad days only
+
         report = write_crash_report(self._paths.logs_dir, error)
         where = f"The report is in {report}." if report else "The report could not be written."
         self.panic(

@@ -377,6 +377,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         plan = await services.attaching.plan(execution, environ=os.environ)
         try:
             with self.suspend():
+                sys.stdout.write(f"{plan.note}\n")
+                sys.stdout.flush()
                 # Blocks on purpose: while the terminal is lent nothing here may draw or read.
                 ended = subprocess.run(  # noqa: ASYNC221
                     plan.argv, env=dict(plan.environ), check=False, stderr=subprocess.PIPE
@@ -387,8 +389,6 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         complaint = ended.stderr.decode(errors="replace").strip()
         if ended.returncode != 0:
             self.notify(complaint or f"attaching ended with exit code {ended.returncode}", severity="error")
-        elif plan.note:
-            self.notify(plan.note)
 
     def _make_executions(self) -> Screen[None]:
         from agentmon.screens.executions import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
@@ -60,7 +62,9 @@ class _Invocation(Protocol):
 
 @cache
 def _invocation_type() -> type[Any]:
-    from libtmux.common import tmux_cmd  # noqa: PLC0415 - costs 200 ms, so it waits for the first use
+    # libtmux asks for sys.stdout.encoding while it is imported, which the stand-in of a running Textual app lacks.
+    with redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")):
+        from libtmux.common import tmux_cmd  # noqa: PLC0415 - costs 200 ms, so it waits for the first use
 
     class Invocation(tmux_cmd):
         """A tmux command that another thread can end: libtmux itself waits for ever."""

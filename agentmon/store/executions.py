@@ -142,14 +142,17 @@ class ExecutionRepository:
             .where(in_workspace)
             .order_by(executions.c.created_at.desc(), executions.c.id.desc())
         )
-        is_open = executions.c.status.in_(sorted(OPEN_STATUSES))
-        open_ones = listed.where(is_open).limit(10_000)
+        open_ones = listed.where(tables.IS_OPEN).limit(10_000)
         async with self._database.reading() as connection:
             rows = list((await connection.execute(open_ones)).mappings())
             over_offset = max(0, offset - len(rows))
             rows = rows[offset : offset + limit]
             # Two statements, since one that sorts by being open cannot use the index on the time.
-            others = listed.where(~is_open).limit(limit - len(rows)).offset(over_offset)
+            others = (
+                listed.where(executions.c.status.not_in(sorted(OPEN_STATUSES)))
+                .limit(limit - len(rows))
+                .offset(over_offset)
+            )
             if len(rows) < limit:
                 rows += (await connection.execute(others)).mappings()
         return tuple(

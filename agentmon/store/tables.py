@@ -621,3 +621,8 @@ changes: Final[Table] = metadata.tables["changes"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 artifacts: Final[Table] = metadata.tables["artifacts"]
 documents: Final[Table] = metadata.tables["documents"]
+
+IS_OPEN: Final = _one_of("executions.status", OPEN_STATUSES)
+"""The condition of the partial index over open executions, in its own words: with bound values it is not used."""
+IS_QUEUED: Final = _one_of("executions.status", [ExecutionStatus.QUEUED])
+"""The condition of the partial index over the queue."""

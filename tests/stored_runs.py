@@ -57,6 +57,7 @@ class Stored:
         *,
         output: bytes = b"",
         age: timedelta = timedelta(minutes=1),
+        max_retries: int = 0,
     ) -> Execution:
         """Store an execution of the task that was asked for so long ago."""
         agent = await self.services.agents.by_slug("command")
@@ -66,7 +67,9 @@ class Stored:
         log_path = folder / "output.log"
         log_path.write_bytes(output)
         asked_at = datetime.now(UTC) - age
-        request = ExecutionRequest(task_id=task_id, agent_id=agent.id, capability_id=agent.capabilities[0].id)
+        request = ExecutionRequest(
+            task_id=task_id, agent_id=agent.id, capability_id=agent.capabilities[0].id, max_retries=max_retries
+        )
         await ExecutionRepository(self.services.database).enqueue(
             request, execution_id=execution_id, log_file_path=str(log_path), actor=USER_ACTOR, at=asked_at
         )

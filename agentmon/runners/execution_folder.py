@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_OF_ONE_TRY: Final = ("spec.json", "output.log", "journal.jsonl", "protocol.jsonl", "control.jsonl", "host.lock")
+_OF_ONE_TRY: Final = ("spec.json", "output.log", "journal.jsonl", "protocol.jsonl", "host.lock")
+"""Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
+present one, whose stop may have been asked before it was prepared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +72,22 @@ class ExecutionFolder:
         """Remove the folder of an execution that never got its row."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def set_try_aside(self, try_number: int) -> None:
-        """Move the files of an earlier try (counted from 1) into a folder of its own; done already is fine."""
-        aside = self.path / f"try-{try_number}"
-        if aside.exists():
-            return
-        unfinished = self.path / f"try-{try_number}.partial"
-        unfinished.mkdir(mode=0o700, exist_ok=True)
-        for name in _OF_ONE_TRY:
-            if (self.path / name).exists():
-                (self.path / name).rename(unfinished / name)
-        unfinished.rename(aside)
+    def set_tries_aside(self, count: int) -> None:
+        """Move the files of the first ``count`` tries into folders of their own; those that are there stay.
+
+        Raises:
+            OSError: The folder is missing or cannot be written.
+        """
+        for try_number in range(1, count + 1):
+            aside = self.path / f"try-{try_number}"
+            if aside.exists():
+                continue
+            unfinished = self.path / f"try-{try_number}.partial"
+            unfinished.mkdir(mode=0o700, exist_ok=True)
+            for name in _OF_ONE_TRY:
+                if (self.path / name).exists():
+                    (self.path / name).rename(unfinished / name)
+            unfinished.rename(aside)
 
     def write_spec(self, spec: Mapping[str, object]) -> None:
         """Write what the host has to do."""

@@ -56,8 +56,14 @@ class IngestRepository:
                 over[stretch.execution_id] = await _end(connection, row, stretch.ending, at=at)
         return over
 
-    async def end_without_journal(self, execution_id: ExecutionId, ending: ExecutionEnding, *, at: datetime) -> bool:
-        """End an execution whose journal will never tell; return whether it was queued again."""
+    async def end_without_journal(
+        self, execution_id: ExecutionId, ending: ExecutionEnding, *, at: datetime
+    ) -> Mapping[ExecutionId, bool]:
+        """End an execution whose journal will never tell.
+
+        Returns:
+            As ``record``; empty when the execution was over already.
+        """
         executions = tables.executions
         statement = select(executions).where(
             executions.c.id == execution_id, executions.c.status.in_(list(LIVE_STATUSES))
@@ -65,8 +71,8 @@ class IngestRepository:
         async with self._database.writing() as connection:
             row = (await connection.execute(statement)).mappings().first()
             if row is None:
-                return False
-            return await _end(connection, row, ending, at=at)
+                return {}
+            return {execution_id: await _end(connection, row, ending, at=at)}
 
 
 async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, at: datetime) -> RowMapping | None:
@@ -158,6 +164,7 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
 
 
 async def _queue_again(connection: AsyncConnection, row: RowMapping, *, at: datetime) -> None:
+    """Put the execution back as if it had never begun; how it ended stands in the audit trail."""
     require_execution_move(ExecutionStatus.FAILED, ExecutionStatus.QUEUED)
     executions = tables.executions
     retry_count = row["retry_count"] + 1
@@ -172,7 +179,16 @@ async def _queue_again(connection: AsyncConnection, row: RowMapping, *, at: date
             journal_offset=0,
             pid=None,
             worker_id=None,
+            tmux_session_name=None,
+            started_at=None,
             ended_at=None,
+            exit_code=None,
+            error=None,
+            output_data=None,
+            log_byte_size=0,
+            log_line_count=0,
+            log_updated_at=None,
+            last_line=None,
         )
     )
     await append_task_event(

@@ -17,7 +17,7 @@ from agentmon.worker.starting import Starter
 from agentmon.worker.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Coroutine
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
@@ -64,10 +64,12 @@ class WorkerLoop:
         self._starter = Starter(tmux=tmux, claims=claims, paths=paths, worker_id=self.worker_id, clock=clock)
         self._settings = load_worker_settings(paths.settings_file, {})
         self._woken = asyncio.Event()
+        self._messages: set[str] = set()
         self._is_stopping = False
         self._seen_version: int | None = None
         self._has_waiting = True
         self._beaten_at = float("-inf")
+        self._read_all_at = float("-inf")
         self._proved_at = float("-inf")
 
     def stop(self) -> None:
@@ -77,38 +79,44 @@ class WorkerLoop:
 
     async def run(self) -> None:
         """Settle what an earlier worker left, then work until ``stop``."""
-        asyncio.get_running_loop().add_reader(self._wake.fileno(), self._woken.set)
+        asyncio.get_running_loop().add_reader(self._wake.fileno(), self._take_messages)
         try:
-            async with asyncio.TaskGroup() as starts:
-                await self._adopt(starts)
+            async with asyncio.TaskGroup() as group:
+                await self._adopt(group)
                 while not self._is_stopping:
-                    await self._work_once(starts)
+                    await self._work_once(group)
                     await self._wait()
         finally:
             asyncio.get_running_loop().remove_reader(self._wake.fileno())
 
-    async def _work_once(self, starts: asyncio.TaskGroup) -> None:
-        messages = self._wake.drain()
+    def _take_messages(self) -> None:
+        # At once, also while the loop is busy: a socket that stays readable would keep the event loop spinning.
+        self._messages.update(message for message in self._wake.drain() if not message or message in self._watch)
+        self._woken.set()
+
+    async def _work_once(self, group: asyncio.TaskGroup) -> None:
+        messages, self._messages = self._messages, set()
         self._woken.clear()
-        is_poll = not messages
+        # Those whose messages got lost have their turn also while others keep the worker awake.
+        is_poll = time.monotonic() >= self._read_all_at + self._settings.poll_interval_s
         try:
             has_news = await self._has_news(messages)
-            named = [ExecutionId(message) for message in messages if message in self._watch]
-            ended = await self._watch.read_journals(None if is_poll else named)
-            await self._look_after_hosts(starts)
-            if has_news or ended or self._has_waiting:
+            if is_poll:
+                self._read_all_at = time.monotonic()
+            named = [ExecutionId(message) for message in messages if message]
+            has_ended = await self._watch.read_journals(None if is_poll else named)
+            await self._look_after_hosts(group)
+            if has_news or has_ended or self._has_waiting:
                 await self._hand_on_commands()
-                await self._claim(starts)
+                await self._claim(group)
         except AgentmonError as error:
             _log.warning("%s", error)
-            self._seen_version = None
             await self._pause()
         except Exception:
             _log.exception("the worker goes on after an error of its own")
-            self._seen_version = None
             await self._pause()
 
-    async def _has_news(self, messages: Iterable[str]) -> bool:
+    async def _has_news(self, messages: Collection[str]) -> bool:
         version = self._database.data_version()
         if version == self._seen_version and "" not in messages:
             return False
@@ -123,32 +131,36 @@ class WorkerLoop:
             _log.warning("the settings stay as they were: %s", error)
             return self._settings
 
-    async def _adopt(self, starts: asyncio.TaskGroup) -> None:
+    async def _adopt(self, group: asyncio.TaskGroup) -> None:
         for claimed in await self._claims.live():
-            watched = self._watch.add(claimed)
+            watched = await self._watch.add(claimed)
             _log.info("execution %s: taken over", watched.id)
         await self._watch.read_journals()
         for claimed in await self._claims.live():
             watched_again = self._watch.find(claimed.execution.id)
             if watched_again is not None and not watched_again.has_begun:
-                starts.create_task(self._start(claimed), name=f"start {claimed.execution.id}")
+                self._start_apart(claimed, group)
 
-    async def _look_after_hosts(self, starts: asyncio.TaskGroup) -> None:
+    async def _look_after_hosts(self, group: asyncio.TaskGroup) -> None:
         now = time.monotonic()
-        if now - self._proved_at >= self._settings.poll_interval_s:
-            self._proved_at = now
-            alive, unbegun = await self._watch.prove_hosts()
-            for watched in unbegun:
-                await self._start_again(watched, starts)
-            if now - self._beaten_at >= _HEARTBEAT_EVERY_S:
-                self._beaten_at = now
-                await self._beat(alive)
+        if now - self._proved_at < self._settings.poll_interval_s:
+            return
+        self._proved_at = now
+        look = await self._watch.look_at_hosts()
+        for watched in look.unbegun:
+            await self._start_again(watched, group)
+        for watched in look.lost:
+            settling = self._guarded(self._watch.settle(watched), watched.id)
+            group.create_task(settling, name=f"settle {watched.id}")
+        if now - self._beaten_at >= _HEARTBEAT_EVERY_S:
+            self._beaten_at = now
+            await self._beat([watched.id for watched in look.alive])
 
     async def _beat(self, alive: list[ExecutionId]) -> None:
         particulars = {"host": platform.node(), "pid": os.getpid(), "version": __version__}
         await self._claims.beat(alive, worker_id=self.worker_id, particulars=particulars, at=self._clock.now())
 
-    async def _start_again(self, watched: Watched, starts: asyncio.TaskGroup) -> None:
+    async def _start_again(self, watched: Watched, group: asyncio.TaskGroup) -> None:
         if watched.start_tries >= _MAX_START_TRIES:
             await self._watch.fail(
                 watched, "its host did not start; `agentmon doctor` shows whether tmux and Python work"
@@ -156,7 +168,7 @@ class WorkerLoop:
             return
         watched.start_tries += 1
         watched.start_asked_at = time.monotonic()
-        starts.create_task(self._start(watched.claimed), name=f"start {watched.id}")
+        self._start_apart(watched.claimed, group)
 
     async def _hand_on_commands(self) -> None:
         commands = await self._claims.undelivered_commands()
@@ -168,36 +180,48 @@ class WorkerLoop:
                 await asyncio.to_thread(watched.folder.append_command, {"id": command.id, "type": command.type.value})
         await self._claims.mark_delivered([command.id for command in commands], at=self._clock.now())
 
-    async def _claim(self, starts: asyncio.TaskGroup) -> None:
+    async def _claim(self, group: asyncio.TaskGroup) -> None:
         while not self._is_stopping and len(self._watch) < self._settings.max_running:
             claimed = await self._claims.claim(
                 worker_id=self.worker_id, max_running=self._settings.max_running, at=self._clock.now()
             )
             if claimed is None:
                 break
-            self._watch.add(claimed)
-            starts.create_task(self._start(claimed), name=f"start {claimed.execution.id}")
+            await self._watch.add(claimed)
+            self._start_apart(claimed, group)
         self._has_waiting = await self._claims.count_waiting() > 0
 
+    def _start_apart(self, claimed: ClaimedExecution, group: asyncio.TaskGroup) -> None:
+        """Start the execution in a task of its own, so that a slow tmux holds nobody else up."""
+        execution_id = claimed.execution.id
+        group.create_task(self._guarded(self._start(claimed), execution_id), name=f"start {execution_id}")
+
     async def _start(self, claimed: ClaimedExecution) -> None:
+        reason = await self._starter.start(claimed, self._settings)
+        watched = self._watch.find(claimed.execution.id)
+        if reason is not None and watched is not None and not watched.has_begun:
+            await self._watch.fail(watched, reason)
+
+    async def _guarded(self, work: Coroutine[object, object, None], execution_id: ExecutionId) -> None:
+        """Let the work's error end nothing but itself: the execution stays watched, and the next looks settle it."""
         try:
-            reason = await self._starter.start(claimed, self._settings)
-            watched = self._watch.find(claimed.execution.id)
-            if reason is not None and watched is not None and not watched.has_begun:
-                await self._watch.fail(watched, reason)
-                self._woken.set()
+            await work
         except AgentmonError as error:
-            _log.warning("execution %s: %s", claimed.execution.id, error)
+            _log.warning("execution %s: %s", execution_id, error)
         except Exception:
-            _log.exception("execution %s could not be started", claimed.execution.id)
+            _log.exception("execution %s: an error of the worker's own", execution_id)
+        self._woken.set()
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(self._settings.poll_interval_s):
+            async with asyncio.timeout(self._settings.poll_interval_s - (time.monotonic() - self._read_all_at)):
                 await self._woken.wait()
         except TimeoutError:
             pass
 
     async def _pause(self) -> None:
+        """Wait before the work that failed is done again, all of it."""
+        self._seen_version = None
+        self._read_all_at = float("-inf")
         if not self._is_stopping:
             await asyncio.sleep(_PAUSE_AFTER_ERROR_S)

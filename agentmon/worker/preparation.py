@@ -37,6 +37,8 @@ def host_command(folder: ExecutionFolder) -> tuple[str, ...]:
 def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings) -> ExecutionFolder:
     """Fill the folder of an execution with what its host needs; doing it again is harmless until the host has begun.
 
+    Earlier tries have to be set aside before.
+
     Raises:
         AgentmonError: It cannot be started this way; the message says why.
         OSError: The folder cannot be written.
@@ -44,8 +46,6 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
     execution, task, capability = claimed.execution, claimed.task, claimed.capability
     folder = ExecutionFolder(paths.execution_dir(execution.id))
     folder.make()
-    for try_number in range(1, execution.retry_count + 1):
-        folder.set_try_aside(try_number)
     if capability.interaction_mode.value != "template":
         raise RunnerError(f"{claimed.agent.slug} cannot be run in the mode {capability.interaction_mode.value}")
     argv = render_command(

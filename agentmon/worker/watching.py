@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.executions import ExecutionEnding, ExecutionStatus
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.redaction import redact
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.worker.host_proof import is_host_alive
-from agentmon.worker.journal_reading import read_stretch
+from agentmon.worker.journal_reading import ERROR_MAX_CHARACTERS, read_stretch
 from agentmon.worker.strays import end_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
@@ -27,8 +29,11 @@ _log = logging.getLogger(__name__)
 
 _LOST_AFTER_S: Final = 1.0
 """Least time between the two looks that both have to find the host dead."""
+_STRAYS_GRACE_S: Final = 2.0
 _START_PATIENCE_S: Final = 15.0
 """How long a host may take from its session's start to its first sign of life."""
+_MAX_STRETCHES: Final = 8
+"""Most pieces of one journal (of 1 MiB) that are in memory at one time; the next look reads on."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,6 +48,7 @@ class Watched:
     start_tries: int = 1
     found_dead_at: float | None = None
     """Monotonic time of the first look that found its host dead."""
+    is_being_settled: bool = False
 
     @property
     def id(self) -> ExecutionId:
@@ -55,6 +61,17 @@ class Watched:
         return self.journal_offset > 0 or self.folder.journal.exists()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLook:
+    """What one look at all hosts found; those about which nothing can be said yet are in none of the three."""
+
+    alive: tuple[Watched, ...]
+    unbegun: tuple[Watched, ...]
+    """Started long enough ago, and no host ever took them up."""
+    lost: tuple[Watched, ...]
+    """Their hosts ended without a word; each is left out of further looks until ``Watch.settle`` is through with it."""
+
+
 class Watch:
     """All executions of this worker that are not over."""
 
@@ -63,6 +80,8 @@ class Watch:
         self._paths = paths
         self._clock = clock
         self._watched: dict[ExecutionId, Watched] = {}
+        # Two readers of one journal would move its offset past what the slower one's transaction drops.
+        self._reading = asyncio.Lock()
 
     def __len__(self) -> int:
         """Return how many are watched."""
@@ -72,12 +91,21 @@ class Watch:
         """Return whether the execution is watched."""
         return execution_id in self._watched
 
-    def add(self, claimed: ClaimedExecution) -> Watched:
-        """Watch an execution from what the database has of its journal."""
+    async def add(self, claimed: ClaimedExecution) -> Watched:
+        """Watch an execution from what the database has of its journal.
+
+        What earlier tries left in its folder is set aside first: the journal of one would be read as that of this one.
+        """
+        execution = claimed.execution
+        folder = ExecutionFolder(self._paths.execution_dir(execution.id))
+        try:
+            await asyncio.to_thread(folder.set_tries_aside, execution.retry_count)
+        except OSError as error:
+            _log.warning("execution %s: its earlier tries cannot be set aside: %s", execution.id, error)
         watched = Watched(
             claimed=claimed,
-            folder=ExecutionFolder(self._paths.execution_dir(claimed.execution.id)),
-            journal_offset=claimed.execution.journal_offset,
+            folder=folder,
+            journal_offset=execution.journal_offset,
             start_asked_at=time.monotonic(),
         )
         self._watched[watched.id] = watched
@@ -93,76 +121,91 @@ class Watch:
         Raises:
             StoreError: Nothing was written; the next call reads the same again.
         """
-        chosen = [
-            watched for watched in self._watched.values() if execution_ids is None or watched.id in set(execution_ids)
-        ]
-        stretches = await asyncio.to_thread(_read_new, chosen)
-        if not stretches:
-            return False
-        over = await self._ingest.record(stretches, at=self._clock.now())
-        for stretch in stretches:
-            watched = self._watched[stretch.execution_id]
-            watched.journal_offset = max(watched.journal_offset, stretch.to_offset)
-            watched.found_dead_at = None
-        for execution_id, is_queued_again in over.items():
-            await self._forget(execution_id, keep_environment=is_queued_again)
+        async with self._reading:
+            wanted = None if execution_ids is None else set(execution_ids)
+            chosen = [watched for watched in self._watched.values() if wanted is None or watched.id in wanted]
+            stretches = await asyncio.to_thread(_read_new, chosen)
+            if not stretches:
+                return False
+            over = await self._ingest.record(stretches, at=self._clock.now())
+            for stretch in stretches:
+                watched = self._watched.get(stretch.execution_id)
+                if watched is not None:
+                    watched.journal_offset = max(watched.journal_offset, stretch.to_offset)
+                    watched.found_dead_at = None
+        await self._forget(over)
         return bool(over)
 
     async def fail(self, watched: Watched, reason: str, *, may_retry: bool = False) -> None:
-        """End an execution whose host will never tell how it ended."""
-        _log.warning("execution %s: %s", watched.id, reason)
-        is_queued_again = await self._ingest.end_without_journal(
-            watched.id,
-            ExecutionEnding(
-                status=ExecutionStatus.FAILED, ended_at=self._clock.now(), error=reason[:500], may_retry=may_retry
-            ),
-            at=self._clock.now(),
-        )
-        await self._forget(watched.id, keep_environment=is_queued_again)
+        """End an execution whose host will never tell how it ended.
 
-    async def prove_hosts(self) -> tuple[list[ExecutionId], list[Watched]]:
-        """Look at every host; return the executions whose hosts live, and those whose hosts never began.
-
-        A host is dead when its lock is free at two looks and its journal said nothing in between: then what it left
-        behind is ended and the execution is lost. Nothing follows from one look.
+        Raises:
+            StoreError: Nothing was written, and the execution stays watched.
         """
-        alive, unbegun = [], []
-        for watched in list(self._watched.values()):
+        _log.warning("execution %s: %s", watched.id, reason)
+        ending = ExecutionEnding(
+            status=ExecutionStatus.FAILED,
+            ended_at=self._clock.now(),
+            error=plain_line(redact(reason), max_characters=ERROR_MAX_CHARACTERS),
+            may_retry=may_retry,
+        )
+        over = await self._ingest.end_without_journal(watched.id, ending, at=self._clock.now())
+        await self._forget(over)
+        self._watched.pop(watched.id, None)
+
+    async def look_at_hosts(self) -> HostLook:
+        """Look whether every host lives.
+
+        A host is dead when its lock is free at two looks and its journal said nothing in between. Nothing follows from
+        one look.
+        """
+        alive, unbegun, lost = [], [], []
+        for watched in [one for one in self._watched.values() if not one.is_being_settled]:
             if await asyncio.to_thread(is_host_alive, watched.folder):
                 watched.found_dead_at = None
-                alive.append(watched.id)
+                alive.append(watched)
             elif not watched.has_begun:
                 if time.monotonic() - watched.start_asked_at > _START_PATIENCE_S:
                     unbegun.append(watched)
             elif watched.found_dead_at is None:
                 watched.found_dead_at = time.monotonic()
             elif time.monotonic() - watched.found_dead_at >= _LOST_AFTER_S:
-                await self._settle_dead(watched)
-        return alive, unbegun
+                watched.is_being_settled = True
+                lost.append(watched)
+        return HostLook(alive=tuple(alive), unbegun=tuple(unbegun), lost=tuple(lost))
 
-    async def _settle_dead(self, watched: Watched) -> None:
-        await self.read_journals([watched.id])
-        if watched.id not in self._watched:
-            return
-        left = await end_strays(watched.id, grace_s=2.0)
-        reason = "lost: its host ended without a word (killed, or the machine went down)"
-        if not watched.folder.path.exists():
-            reason = "lost: its folder was removed while it ran"
-        if left:
-            reason += f"; could not stop pid {', '.join(str(pid) for pid in left)}"
-        await self.fail(watched, reason, may_retry=not left)
+    async def settle(self, watched: Watched) -> None:
+        """End what a dead host left behind and record the execution as lost; takes seconds when that resists.
 
-    async def _forget(self, execution_id: ExecutionId, *, keep_environment: bool) -> None:
-        watched = self._watched.pop(execution_id, None)
-        if watched is not None and not keep_environment:
-            await asyncio.to_thread(_remove_environment, watched.folder)
+        Raises:
+            StoreError: It could not be recorded; the next looks find the host dead again.
+        """
+        try:
+            await self.read_journals([watched.id])
+            if watched.id not in self._watched or watched.found_dead_at is None:
+                return
+            left = await end_strays(watched.id, grace_s=_STRAYS_GRACE_S)
+            reason = "lost: its host ended without a word (killed, or the machine went down)"
+            if not await asyncio.to_thread(watched.folder.path.exists):
+                reason = "lost: its folder was removed while it ran"
+            if left:
+                reason += f"; could not stop pid {', '.join(str(pid) for pid in left)}"
+            await self.fail(watched, reason, may_retry=not left)
+        finally:
+            watched.is_being_settled = False
+
+    async def _forget(self, over: Mapping[ExecutionId, bool]) -> None:
+        for execution_id, is_queued_again in over.items():
+            watched = self._watched.pop(execution_id, None)
+            if watched is not None and not is_queued_again:
+                await asyncio.to_thread(_remove_environment, watched.folder)
 
 
 def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:
     stretches = []
     for watched in chosen:
         offset = watched.journal_offset
-        while True:
+        for _ in range(_MAX_STRETCHES):
             try:
                 stretch = read_stretch(watched.folder.journal, execution_id=watched.id, offset=offset)
             except OSError as error:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentmon.cli.json_form import json_form
 from agentmon.domain.agents import ANY_COMMAND_SLUG, Agent
 from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.audit import actor_name, event_sentence
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution
 from agentmon.domain.live_state import live_state
@@ -70,13 +70,8 @@ def execution_line(execution: Execution) -> str:
 
 
 def event_line(event: TaskEvent) -> str:
-    """Return an event of the audit trail as one line: when, who, what, and its particulars."""
-    who = event.actor.type.value
-    payload = json_form(event.payload)
-    details = (
-        "  ".join(f"{key}={_value_text(value)}" for key, value in payload.items()) if isinstance(payload, dict) else ""
-    )
-    return plain_line(f"{local_time(event.created_at)}  {who:<6}  {event.event_type.value:<25} {details}".rstrip())
+    """Return an event of the audit trail as one line: when, who and what."""
+    return f"{local_time(event.created_at)}  {actor_name(event.actor):<9} {event_sentence(event)}"
 
 
 def local_time(moment: datetime) -> str:

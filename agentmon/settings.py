@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from agentmon.domain.errors import UsageError
+from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +24,7 @@ class WorkerSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTMON_WORKER_", extra="forbid", validate_default=True)
     settings_file: ClassVar[Path | None] = None
 
-    max_running: int = Field(4, ge=1, le=1000, description="Most executions that run at one time.")
+    max_running: int = Field(DEFAULT_RUNNING_LIMIT, ge=1, le=1000, description="Most executions that run at one time.")
     grace_s: float = Field(
         5.0, ge=0, le=600, description="Seconds a program gets between the request to stop and its end by force."
     )
@@ -63,6 +65,17 @@ def setting_fields() -> Mapping[str, FieldInfo]:
     return {KEY_PREFIX + name: field for name, field in WorkerSettings.model_fields.items()}
 
 
+@cache
+def _located(settings_file: Path | None) -> type[WorkerSettings]:
+    """Return the settings over this file; kept, since making such a class takes milliseconds of the event loop."""
+
+    class Located(WorkerSettings):
+        pass
+
+    Located.settings_file = settings_file
+    return Located
+
+
 def load_worker_settings(settings_file: Path | None, stored: Mapping[str, object]) -> WorkerSettings:
     """Return the values in force.
 
@@ -73,16 +86,11 @@ def load_worker_settings(settings_file: Path | None, stored: Mapping[str, object
     Raises:
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
-
-    class Located(WorkerSettings):
-        pass
-
-    Located.settings_file = settings_file
     overrides = {
         key.removeprefix(KEY_PREFIX): stored_value for key, stored_value in stored.items() if key in setting_fields()
     }
     try:
-        return Located(**overrides)  # type: ignore[arg-type]  # pydantic checks each value and says what is wrong
+        return _located(settings_file)(**overrides)  # type: ignore[arg-type]  # pydantic checks each value and says what is wrong
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = KEY_PREFIX + ".".join(str(part) for part in first["loc"])

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmon.domain.ids import WorkspaceId
+from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
 from agentmon.store.board import read_board
 from agentmon.store.inspection import connect_untouched
 from agentmon.store.revision import HEAD_REVISION
-from agentmon.store.status_counts import DEFAULT_RUNNING_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,10 +6,9 @@ import os
 import sqlite3
 from contextlib import closing
 
+from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
 from agentmon.store.revision import HEAD_REVISION
 
-DEFAULT_RUNNING_LIMIT = 4
-"""Shown until the database holds a limit of its own; the default of the setting ``worker.max_running``."""
 _BUSY_TIMEOUT_S = 0.5
 # The words of the partial unique index, so that it answers without a look at the ended executions.
 OPEN_EXECUTIONS = """

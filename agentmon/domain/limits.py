@@ -1,0 +1,4 @@
+"""Limits that hold unless a setting says otherwise; imports nothing, since the quickest commands read it."""
+
+DEFAULT_RUNNING_LIMIT = 4
+"""Most executions that run at one time; the default of the setting ``worker.max_running``."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import sys
 
+from agentmon.cli import exit_codes
+
 MINIMUM_PYTHON = (3, 11)
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -22,7 +21,7 @@ def main() -> None:
             "error: agentmon needs Python 3.11 or newer, this is Python " + present + "\n"
             "hint: install it with a newer one, for example: pipx install --python python3.11 agentmon\n"
         )
-        sys.exit(EXIT_USAGE)
+        sys.exit(exit_codes.USAGE)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -32,7 +31,7 @@ def run(words: list[str]) -> int:
         code = _dispatch(words)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return exit_codes.INTERRUPTED
     except BrokenPipeError:
         # The reader went away (`agentmon task list | head -1`); what is left in the buffer has no one to go to.
         from agentmon.cli.output import discard_output  # noqa: PLC0415 - each request loads its own part alone
@@ -40,7 +39,7 @@ def run(words: list[str]) -> int:
         discard_output()
         return 0
     except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else EXIT_FAILED if ended.code else 0
+        return ended.code if isinstance(ended.code, int) else exit_codes.FAILED if ended.code else 0
     except Exception as error:  # noqa: BLE001 - the last line of defence: a sentence for the person, all of it in a file
         from agentmon.cli.failures import tell_failure  # noqa: PLC0415 - each request loads its own part alone
 

@@ -16,7 +16,6 @@ from agentmon.domain.tasks import Task, Workspace
 
 Outcome = TypeVar("Outcome")
 
-EXIT_INTERRUPTED = 130
 _MOST_DIGITS = 18
 
 WorkspaceOption = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli import exit_codes
 from agentmon.cli.columns import fit, table, terminal_width
 from agentmon.cli.context import (
     JsonOption,
@@ -18,7 +19,6 @@ from agentmon.cli.context import (
 )
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell, tell_in_place
-from agentmon.cli.registration import EXIT_INTERRUPTED
 from agentmon.cli.task_options import (
     AgentOption,
     ArgumentsOption,
@@ -39,9 +39,6 @@ from agentmon.runners.adapters.template import parse_command
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.launch_check import choose_capability
 
-EXIT_FAILED = 1
-EXIT_TIMED_OUT = 124
-"""What ``timeout`` of the GNU core utilities returns."""
 _LARGEST_EXIT_CODE = 255
 _PROGRESS_INTERVAL_S = 0.5
 
@@ -170,12 +167,12 @@ def exit_code_of(execution: Execution) -> int:
         case ExecutionStatus.SUCCEEDED:
             return 0
         case ExecutionStatus.TIMED_OUT:
-            return EXIT_TIMED_OUT
+            return exit_codes.TIMED_OUT
         case ExecutionStatus.CANCELLED:
-            return EXIT_INTERRUPTED
+            return exit_codes.INTERRUPTED
         case _:
             code = execution.exit_code
-            return code if code is not None and 0 < code <= _LARGEST_EXIT_CODE else EXIT_FAILED
+            return code if code is not None and 0 < code <= _LARGEST_EXIT_CODE else exit_codes.FAILED
 
 
 async def _start(

@@ -3,14 +3,12 @@
 import os
 import traceback
 
+from agentmon.cli import exit_codes
 from agentmon.cli.output import tell, tell_error
 from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.domain.redaction import redact
 from agentmon.logs.error_file import write_error
 from agentmon.paths import find_paths
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 
 
 def tell_failure(error: BaseException) -> int:
@@ -19,7 +17,7 @@ def tell_failure(error: BaseException) -> int:
     if expected is None:
         return _tell_unforeseen(error)
     tell_error(str(expected), expected.hint)
-    return EXIT_USAGE if isinstance(expected, UsageError) else EXIT_FAILED
+    return exit_codes.USAGE if isinstance(expected, UsageError) else exit_codes.FAILED
 
 
 def find_expected(error: BaseException) -> AgentmonError | None:
@@ -36,10 +34,10 @@ def _tell_unforeseen(error: BaseException) -> int:
     summary = f"{type(error).__name__}: {error}".partition("\n")[0]
     if os.environ.get("AGENTMON_DEBUG") == "1":
         tell(report)
-        return EXIT_FAILED
+        return exit_codes.FAILED
     log_file = write_error(find_paths().logs_dir, error)
     if log_file is None:
         tell_error(f"unexpected {summary}", hint="AGENTMON_DEBUG=1 shows the traceback; no log file could be written")
     else:
         tell_error(f"unexpected {summary}", hint=f"the traceback is in {log_file}")
-    return EXIT_FAILED
+    return exit_codes.FAILED

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import typer
 
+from agentmon.cli import exit_codes
 from agentmon.cli.failures import find_expected, tell_failure
 from agentmon.cli.output import discard_output, flush
 
-EXIT_INTERRUPTED = 130
 _HEADING = "\n\nExamples:\n"
 
 
@@ -28,7 +28,7 @@ def _ending_in_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
             command(*words, **options)
             flush()
         except KeyboardInterrupt:
-            raise typer.Exit(EXIT_INTERRUPTED) from None
+            raise typer.Exit(exit_codes.INTERRUPTED) from None
         except Exception as error:
             if _is_left_by_reader(error):
                 # Here and not in main, since typer makes a failure of it.

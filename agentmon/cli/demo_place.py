@@ -14,6 +14,7 @@ from agentmon.domain.errors import TmuxUnavailableError
 from agentmon.domain.ids import new_id
 from agentmon.paths import Paths, find_paths
 from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.locks import is_locked
 from agentmon.runners.tmux import find_tmux
 from agentmon.worker.presence import read_presence
 
@@ -68,7 +69,7 @@ def remove_leftovers() -> list[Path]:
     removed = []
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid() or _is_locked(folder / _LOCK_NAME):
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid() or is_locked(folder / _LOCK_NAME):
                 continue
         except OSError:
             continue
@@ -114,7 +115,7 @@ def _end_hosts(paths: Paths) -> None:
     asked: set[Path] = set()
 
     def are_gone() -> bool:
-        living = [folder for folder in paths.executions_dir.glob("*") if _is_locked(folder / "host.lock")]
+        living = [folder for folder in paths.executions_dir.glob("*") if is_locked(folder / "host.lock")]
         for folder in living:
             if folder not in asked:
                 ExecutionFolder(folder).append_command({"id": new_id(), "type": "kill"})
@@ -137,20 +138,6 @@ def _end_tmux_server(paths: Paths) -> None:
         )
     except (OSError, subprocess.TimeoutExpired, TmuxUnavailableError):
         return
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _comes_true(condition: Callable[[], bool], *, within_s: float) -> bool:

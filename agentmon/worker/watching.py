@@ -12,7 +12,7 @@ from agentmon.domain.executions import ExecutionEnding, ExecutionStatus
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.execution_folder import ExecutionFolder
-from agentmon.worker.host_proof import is_host_alive
+from agentmon.runners.locks import is_locked
 from agentmon.worker.journal_reading import ERROR_MAX_CHARACTERS, read_stretch
 from agentmon.worker.strays import end_strays
 
@@ -161,7 +161,7 @@ class Watch:
         """
         alive, unbegun, lost = [], [], []
         for watched in [one for one in self._watched.values() if not one.is_being_settled]:
-            if await asyncio.to_thread(is_host_alive, watched.folder):
+            if await asyncio.to_thread(is_locked, watched.folder.host_lock):
                 watched.found_dead_at = None
                 alive.append(watched)
             elif not watched.has_begun:

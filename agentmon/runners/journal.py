@@ -6,6 +6,7 @@ Knows the form of ``journal.jsonl`` and nothing of the host's code; reads nothin
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 MAX_READ_BYTES: Final = 1024 * 1024
 _MAX_DAMAGED_CHARACTERS: Final = 1000
+_LARGEST_INTEGER: Final = 2**63 - 1
+_LATEST_AT_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, the last that ``datetime`` knows."""
 
 
 class HostOutcome(StrEnum):
@@ -260,7 +264,10 @@ class _Fields:
 
     def base(self) -> dict[str, int]:
         """Return what every entry has."""
-        return {"number": self.integer("n"), "at_ms": self.integer("at_ms")}
+        at_ms = self.integer("at_ms")
+        if not 0 <= at_ms <= _LATEST_AT_MS:
+            raise ValueError("no time")
+        return {"number": self.integer("n"), "at_ms": at_ms}
 
     def text(self, key: str) -> str:
         """Return a text."""
@@ -281,10 +288,20 @@ class _Fields:
         """Return a whole number or null."""
         return None if self._document.get(key) is None else self.integer(key)
 
+    def count(self, key: str) -> int:
+        """Return a whole number that is not negative."""
+        count = self.integer(key)
+        if count < 0:
+            raise ValueError(key)
+        return count
+
     def number(self, key: str) -> float:
         """Return a number."""
         value = self._document.get(key)
-        return value if isinstance(value, float) else float(_integer(value))
+        number = value if isinstance(value, float) else float(_integer(value))
+        if not math.isfinite(number):
+            raise ValueError(key)
+        return number
 
     def array(self, key: str) -> list[object]:
         """Return a list."""
@@ -309,6 +326,8 @@ class _Fields:
 def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError("not a whole number")  # noqa: TRY004 - one error for every damage
+    if abs(value) > _LARGEST_INTEGER:
+        raise ValueError("larger than the database can hold")
     return value
 
 
@@ -333,9 +352,9 @@ def _build_start_failed(fields: _Fields) -> Entry:
 def _build_output(fields: _Fields) -> Entry:
     return OutputEntry(
         **fields.base(),
-        output_bytes=fields.integer("bytes"),
-        output_lines=fields.integer("lines"),
-        left_out_bytes=fields.integer("left_out_bytes"),
+        output_bytes=fields.count("bytes"),
+        output_lines=fields.count("lines"),
+        left_out_bytes=fields.count("left_out_bytes"),
         last_line=fields.text("last_line"),
     )
 
@@ -380,10 +399,10 @@ def _build_ended(fields: _Fields) -> Entry:
         **fields.base(),
         outcome=HostOutcome(fields.text("outcome")),
         exit_code=fields.find_integer("exit_code"),
-        output_bytes=fields.integer("output_bytes"),
-        output_lines=fields.integer("output_lines"),
-        left_out_bytes=fields.integer("left_out_bytes"),
-        duration_ms=fields.integer("duration_ms"),
+        output_bytes=fields.count("output_bytes"),
+        output_lines=fields.count("output_lines"),
+        left_out_bytes=fields.count("left_out_bytes"),
+        duration_ms=fields.count("duration_ms"),
         error=fields.find_text("error"),
     )
 

@@ -59,7 +59,7 @@ def read_stretch(journal: Path, *, execution_id: ExecutionId, offset: int) -> Ex
         from_offset=offset,
         to_offset=end,
         pid=started[-1].pid if started else None,
-        log_byte_size=None if totals is None else totals.output_bytes - totals.left_out_bytes,
+        log_byte_size=None if totals is None else max(0, totals.output_bytes - totals.left_out_bytes),
         log_line_count=None if totals is None else totals.output_lines,
         log_updated_at=_moment(outputs[-1].at_ms) if outputs else None,
         last_line=plain_line(redact(outputs[-1].last_line), max_characters=LAST_LINE_MAX_CHARACTERS)

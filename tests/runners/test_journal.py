@@ -141,6 +141,21 @@ def test_a_damaged_line_is_an_entry_that_says_so(line: bytes) -> None:
     assert entry.text == line.decode("utf-8", "replace")[:1000]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"n": 1, "at_ms": 253402300800000, "type": "storage_full"}',
+        b'{"n": 1, "at_ms": -1, "type": "storage_full"}',
+        b'{"n": 9223372036854775808, "at_ms": 1, "type": "storage_full"}',
+        b'{"n": 1, "at_ms": 1, "type": "time_limit_reached", "timeout_s": NaN}',
+        b'{"n": 1, "at_ms": 1, "type": "time_limit_reached", "timeout_s": 1e999}',
+        b'{"n": 1, "at_ms": 1, "type": "output", "bytes": -1, "lines": 0, "left_out_bytes": 0, "last_line": ""}',
+    ],
+)
+def test_a_number_that_no_database_row_can_hold_is_damage(line: bytes) -> None:
+    assert isinstance(parse_entry(line), DamagedEntry)
+
+
 def test_reading_goes_on_behind_a_damaged_line(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
     journal.write_bytes(_FULL + b"rubbish\n" + _OK)

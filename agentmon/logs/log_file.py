@@ -166,11 +166,6 @@ class LogFile:
             return None
         return self._indexed_line_feeds + int(self.size > 0 and self.read(self.size - 1, self.size) != b"\n")
 
-    @property
-    def indexed_line_count(self) -> int:
-        """How many complete lines the index knows so far."""
-        return self._indexed_line_feeds
-
     def index_more(self, budget_s: float = INDEX_SLICE_S) -> bool:
         """Extend the line index for about ``budget_s`` seconds and return whether it is complete."""
         deadline = time.monotonic() + budget_s

@@ -13,7 +13,7 @@ from agentmon.domain.tasks import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.mapping import task_of
-from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
+from agentmon.store.task_moves import SYSTEM_ACTOR, free_waiting, move_task
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,7 +73,7 @@ class DependencyRepository:
                 payload={"on": on_number},
                 at=at,
             )
-            await _settle(connection, task_id, at=at)
+            await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
 
 
 async def read_prerequisites(connection: AsyncConnection, task_id: str, *, open_only: bool = False) -> tuple[Task, ...]:
@@ -163,15 +163,6 @@ async def _path(connection: AsyncConnection, source_id: str, target_id: str) -> 
         (await connection.execute(select(tasks.c.id, tasks.c.number).where(tasks.c.id.in_(ids[:500])))).all()
     )
     return tuple(numbers[task_id] for task_id in reversed(ids) if task_id in numbers)
-
-
-async def _settle(connection: AsyncConnection, task_id: str, *, at: datetime) -> None:
-    """Free the task itself when nothing is left that it waits for."""
-    if await read_prerequisites(connection, task_id, open_only=True):
-        return
-    row = await _task_row(connection, task_id)
-    if TaskStatus(row["status"]) is TaskStatus.BLOCKED:
-        await move_task(connection, row, TaskStatus.TODO, actor=SYSTEM_ACTOR, at=at, cause="nothing left to wait for")
 
 
 async def _numbered(connection: AsyncConnection, workspace_id: str, number: int) -> RowMapping:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import exists, or_, select, update
 
 from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.executions import ExecutionStatus
@@ -67,23 +67,34 @@ async def move_task(
 
 
 async def free_dependents(connection: AsyncConnection, task_id: str, *, at: datetime) -> None:
-    """Move to Todo every blocked card that waited for this one and now waits for nothing and has not failed."""
-    tasks, dependencies, executions = tables.tasks, tables.task_dependencies, tables.executions
-    statement = (
-        select(tasks)
-        .join(dependencies, dependencies.c.task_id == tasks.c.id)
-        .where(
-            dependencies.c.depends_on_task_id == task_id,
-            tasks.c.status == TaskStatus.BLOCKED,
-            tasks.c.deleted_at.is_(None),
-            ~waits(tasks.c.id),
-            ~exists().where(executions.c.task_id == tasks.c.id, executions.c.status.in_(_UNSUCCESSFUL)),
-        )
+    """Free every card that waited for this one."""
+    dependencies = tables.task_dependencies
+    dependents = select(dependencies.c.task_id).where(dependencies.c.depends_on_task_id == task_id)
+    await free_waiting(connection, tables.tasks.c.id.in_(dependents), at=at)
+
+
+async def free_waiting(connection: AsyncConnection, condition: ColumnElement[bool], *, at: datetime) -> None:
+    """Move to Todo every blocked card of the condition that waits for nothing any more.
+
+    One whose newest run failed stays: it is blocked because a person has to decide.
+    """
+    tasks, executions = tables.tasks, tables.executions
+    newest_status = (
+        select(executions.c.status)
+        .where(executions.c.task_id == tasks.c.id)
+        .order_by(executions.c.created_at.desc(), executions.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
     )
-    for dependent in (await connection.execute(statement)).mappings().all():
-        await move_task(
-            connection, dependent, TaskStatus.TODO, actor=SYSTEM_ACTOR, at=at, cause="nothing left to wait for"
-        )
+    statement = select(tasks).where(
+        condition,
+        tasks.c.status == TaskStatus.BLOCKED,
+        tasks.c.deleted_at.is_(None),
+        ~waits(tasks.c.id),
+        or_(newest_status.is_(None), newest_status.not_in(_UNSUCCESSFUL)),
+    )
+    for task in (await connection.execute(statement)).mappings().all():
+        await move_task(connection, task, TaskStatus.TODO, actor=SYSTEM_ACTOR, at=at, cause="nothing left to wait for")
 
 
 def waits(task_id: ColumnElement[str]) -> ColumnElement[bool]:

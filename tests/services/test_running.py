@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.bootstrap import Services, open_services
 from agentmon.domain.errors import AgentNotInstalledError, ArgumentsError, ConflictError, UsageError
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.domain.tasks import InputContext, TaskDraft, TaskStatus
@@ -16,21 +15,9 @@ from agentmon.services.actors import USER_ACTOR
 from tests.live_home import add_command, marked_processes, run_to_end, until, until_started
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
+    from agentmon.bootstrap import Services
     from agentmon.domain.tasks import Workspace
     from tests.live_home import LiveHome
-
-
-@pytest.fixture
-async def services(live_home: LiveHome) -> AsyncIterator[Services]:
-    async with open_services(live_home.paths) as services:
-        yield services
-
-
-@pytest.fixture
-async def workspace(services: Services, live_home: LiveHome) -> Workspace:
-    return await services.workspaces.open(live_home.project)
 
 
 async def test_a_run_leaves_its_output_its_exit_code_and_its_history(services: Services, workspace: Workspace) -> None:

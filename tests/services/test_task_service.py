@@ -14,21 +14,8 @@ from agentmon.domain.tasks import Priority, TaskDraft, TaskStatus
 from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from agentmon.domain.tasks import Task, Workspace
     from tests.live_home import LiveHome
-
-
-@pytest.fixture
-async def services(live_home: LiveHome) -> AsyncIterator[Services]:
-    async with open_services(live_home.paths) as services:
-        yield services
-
-
-@pytest.fixture
-async def workspace(services: Services, live_home: LiveHome) -> Workspace:
-    return await services.workspaces.open(live_home.project)
 
 
 async def _add(services: Services, workspace: Workspace, *titles: str) -> list[Task]:

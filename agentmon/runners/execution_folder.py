@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -110,22 +111,44 @@ class ExecutionFolder:
         return {str(name): str(text) for name, text in environment.items()} if isinstance(environment, dict) else None
 
     def append_command(self, command: Mapping[str, object]) -> None:
-        """Hand the host one command and wake it; a host that is gone is no error."""
+        """Hand the host one command, through its file and through the FIFO; a host that is gone is no error.
+
+        The file is for a host that reads later, the FIFO is at once and needs no space on the disk. A command that
+        comes both ways is obeyed once.
+
+        Raises:
+            OSError: It could be handed over in neither way.
+        """
+        line = json.dumps(command).encode() + b"\n"
+        failure = None
+        try:
+            self._append_to_control(line)
+        except OSError as error:
+            failure = error
+        if not self._write_to_wake(line) and failure is not None:
+            raise failure
+
+    def _append_to_control(self, line: bytes) -> None:
         descriptor = os.open(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, json.dumps(command).encode() + b"\n")
+            # A full disk takes half a line; the line feed in front keeps the next one apart from it.
+            if os.write(descriptor, b"\n" + line) <= len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
+
+    def _write_to_wake(self, line: bytes) -> bool:
         try:
             wake = os.open(self.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
-            return
+            return False
         try:
-            os.write(wake, b"\n")
-        except BlockingIOError:
-            pass
+            os.write(wake, line)
+        except OSError:
+            return False
         finally:
             os.close(wake)
+        return True
 
 
 def _write_private_json(path: Path, content: Mapping[str, object]) -> None:

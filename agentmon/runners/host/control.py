@@ -1,4 +1,4 @@
-"""Commands from the worker: ``control.jsonl``, read when the FIFO ``wake`` says so or the file has grown."""
+"""Commands: from ``control.jsonl``, and from the FIFO ``wake``, which needs no space on the disk."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Command:
 
 
 class ControlChannel:
-    """Where commands come in. Each command id is returned once, however often it was written."""
+    """Where commands come in. Each command id is returned once, however often and wherever it was written."""
 
-    __slots__ = ("_offset", "_path", "_seen_ids", "_wake_path", "wake_file")
+    __slots__ = ("_offset", "_path", "_seen_ids", "_wake_path", "_woken_by", "wake_file")
 
     def __init__(self, folder: str) -> None:
         """Make the FIFO; without one (a full disk) commands are found a second later."""
@@ -30,6 +30,7 @@ class ControlChannel:
         self._wake_path = os.path.join(folder, "wake")
         self._offset = 0
         self._seen_ids: set[str] = set()
+        self._woken_by = b""
         self.wake_file: int | None = None
         try:
             try:
@@ -42,15 +43,25 @@ class ControlChannel:
             pass
 
     def clear_wake(self) -> None:
-        """Empty the FIFO."""
+        """Empty the FIFO; ``read_commands`` returns what stood in it."""
         try:
             while self.wake_file is not None:
-                os.read(self.wake_file, 4096)
+                self._woken_by = (self._woken_by + os.read(self.wake_file, 4096))[-_MAX_READ_BYTES:]
         except OSError:
             pass
 
     def read_commands(self) -> list[Command]:
         """Return the commands in complete lines that were not returned before; anything else is passed over."""
+        told, _, self._woken_by = self._woken_by.rpartition(b"\n")
+        commands = []
+        for line in [*self._read_lines(), *told.split(b"\n")]:
+            command = _parse(line)
+            if command is not None and command.command_id not in self._seen_ids:
+                self._seen_ids.add(command.command_id)
+                commands.append(command)
+        return commands
+
+    def _read_lines(self) -> list[bytes]:
         try:
             if os.stat(self._path).st_size <= self._offset:
                 return []
@@ -63,13 +74,7 @@ class ControlChannel:
         if not line_feed and len(chunk) < _MAX_READ_BYTES:
             return []
         self._offset += len(complete) + 1 if line_feed else len(chunk)
-        commands = []
-        for line in complete.split(b"\n"):
-            command = _parse(line)
-            if command is not None and command.command_id not in self._seen_ids:
-                self._seen_ids.add(command.command_id)
-                commands.append(command)
-        return commands
+        return complete.split(b"\n")
 
     def close(self) -> None:
         """Remove the FIFO."""

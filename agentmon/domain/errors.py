@@ -63,6 +63,10 @@ class DatabaseDamagedError(StoreError):
     """The file is not a usable database; it was set aside or left untouched, and the message says where."""
 
 
+class DatabaseMovedError(StoreError):
+    """The file that was opened is missing, or another one is in its place."""
+
+
 class DatabaseTooNewError(StoreError):
     """A later release made this database; it was left untouched."""
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from agentmon.domain.errors import DatabaseBusyError, StoreError
+from agentmon.domain.errors import DatabaseBusyError, DatabaseMovedError, StoreError
 from agentmon.store.errors import ConstraintError, ConstraintKind, is_busy, store_error
 from agentmon.store.pragmas import set_pragmas
 from agentmon.store.tables import metadata
@@ -42,8 +42,8 @@ class Database:
     """The SQLite database of one process: one writing connection, and a few that read.
 
     It belongs to one event loop and is closed by whoever made it. The file has to be there, as ``open_database`` makes
-    it, and has to stay: when it is missing, moved or replaced, everything here raises ``StoreError``, since writes to
-    the file that was open would reach nobody.
+    it, and has to stay: when it is missing, moved or replaced, everything here raises ``DatabaseMovedError``, since
+    writes to the file that was open would reach nobody.
     """
 
     def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
@@ -159,7 +159,7 @@ class Database:
 
     def _require_same_file(self) -> None:
         if self._file_at_start is None or _file_identity(self.path) != self._file_at_start:
-            raise StoreError(
+            raise DatabaseMovedError(
                 f"the database {self.path} is missing, or is no longer the file that was opened",
                 hint="Start agentmon again once the file is in its place.",
             )

@@ -10,14 +10,14 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
-from agentmon.domain.errors import AgentmonError
+from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.settings import load_worker_settings
 from agentmon.worker.starting import Starter
 from agentmon.worker.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine
+    from collections.abc import Callable, Collection, Coroutine
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
@@ -36,10 +36,16 @@ _log = logging.getLogger(__name__)
 _HEARTBEAT_EVERY_S: Final = 30.0
 _MAX_START_TRIES: Final = 3
 _PAUSE_AFTER_ERROR_S: Final = 1.0
+_SAME_COMPLAINT_EVERY_S: Final = 300.0
+"""How often the log says the same: a full disk can last for days."""
 
 
 class WorkerLoop:
-    """One worker over one database; ``run`` returns soon after ``stop``, and what was started runs on."""
+    """One worker over one database; ``run`` returns soon after ``stop``, and what was started runs on.
+
+    Args:
+        has_place: Looked at once a poll; ``run`` returns when it says that nobody can find this worker any more.
+    """
 
     def __init__(
         self,
@@ -52,8 +58,10 @@ class WorkerLoop:
         wake: WakeSocket,
         paths: Paths,
         clock: Clock,
+        has_place: Callable[[], bool] = lambda: True,
     ) -> None:
         self._database = database
+        self._has_place = has_place
         self._claims = claims
         self._settings_rows = settings
         self._wake = wake
@@ -66,6 +74,9 @@ class WorkerLoop:
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
         self._is_stopping = False
+        self._has_adopted = False
+        self._complaint = ""
+        self._complained_at = float("-inf")
         self._seen_version: int | None = None
         self._has_waiting = True
         self._beaten_at = float("-inf")
@@ -78,11 +89,10 @@ class WorkerLoop:
         self._woken.set()
 
     async def run(self) -> None:
-        """Settle what an earlier worker left, then work until ``stop``."""
+        """Settle what an earlier worker left, then work until ``stop``, or until the database or the place is gone."""
         asyncio.get_running_loop().add_reader(self._wake.fileno(), self._take_messages)
         try:
             async with asyncio.TaskGroup() as group:
-                await self._adopt(group)
                 while not self._is_stopping:
                     await self._work_once(group)
                     await self._wait()
@@ -100,17 +110,27 @@ class WorkerLoop:
         # Those whose messages got lost have their turn also while others keep the worker awake.
         is_poll = time.monotonic() >= self._read_all_at + self._settings.poll_interval_s
         try:
+            if not self._has_adopted:
+                await self._adopt(group)
+                self._has_adopted = True
             has_news = await self._has_news(messages)
             if is_poll:
                 self._read_all_at = time.monotonic()
+                if not self._has_place():
+                    _log.warning("the files in %s by which this worker is found are gone", self._paths.run_dir)
+                    self.stop()
+                    return
             named = [ExecutionId(message) for message in messages if message]
             has_ended = await self._watch.read_journals(None if is_poll else named)
             await self._look_after_hosts(group)
             if has_news or has_ended or self._has_waiting:
                 await self._hand_on_commands()
                 await self._claim(group)
-        except AgentmonError as error:
+        except DatabaseMovedError as error:
             _log.warning("%s", error)
+            self.stop()
+        except AgentmonError as error:
+            self._complain(str(error))
             await self._pause()
         except Exception:
             _log.exception("the worker goes on after an error of its own")
@@ -128,7 +148,7 @@ class WorkerLoop:
         try:
             return load_worker_settings(self._paths.settings_file, await self._settings_rows.all())
         except AgentmonError as error:
-            _log.warning("the settings stay as they were: %s", error)
+            self._complain(f"the settings stay as they were: {error}")
             return self._settings
 
     async def _adopt(self, group: asyncio.TaskGroup) -> None:
@@ -174,11 +194,20 @@ class WorkerLoop:
         commands = await self._claims.undelivered_commands()
         if not commands:
             return
+        delivered = []
         for command in commands:
             watched = self._watch.find(command.execution_id)
-            if watched is not None:
-                await asyncio.to_thread(watched.folder.append_command, {"id": command.id, "type": command.type.value})
-        await self._claims.mark_delivered([command.id for command in commands], at=self._clock.now())
+            try:
+                if watched is not None:
+                    line = {"id": command.id, "type": command.type.value}
+                    await asyncio.to_thread(watched.folder.append_command, line)
+            except OSError as error:
+                # Its folder was removed, which the looks at the hosts settle, or the disk is full: later, then.
+                self._complain(f"execution {command.execution_id}: a command cannot be handed on: {error}")
+            else:
+                delivered.append(command.id)
+        if delivered:
+            await self._claims.mark_delivered(delivered, at=self._clock.now())
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
         while not self._is_stopping and len(self._watch) < self._settings.max_running:
@@ -211,6 +240,13 @@ class WorkerLoop:
         except Exception:
             _log.exception("execution %s: an error of the worker's own", execution_id)
         self._woken.set()
+
+    def _complain(self, complaint: str) -> None:
+        """Say in the log what is wrong, and the same again only after minutes."""
+        now = time.monotonic()
+        if complaint != self._complaint or now - self._complained_at >= _SAME_COMPLAINT_EVERY_S:
+            self._complaint, self._complained_at = complaint, now
+            _log.warning("%s", complaint)
 
     async def _wait(self) -> None:
         try:

@@ -31,6 +31,7 @@ _log = logging.getLogger(__name__)
 
 _LOG_MAX_BYTES: Final = 2_000_000
 _LOG_FILES: Final = 3
+_LOOK_FOR_DATABASE_EVERY_S: Final = 1.0
 
 
 def run_foreground(paths: Paths | None = None) -> int:
@@ -46,7 +47,7 @@ def run_foreground(paths: Paths | None = None) -> int:
         return 0
     _start_log(paths)
     try:
-        asyncio.run(_work(paths, lock))
+        asyncio.run(_serve(paths, lock))
     except AgentmonError as error:
         _log.error("%s", error)
         sys.stderr.write(f"error: {error}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
@@ -56,11 +57,25 @@ def run_foreground(paths: Paths | None = None) -> int:
     return 0
 
 
-async def _work(paths: Paths, lock: WorkerLock) -> None:
+async def _serve(paths: Paths, lock: WorkerLock) -> None:
+    """Work until told to end; begin anew when the database was replaced or the files in the run folder were removed."""
+    is_told_to_end = asyncio.Event()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    await _work(paths, lock, is_told_to_end)
+    while not is_told_to_end.is_set():
+        if not paths.database_path.exists():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(is_told_to_end.wait(), _LOOK_FOR_DATABASE_EVERY_S)
+        elif lock.is_in_place or lock.take_again():
+            await _work(paths, lock, is_told_to_end)
+        else:
+            _log.info("another worker has taken over")
+            return
+
+
+async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -> None:
     clock = SystemClock()
-    opened = await open_database(
-        paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
-    )
+    opened = await open_database(paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock)
     for notice in opened.notices:
         _log.info("%s", notice)
     tmux = Tmux(paths.tmux_socket)
@@ -75,10 +90,15 @@ async def _work(paths: Paths, lock: WorkerLock) -> None:
             wake=wake,
             paths=paths,
             clock=clock,
+            has_place=lambda: lock.is_in_place and wake.is_in_place,
         )
+
+        def end() -> None:
+            is_told_to_end.set()
+            worker.stop()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, worker.stop)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            asyncio.get_running_loop().add_signal_handler(number, end)
         lock.announce(version=__version__, started_at=clock.now().isoformat())
         _log.info("worker %s started, pid %s", worker.worker_id, os.getpid())
         await worker.run()

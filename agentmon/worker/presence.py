@@ -37,25 +37,49 @@ class WorkerLock:
     @classmethod
     def take(cls, path: Path) -> Self | None:
         """Return the lock, or None when another worker holds it."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            return None
-        os.ftruncate(descriptor, 0)
-        return cls(path, descriptor)
+        descriptor = _lock(path)
+        return None if descriptor is None else cls(path, descriptor)
 
     def announce(self, *, version: str, started_at: str) -> None:
         """Write the particulars of this process: from now on clients take the worker as ready."""
         particulars = {"pid": os.getpid(), "version": version, "started_at": started_at}
         os.pwrite(self._descriptor, json.dumps(particulars).encode(), 0)
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the locked file is the one that others find at its path."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return False
+        own = os.fstat(self._descriptor)
+        return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+
+    def take_again(self) -> bool:
+        """Lock the file that is at the path now, made anew when it is missing; return False when another worker has."""
+        descriptor = _lock(self._path)
+        if descriptor is None:
+            return False
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+        return True
+
     def release(self) -> None:
         """Give the lock up."""
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
+
+
+def _lock(path: Path) -> int | None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    os.ftruncate(descriptor, 0)
+    return descriptor
 
 
 def read_presence(lock_path: Path) -> WorkerInfo:

@@ -26,6 +26,7 @@ class WakeSocket:
     def __init__(self, socket_: socket.socket, path: Path) -> None:
         self._socket = socket_
         self._path = path
+        self._identity = _identity(path)
 
     @classmethod
     def bind(cls, path: Path) -> Self:
@@ -36,6 +37,11 @@ class WakeSocket:
         receiver.bind(str(path))
         path.chmod(0o600)
         return cls(receiver, path)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether this is the socket at the path; a cleaner of old files may have taken it away."""
+        return self._identity is not None and _identity(self._path) == self._identity
 
     def fileno(self) -> int:
         """Return the descriptor to wait for."""
@@ -51,6 +57,15 @@ class WakeSocket:
                 return messages
 
     def close(self) -> None:
-        """Stop listening and remove the path."""
+        """Stop listening and remove the path, unless another worker's socket is there by now."""
+        if self.is_in_place:
+            self._path.unlink(missing_ok=True)
         self._socket.close()
-        self._path.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import UsageError
-from agentmon.domain.executions import CommandType, ExecutionRequest, ExecutionStatus
+from agentmon.domain.errors import DatabaseFullError, RunnerError, UsageError
+from agentmon.domain.executions import LIVE_STATUSES, CommandType, ExecutionRequest, ExecutionStatus
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.launch_check import choose_capability, launch_environment, require_launchable
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from agentmon.store.tasks import TaskRepository
 
 _LOOK_EVERY_S: Final = 0.1
+_LOOK_AFTER_WORKER_EVERY_S: Final = 1.0
 
 
 class QueueService:
@@ -79,6 +82,8 @@ class QueueService:
             AgentNotInstalledError: The program is not on the PATH or cannot be executed.
             TmuxUnavailableError: tmux is missing or too old.
             ConflictError: The task is queued or running already, or waits for others.
+            RunnerError: The folder of the run cannot be written, or the worker does not start; in the second case
+                the execution stays queued.
         """
         environ = dict(os.environ) if environ is None else environ
         task = await self._tasks.get(task_id)
@@ -105,7 +110,6 @@ class QueueService:
         )
         execution_id = ExecutionId(new_id())
         folder = ExecutionFolder(self._paths.execution_dir(execution_id))
-        await asyncio.to_thread(_prepare, folder, environment)
         request = ExecutionRequest(
             task_id=task.id,
             agent_id=agent.id,
@@ -114,6 +118,7 @@ class QueueService:
             max_retries=context.max_retries,
         )
         try:
+            await asyncio.to_thread(_prepare, folder, environment)
             execution = await self._executions.enqueue(
                 request,
                 execution_id=execution_id,
@@ -121,6 +126,12 @@ class QueueService:
                 actor=actor,
                 at=self._clock.now(),
             )
+        except OSError as error:
+            folder.remove()
+            raise RunnerError(
+                f"the folder of the run cannot be written: {error.strerror or error}",
+                hint=f"it goes below {self._paths.executions_dir}; `agentmon doctor` shows how much space there is",
+            ) from error
         except BaseException:
             folder.remove()
             raise
@@ -131,17 +142,22 @@ class QueueService:
     async def stop(self, task_id: TaskId, *, actor: Actor, kill: bool = False) -> Execution:
         """Cancel the queued execution of the task at once, or ask for the end of the running one.
 
-        The execution is ``cancelling`` until no process of it is alive; ``wait`` tells when.
+        The execution is ``cancelling`` until no process of it is alive; ``wait`` tells when. On a full disk the running
+        program is asked past the database, since it may be what fills the disk.
 
         Raises:
             ConflictError: Nothing of the task waits or runs.
         """
-        execution = await self._executions.request_stop(
-            task_id,
-            command_type=CommandType.KILL if kill else CommandType.STOP,
-            actor=actor,
-            at=self._clock.now(),
-        )
+        command_type = CommandType.KILL if kill else CommandType.STOP
+        try:
+            execution = await self._executions.request_stop(
+                task_id, command_type=command_type, actor=actor, at=self._clock.now()
+            )
+        except DatabaseFullError:
+            stopping = await self._stop_past_the_database(task_id, command_type)
+            if stopping is None:
+                raise
+            return stopping
         if execution.status is ExecutionStatus.CANCELLED:
             folder = ExecutionFolder(self._paths.execution_dir(execution.id))
             folder.environment.unlink(missing_ok=True)
@@ -151,12 +167,35 @@ class QueueService:
         return execution
 
     async def wait(self, execution_id: ExecutionId) -> Execution:
-        """Return the execution when it is over and will not be tried again."""
+        """Return the execution when it is over and will not be tried again; a worker that died is started anew.
+
+        Raises:
+            RunnerError: There is no worker any more, and none can be started.
+        """
+        look_after_worker_at = time.monotonic()
         while True:
             execution = await self._executions.get(execution_id)
             if not execution.status.is_open:
                 return execution
+            if time.monotonic() >= look_after_worker_at:
+                await self._workers.ensure_running()
+                look_after_worker_at = time.monotonic() + _LOOK_AFTER_WORKER_EVERY_S
             await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _stop_past_the_database(self, task_id: TaskId, command_type: CommandType) -> Execution | None:
+        """Ask the host of the task's running execution to end it; None when there is none that can be reached.
+
+        The journal says so, and from there it comes into the database as soon as there is space.
+        """
+        for execution in await self._executions.of_task(task_id, limit=1):
+            folder = ExecutionFolder(self._paths.execution_dir(execution.id))
+            if execution.status in LIVE_STATUSES:
+                try:
+                    await asyncio.to_thread(folder.append_command, {"id": new_id(), "type": command_type.value})
+                except OSError:
+                    return None
+                return replace(execution, status=ExecutionStatus.CANCELLING)
+        return None
 
 
 def _prepare(folder: ExecutionFolder, environment: Mapping[str, str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from typing import TYPE_CHECKING, Final
 
+from agentmon import __version__
 from agentmon.domain.errors import RunnerError
 from agentmon.worker.launch import ensure_worker
 from agentmon.worker.presence import WorkerInfo, read_presence
@@ -27,12 +29,17 @@ class WorkerService:
     async def ensure_running(self) -> WorkerInfo:
         """Return the worker, started when there was none, as soon as it is ready.
 
+        One of another release is replaced: its code on the disk is no longer what it has in memory, and the database
+        may have been upgraded under it. What it started runs on.
+
         Raises:
-            RunnerError: It did not become ready within 20 s.
+            RunnerError: It did not become ready within 20 s, or one of another release did not end in that time.
         """
         presence = read_presence(self._paths.worker_lock)
         if presence.pid is not None:
-            return presence
+            if presence.version == __version__:
+                return presence
+            await self.stop()
         return await asyncio.to_thread(ensure_worker, self._paths)
 
     async def status(self) -> WorkerInfo:
@@ -48,7 +55,8 @@ class WorkerService:
         presence = read_presence(self._paths.worker_lock)
         if not presence.is_running or presence.pid is None:
             return False
-        os.kill(presence.pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(presence.pid, signal.SIGTERM)
         for _ in range(int(_ENDS_WITHIN_S / _LOOK_EVERY_S)):
             if read_presence(self._paths.worker_lock).pid != presence.pid:
                 return True

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
 
 _READY_WITHIN_S: Final = 20.0
+_START_AGAIN_AFTER_S: Final = 6.0
+"""How long a started worker may take to its lock before it is given up, as one that was killed meanwhile."""
 _LOOK_EVERY_S: Final = 0.02
 
 
@@ -33,11 +35,17 @@ def ensure_worker(paths: Paths, *, environ: Mapping[str, str] | None = None) -> 
         return presence
     if not presence.is_running:
         _start(paths, dict(os.environ if environ is None else environ))
-    deadline = time.monotonic() + _READY_WITHIN_S
+    seen_at = time.monotonic()
+    deadline = seen_at + _READY_WITHIN_S
     while time.monotonic() < deadline:
         presence = read_presence(paths.worker_lock)
         if presence.pid is not None:
             return presence
+        if presence.is_running:
+            seen_at = time.monotonic()
+        elif time.monotonic() - seen_at >= _START_AGAIN_AFTER_S:
+            _start(paths, dict(os.environ if environ is None else environ))
+            seen_at = time.monotonic()
         time.sleep(_LOOK_EVERY_S)
     raise RunnerError(
         "the background worker did not become ready",

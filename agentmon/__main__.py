@@ -27,6 +27,7 @@ def main() -> None:
 
 def run(words: list[str]) -> int:
     """Run one command line, without the program's name, and return its exit code; every error has been told."""
+    _replace_closed_streams()
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -45,6 +46,18 @@ def run(words: list[str]) -> int:
 
         return tell_failure(error)
     return code
+
+
+def _replace_closed_streams() -> None:
+    """Put /dev/null where a standard stream is closed, so that no file opened later gets its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            if getattr(sys, name) is None:
+                setattr(sys, name, os.fdopen(descriptor, "r" if number == 0 else "w", closefd=False))
 
 
 def _dispatch(words: list[str]) -> int:

@@ -15,6 +15,7 @@ from agentmon.store import tables
 from agentmon.store.agents import read_agents
 from agentmon.store.audit import append_task_event
 from agentmon.store.column_types import Moment
+from agentmon.store.ingest import LAST_RETRY_AFTER
 from agentmon.store.mapping import command_of, execution_of, task_of
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
 
@@ -39,7 +40,7 @@ WHERE id = (
     JOIN tasks t ON t.id = q.task_id
     JOIN agents a ON a.id = q.agent_id
     WHERE q.status = 'queued'
-      AND (q.not_before IS NULL OR q.not_before <= :at)
+      AND (q.not_before IS NULL OR q.not_before <= :at OR q.not_before > :latest)
       AND t.deleted_at IS NULL
       AND (a.max_concurrent = 0 OR a.max_concurrent > (
           SELECT count(*) FROM executions r
@@ -55,7 +56,7 @@ WHERE id = (
       SELECT count(*) FROM executions l
       WHERE l.status IN ('cancelling', 'queued', 'running') AND l.status <> 'queued')
 RETURNING id
-""").bindparams(bindparam("at", type_=Moment()))
+""").bindparams(bindparam("at", type_=Moment()), bindparam("latest", type_=Moment()))
 
 
 class ClaimRepository:
@@ -68,10 +69,11 @@ class ClaimRepository:
         """Take the next queued execution that the limits allow, or None.
 
         One guarded statement holds the limits over all and per agent, leaves out what waits for open tasks, and
-        takes urgent tasks first, then the oldest. The card moves to In progress in the same transaction.
+        takes urgent tasks first, then the oldest; a retry that waits longer than any wait is due, since the clock was
+        set back. The card moves to In progress in the same transaction.
         """
         tasks = tables.tasks
-        parameters = {"worker_id": worker_id, "max_running": max_running, "at": at}
+        parameters = {"worker_id": worker_id, "max_running": max_running, "at": at, "latest": at + LAST_RETRY_AFTER}
         async with self._database.writing() as connection:
             execution_id = (await connection.execute(_CLAIM, parameters)).scalar()
             if execution_id is None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentmon.store.database import Database
 
 _FIRST_RETRY_AFTER: Final = timedelta(seconds=2)
-_LAST_RETRY_AFTER: Final = timedelta(minutes=10)
+LAST_RETRY_AFTER: Final = timedelta(minutes=10)
 
 
 class IngestRepository:
@@ -168,7 +168,7 @@ async def _queue_again(connection: AsyncConnection, row: RowMapping, *, at: date
     require_execution_move(ExecutionStatus.FAILED, ExecutionStatus.QUEUED)
     executions = tables.executions
     retry_count = row["retry_count"] + 1
-    not_before = at + min(_FIRST_RETRY_AFTER * 2 ** min(retry_count - 1, 20), _LAST_RETRY_AFTER)
+    not_before = at + min(_FIRST_RETRY_AFTER * 2 ** min(retry_count - 1, 20), LAST_RETRY_AFTER)
     await connection.execute(
         update(executions)
         .where(executions.c.id == row["id"])

@@ -92,7 +92,9 @@ def _require_program(program: str, environment: Mapping[str, str], working_dir: 
         path = Path(program) if Path(program).is_absolute() else working_dir / program
         if not path.exists():
             raise AgentNotInstalledError(f"there is no program {path}", hint="check the path of the command")
-        if path.is_dir() or not os.access(path, os.X_OK):
+        if path.is_dir():
+            raise AgentNotInstalledError(f"{path} is a folder, not a program", hint="check the path of the command")
+        if not os.access(path, os.X_OK):
             raise AgentNotInstalledError(
                 f"{path} cannot be executed", hint=f"`chmod +x {path}` makes a script a program"
             )

@@ -143,3 +143,15 @@ def test_a_text_that_no_program_can_be_given_is_refused(value: str, message: str
 
 def test_bytes_of_a_file_name_that_are_not_text_are_kept() -> None:
     assert render("{{args.a}}", args={"a": "caf\udce9"}) == ("prog", "caf\udce9")
+
+
+def test_words_are_checked_as_the_host_writes_them_whatever_the_locale() -> None:
+    script = (
+        "from agentmon.runners.adapters.template import _require_possible; import sys;"
+        "assert sys.getfilesystemencoding() == 'ascii'; _require_possible('\\u6f22')"
+    )
+    environ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    checked = subprocess.run([sys.executable, "-c", script], env=environ, check=False)
+
+    assert checked.returncode == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -89,6 +88,7 @@ def _require_possible(word: str) -> None:
     if "\0" in word:
         raise ArgumentsError("an argument has a NUL character in it, which no program can be given")
     try:
-        os.fsencode(word)
+        # As the host does, whatever the locale of this process.
+        word.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise ArgumentsError("an argument has a character in it that cannot be written as bytes") from error

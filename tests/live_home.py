@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,16 +15,14 @@ from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.paths import Paths, find_paths
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
+from tests.waiting import DEADLINE_S, until, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Task, Workspace
-
-DEADLINE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class LiveHome:
         pid = read_presence(self.paths.worker_lock).pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not read_presence(self.paths.worker_lock).is_running)
+        wait_for(lambda: not read_presence(self.paths.worker_lock).is_running)
         return pid
 
     def kill_tmux(self) -> None:
@@ -98,20 +95,6 @@ def marked_processes(execution_id: str) -> list[int]:
             if marker in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))
     return found
-
-
-def wait_until(condition: Callable[[], bool], *, deadline_s: float = DEADLINE_S) -> None:
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
-
-
-async def until(condition: Callable[[], Awaitable[bool]], *, deadline_s: float = DEADLINE_S) -> None:
-    deadline = time.monotonic() + deadline_s
-    while not await condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        await asyncio.sleep(0.02)
 
 
 async def add_command(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from agentmon.bootstrap import open_services
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.domain.tasks import TaskStatus
-from tests.live_home import add_command, wait_until
+from tests.live_home import add_command
 from tests.runners.tmux_servers import RawTmux, short_folder
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.live_home import LiveHome
@@ -34,7 +35,7 @@ class Person:
         self.press("-l", text, until=until)
 
     def see(self, text: str) -> None:
-        wait_until(lambda: text in self.tmux.screen("person:"))
+        wait_for(lambda: text in self.tmux.screen("person:"))
 
 
 async def test_a_card_is_made_run_entered_left_stopped_and_the_rest_goes_on_without_the_app(
@@ -66,7 +67,7 @@ async def test_a_card_is_made_run_entered_left_stopped_and_the_rest_goes_on_with
         tmux("send-keys", "-t", "person:", "j")
         person.press("r", until="1/4 running")
         tmux("send-keys", "-t", "person:", "q")
-        wait_until(lambda: tmux("list-sessions", check=False) == "")
+        wait_for(lambda: tmux("list-sessions", check=False) == "")
 
     async with open_services(live_home.paths) as services:
         stopped = await services.tasks.by_number(workspace, 1)

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +13,7 @@ from agentmon.cli.demo_place import end_everything
 from agentmon.paths import find_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 SERVER = Path(__file__).with_name("command_server.py")
 DEADLINE_S = 40.0
@@ -127,11 +126,3 @@ class CommandLine:
                 start_new_session=True,
             )
         return self._server
-
-
-def eventually(condition: Callable[[], bool], *, within_s: float = DEADLINE_S) -> None:
-    """Return as soon as the condition holds."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.05)

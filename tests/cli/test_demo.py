@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.command_lines import CommandLine, eventually
+from tests.cli.command_lines import CommandLine
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def test_the_demo_runs_real_programs_and_leaves_nothing_behind(demo_line: Comman
 
 def test_a_demo_that_is_told_to_end_leaves_nothing_behind(demo_line: CommandLine) -> None:
     demo = demo_line.start("demo")
-    eventually(lambda: _has_running_program(demo_line))
+    wait_for(lambda: _has_running_program(demo_line))
 
     demo.send_signal(signal.SIGTERM)
     demo.communicate(timeout=60)
@@ -58,7 +59,7 @@ def test_a_demo_that_is_told_to_end_leaves_nothing_behind(demo_line: CommandLine
 
 def test_what_a_killed_demo_left_is_removed_by_the_next_one(demo_line: CommandLine) -> None:
     demo = demo_line.start("demo")
-    eventually(lambda: _has_running_program(demo_line))
+    wait_for(lambda: _has_running_program(demo_line))
     demo.kill()
     demo.communicate(timeout=60)
     left = _processes_in(demo_line)
@@ -153,7 +154,7 @@ def _processes_in(demo_line: CommandLine) -> dict[int, bytes]:
 
 
 def _assert_nothing_is_left(demo_line: CommandLine) -> None:
-    eventually(lambda: not _processes_in(demo_line), within_s=10)
+    wait_for(lambda: not _processes_in(demo_line), deadline_s=10)
     assert list((demo_line.folder / "t").iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.command_lines import eventually
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.cli.command_lines import CommandLine
@@ -45,7 +45,7 @@ def test_adding_and_running_are_one_command(cli: CommandLine) -> None:
     added = cli("task", "add", "at once", "--command", "echo at once", "--run", "--json").document()
     number = str(added["number"])
 
-    eventually(lambda: cli("log", number).stdout == "at once\n" if _has_run(cli, number) else False)
+    wait_for(lambda: cli("log", number).stdout == "at once\n" if _has_run(cli, number) else False)
 
     assert cli("executions", "--task", number, "--json").document()[0]["task_number"] == added["number"]
 
@@ -168,7 +168,7 @@ def test_starting_several_times_at_once_makes_one_run(cli: CommandLine) -> None:
 def test_a_stopped_run_is_cancelled(cli: CommandLine) -> None:
     number = cli.add("long", "--command", "sleep 600")
     waiting = cli.start("run", number, "--wait")
-    eventually(lambda: _status(cli, number) == "running")
+    wait_for(lambda: _status(cli, number) == "running")
 
     refused = cli("run", number)
     status = cli("status", "--json").document()
@@ -188,7 +188,7 @@ def test_a_stopped_run_is_cancelled(cli: CommandLine) -> None:
 def test_an_interrupted_wait_leaves_the_run_alone(cli: CommandLine) -> None:
     number = cli.add("goes on", "--command", "sleep 600")
     waiting = cli.start("run", number, "--wait")
-    eventually(lambda: _status(cli, number) == "running")
+    wait_for(lambda: _status(cli, number) == "running")
 
     waiting.send_signal(signal.SIGINT)
     _, told = waiting.communicate(timeout=40)
@@ -202,14 +202,14 @@ def test_an_interrupted_wait_leaves_the_run_alone(cli: CommandLine) -> None:
 def test_attaching_without_a_terminal_is_refused_with_the_way_to_the_log(cli: CommandLine) -> None:
     number = cli.add("attached", "--command", "sh -c 'read line; echo got $line'")
     cli("run", number)
-    eventually(lambda: _status(cli, number) == "running")
+    wait_for(lambda: _status(cli, number) == "running")
 
     ended = cli("attach", number)
     answered = _answer_in_terminal(cli, number, b"blue\r")
 
     assert ended.code == 2
     assert "agentmon log" in ended.stderr
-    eventually(lambda: _status(cli, number) == "succeeded")
+    wait_for(lambda: _status(cli, number) == "succeeded")
     assert "got blue" in cli("log", number).stdout
     assert b"\x1b" in answered
 

@@ -13,7 +13,8 @@ import pytest
 from agentmon.domain.errors import UsageError
 from agentmon.runners.attach import AttachPlan, plan_attach
 from agentmon.runners.tmux import Tmux
-from tests.runners.tmux_servers import RawTmux, short_folder, wait_for
+from tests.runners.tmux_servers import RawTmux, short_folder
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,7 +15,8 @@ import pytest
 from agentmon.domain.errors import RunnerError, TmuxUnavailableError
 from agentmon.runners.tmux import DEFAULT_CONFIG_PATH, Tmux, find_version
 from agentmon.runners.tmux.version import install_hint, order_of
-from tests.runners.tmux_servers import RawTmux, short_folder, wait_for
+from tests.runners.tmux_servers import RawTmux, short_folder
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,25 +5,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 DEADLINE_S = 15.0
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Return once the condition holds; fail with ``what`` after the deadline."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {DEADLINE_S:g} s: {what}")
-        time.sleep(0.02)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from agentmon.domain.errors import AgentNotInstalledError, ArgumentsError, Confl
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.domain.tasks import InputContext, TaskDraft, TaskStatus
 from agentmon.services.actors import USER_ACTOR
-from tests.live_home import add_command, marked_processes, run_to_end, until, until_started
+from tests.live_home import add_command, marked_processes, run_to_end, until_started
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services

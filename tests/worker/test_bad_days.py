@@ -18,7 +18,8 @@ from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
 from agentmon.worker.presence import read_presence
-from tests.live_home import DEADLINE_S, add_command, marked_processes, run_to_end, until, until_started
+from tests.live_home import add_command, marked_processes, run_to_end, until_started
+from tests.waiting import DEADLINE_S, until
 
 if TYPE_CHECKING:
     from tests.live_home import LiveHome

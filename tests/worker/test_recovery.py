@@ -10,7 +10,8 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
-from tests.live_home import add_command, marked_processes, until, until_started, wait_until
+from tests.live_home import add_command, marked_processes, until_started
+from tests.waiting import until, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ async def test_a_run_outlives_the_death_of_worker_and_client_and_is_recorded_who
         await until_started(services, execution)
         live_home.kill_worker()
     journal = live_home.paths.execution_dir(execution.id) / "journal.jsonl"
-    wait_until(lambda: journal.read_text().rstrip().endswith("}") and '"ended"' in journal.read_text())
+    wait_for(lambda: journal.read_text().rstrip().endswith("}") and '"ended"' in journal.read_text())
 
     async with open_services(live_home.paths) as services:
         before = await services.executions.get(execution.id)

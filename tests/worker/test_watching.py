@@ -22,8 +22,9 @@ from agentmon.store.setting_rows import SettingRepository
 from agentmon.worker.loop import WorkerLoop
 from agentmon.worker.wake import WakeSocket, wake_worker
 from agentmon.worker.watching import Watch
-from tests.live_home import add_command, until
+from tests.live_home import add_command
 from tests.stored_runs import stored
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

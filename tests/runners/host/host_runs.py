@@ -6,30 +6,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.waiting import wait_for
 
 HOST_PATH = Path(__file__).parents[3] / "agentmon" / "runners" / "host" / "__main__.py"
 DEADLINE_S = 20.0
 
 Document = dict[str, Any]
 T = TypeVar("T")
-
-
-def wait_for(find: Callable[[], T], what: str) -> T:
-    """Return the first true value that the function finds; fail after the deadline."""
-    end = time.monotonic() + DEADLINE_S
-    while not (found := find()):
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {DEADLINE_S:g} s: {what}")
-        time.sleep(0.01)
-    return found
 
 
 def host_command(folder: Path) -> list[str]:

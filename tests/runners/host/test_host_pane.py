@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runners.host.host_runs import host_command, wait_for
+from tests.runners.host.host_runs import host_command
 from tests.runners.tmux_servers import RawTmux, short_folder
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,8 @@ from agentmon.runners.host import process_table
 from agentmon.runners.host.ending import Ending
 from agentmon.runners.host.family import Family
 from agentmon.runners.host.journal import Journal
-from tests.runners.host.host_runs import find_processes_with, wait_for
+from tests.runners.host.host_runs import find_processes_with
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,8 @@ import pytest
 
 from agentmon.runners.host.journal import Journal
 from agentmon.runners.host.output_log import OutputLog
-from tests.runners.host.host_runs import HostRun, find_processes_with, wait_for
+from tests.runners.host.host_runs import HostRun, find_processes_with
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

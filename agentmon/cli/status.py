@@ -8,7 +8,7 @@ import sys
 
 from agentmon import __version__
 from agentmon.cli.output import say_clean_line, say_document
-from agentmon.store.status_counts import StatusCounts, find_status_counts
+from agentmon.store.status_counts import find_status_counts
 
 
 def print_version(*, as_json: bool) -> int:
@@ -32,7 +32,13 @@ def print_status(words: list[str]) -> int:
 
         tell_error(f"status does not take {unknown[0]!r}", hint="agentmon status [--json]")
         return 2
-    counts = find_status_counts(find_database_path()) or StatusCounts()
+    database_path = find_database_path()
+    counts = find_status_counts(database_path)
+    if counts is None:
+        from agentmon.cli.output import tell_error  # noqa: PLC0415 - only a database out of order needs it
+
+        tell_error(f"the database {database_path} cannot be read by this release", hint="agentmon doctor says why")
+        return 1
     if "--json" in words:
         say_document(counts.as_document())
     else:

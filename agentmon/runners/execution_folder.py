@@ -102,6 +102,11 @@ class ExecutionFolder:
         """Write the environment of the program."""
         _write_private_json(self.launch_environment, environment)
 
+    def remove_environments(self) -> None:
+        """Remove what was written of environments; what is not there is fine."""
+        self.launch_environment.unlink(missing_ok=True)
+        self.environment.unlink(missing_ok=True)
+
     def read_environment(self) -> Mapping[str, str] | None:
         """Return what ``write_environment`` wrote, or None when it is gone or damaged."""
         try:

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.sqlite import insert
 from agentmon.domain.card_moves import status_at_start
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.executions import LIVE_STATUSES, ClaimedExecution, ExecutionStatus
+from agentmon.domain.ids import ExecutionId
 from agentmon.domain.tasks import TaskStatus
 from agentmon.store import tables
 from agentmon.store.agents import read_agents
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.executions import Execution, ExecutionCommand
-    from agentmon.domain.ids import CommandId, ExecutionId, WorkerId
+    from agentmon.domain.ids import CommandId, WorkerId
     from agentmon.store.database import Database
 
 
@@ -104,6 +105,12 @@ class ClaimRepository:
         async with self._database.reading() as connection:
             ids = (await connection.execute(statement)).scalars().all()
             return tuple([await _claimed(connection, execution_id) for execution_id in ids])
+
+    async def open_ids(self) -> frozenset[ExecutionId]:
+        """Return the executions that wait or run."""
+        statement = select(tables.executions.c.id).where(tables.IS_OPEN)
+        async with self._database.reading() as connection:
+            return frozenset(ExecutionId(found) for found in (await connection.execute(statement)).scalars())
 
     async def count_waiting(self) -> int:
         """Return how many executions are in the queue."""

@@ -38,9 +38,12 @@ class StatusCounts:
 
 
 def find_status_counts(database_path: str) -> StatusCounts | None:
-    """Return the numbers over all workspaces, or None when there is no database that this release can read."""
-    if not os.path.isfile(database_path):  # noqa: PTH113 - pathlib costs 8 ms
-        return None
+    """Return the numbers over all workspaces, or None when there is a database that this release cannot read.
+
+    Where there is no database yet, they are zero.
+    """
+    if not os.path.lexists(database_path):
+        return StatusCounts()
     try:
         connection = sqlite3.connect(f"file:{_uri_path(database_path)}?mode=ro", uri=True, timeout=_BUSY_TIMEOUT_S)
         with closing(connection):

@@ -133,14 +133,20 @@ class TaskRepository:
         tasks = tables.tasks
         async with self._database.writing() as connection:
             row = await _row(connection, task_id)
-            above = select(func.count()).where(
+            in_column = select(func.count()).where(
                 tasks.c.workspace_id == row["workspace_id"],
                 tasks.c.status == row["status"],
                 tasks.c.deleted_at.is_(None),
+            )
+            above = in_column.where(
                 (tasks.c.sort_order < row["sort_order"])
                 | ((tasks.c.sort_order == row["sort_order"]) & (tasks.c.id < task_id)),
             )
-            index = (await connection.execute(above)).scalar_one() + steps
+            present = (await connection.execute(above)).scalar_one()
+            last = (await connection.execute(in_column)).scalar_one() - 1
+            index = min(max(0, present + steps), last)
+            if index == present:
+                return task_of(row)
             status = TaskStatus(row["status"])
             sort_order = await place_at(connection, row["workspace_id"], status, index, moved_id=task_id)
             await move_task(connection, row, status, actor=actor, at=at, sort_order=sort_order)

@@ -14,6 +14,7 @@ from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.settings import load_worker_settings
 from agentmon.worker.starting import Starter
+from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.watching import Watch
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class WorkerLoop:
         try:
             if not self._has_adopted:
                 await self._adopt(group)
+                await sweep_environments(self._claims, self._paths)
                 self._has_adopted = True
             has_news = await self._has_news(messages)
             if is_poll:

@@ -14,7 +14,7 @@ from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import ExecutionFolder
 
 if TYPE_CHECKING:
-    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.domain.executions import ClaimedExecution, Execution
     from agentmon.paths import Paths
     from agentmon.settings import WorkerSettings
 
@@ -24,9 +24,9 @@ ROWS: Final = 50
 _HOST_MAIN: Final = Path(host.__file__).with_name("__main__.py")
 
 
-def session_name(execution_id: str) -> str:
-    """Return the name of the tmux session of an execution."""
-    return f"am-{execution_id}"
+def session_name(execution: Execution) -> str:
+    """Return the name of the tmux session of a try, so that what is left of an earlier one cannot be in its way."""
+    return f"am-{execution.id}" + (f"-{execution.retry_count}" if execution.retry_count else "")
 
 
 def host_command(folder: ExecutionFolder) -> tuple[str, ...]:

@@ -8,12 +8,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
+
+
+_READER_PATIENCE_S: Final = 0.2
+"""Whoever looks whether the lock is held holds it for a moment, which must not pass for another worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +78,18 @@ class WorkerLock:
 def _lock(path: Path) -> int | None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    os.ftruncate(descriptor, 0)
-    return descriptor
+    deadline = time.monotonic() + _READER_PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                return None
+            time.sleep(_READER_PATIENCE_S / 10)
+        else:
+            os.ftruncate(descriptor, 0)
+            return descriptor
 
 
 def read_presence(lock_path: Path) -> WorkerInfo:

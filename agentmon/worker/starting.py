@@ -38,7 +38,7 @@ class Starter:
         looked at again. Starting twice is safe, since a second host refuses to touch the folder of the first.
         """
         execution = claimed.execution
-        name = session_name(execution.id)
+        name = session_name(execution)
         try:
             folder = await asyncio.to_thread(prepare, claimed, paths=self._paths, settings=settings)
             await self._tmux.start_session(

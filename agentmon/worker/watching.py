@@ -198,7 +198,7 @@ class Watch:
         for execution_id, is_queued_again in over.items():
             watched = self._watched.pop(execution_id, None)
             if watched is not None and not is_queued_again:
-                await asyncio.to_thread(_remove_environment, watched.folder)
+                await asyncio.to_thread(watched.folder.remove_environments)
 
 
 def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:
@@ -216,8 +216,3 @@ def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:
             stretches.append(stretch)
             offset = stretch.to_offset
     return stretches
-
-
-def _remove_environment(folder: ExecutionFolder) -> None:
-    folder.launch_environment.unlink(missing_ok=True)
-    folder.environment.unlink(missing_ok=True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,23 @@ def test_the_status_has_the_numbers_of_the_board(cli: CommandLine) -> None:
 
     assert status["running_limit"] == 7
     assert status == cli("board", "--json").document()["status_line"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0"])
+def test_a_database_that_cannot_be_read_is_not_taken_for_an_idle_one(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "agentmon.db").write_bytes(content)
+
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "agentmon", "status"],
+        env=dict(os.environ) | {"AGENTMON_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "agentmon doctor" in ended.stderr
+    assert (tmp_path / "agentmon.db").read_bytes() == content
 
 
 def test_the_status_works_where_the_terminal_has_no_unicode(cli: CommandLine) -> None:

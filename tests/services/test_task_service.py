@@ -238,3 +238,14 @@ async def test_a_folder_belongs_to_its_nearest_workspace_unless_a_repository_is_
     assert nested.root_path == str(root / "vendored")
     with pytest.raises(NotFoundError, match="no folder"):
         await services.workspaces.open(root / "missing")
+
+
+async def test_a_card_at_the_end_of_its_column_stays_as_it_is(services: Services, workspace: Workspace) -> None:
+    first, last = await _add(services, workspace, "first", "last")
+
+    moved = [
+        await services.tasks.shift(first.id, -1, actor=USER_ACTOR),
+        await services.tasks.shift(last.id, 1, actor=USER_ACTOR),
+    ]
+
+    assert moved == [first, last]

@@ -153,6 +153,26 @@ async def test_reading_a_journal_again_gives_the_same_rows(live_home: LiveHome) 
     ]
 
 
+async def test_an_environment_that_a_dead_worker_left_is_removed_by_the_next(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        task = await add_command(services, workspace, "true")
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+        await services.queue.wait(execution.id)
+        live_home.kill_worker()
+        left = live_home.paths.execution_dir(execution.id) / "environment.json"
+        left.write_text("{}")
+        os.utime(left, (0, 0))
+        fresh = live_home.paths.executions_dir / "not-queued-yet" / "environment.json"
+        fresh.parent.mkdir()
+        fresh.write_text("{}")
+
+        await services.workers.ensure_running()
+        wait_for(lambda: not left.exists())
+
+    assert fresh.exists()
+
+
 async def test_a_second_start_of_the_worker_finds_the_first(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         started = await asyncio.gather(*(services.workers.ensure_running() for _ in range(4)))

@@ -200,20 +200,6 @@ class Tmux:
         screen_lines = "\n".join(line.rstrip() for line in answer.lines).rstrip().split("\n")
         return "\n".join(screen_lines[-lines:])
 
-    async def set_title(self, session: str, title: str) -> None:
-        """Show another title in the status line of a session, named as for ``kill_session``; drawn letter for letter.
-
-        Raises:
-            RunnerError: There is no such session, or tmux refused.
-            TmuxUnavailableError: tmux is missing or did not answer.
-        """
-        session_id = await self._find_session_id(session)
-        if session_id is None:
-            raise RunnerError(f"there is no session {session}")
-        answer = await self._ask(("set-option", "-t", session_id, "@agentmon_title", _status_text(title)))
-        if answer.outcome is not Outcome.DONE:
-            raise refusal(f"the title of the session {session} could not be set", answer)
-
     async def _find_session_id(self, session: str) -> str | None:
         sessions = (await self.list_sessions()).sessions
         if _SESSION_ID.fullmatch(session):

@@ -10,6 +10,7 @@ import asyncio
 import gc
 import importlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -21,14 +22,23 @@ from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
+from textual import events
 from textual.app import App, SuspendNotSupported
 from textual.reactive import Reactive
 from textual.worker import WorkerState
 
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.plain_text import plain_lines
-from agentmon.screens.bindings import APP
-from agentmon.screens.frame import WRITES, AttachRequested, FirstFrameShown, StoreChanged, WorkStarted
+from agentmon.screens.bindings import APP, key_word
+from agentmon.screens.frame import (
+    WRITES,
+    AttachRequested,
+    DialogShown,
+    FirstFrameShown,
+    ServiceScreen,
+    StoreChanged,
+    WorkStarted,
+)
 from agentmon.screens.themes import DARK, THEMES
 from agentmon.widgets.guarded import Failed, Guarded
 
@@ -36,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import RenderableType
-    from textual.binding import BindingType
+    from textual.binding import Binding, BindingType
     from textual.command import Provider
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
@@ -53,7 +63,9 @@ POLL_INTERVAL_S: Final = 0.25
 
 _OWN_THEMES: Final = {theme.name: theme for theme in THEMES}
 _SLOW_START_S: Final = 1.0
+_TERMINAL_LOOK_S: Final = 1.0
 _WRITES_TIMEOUT_S: Final = 2.0
+_COUNT_TIMEOUT_S: Final = 1.0
 _CLOSE_TIMEOUT_S: Final = 3.0
 _MOST_FAILURES: Final = 20
 _FAILURE_WINDOW_S: Final = 5.0
@@ -101,6 +113,7 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         self._services_ended = asyncio.Event()
         self._services_ended.set()
         self._data_version = 0
+        self._held_keys: list[events.Key] = []
         self._is_slow_start_told = False
         self._is_first_frame_shown = False
         self.add_mode("executions", self._make_executions)
@@ -143,6 +156,10 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         """Show the text as a toast, letter for letter, cleaned of control codes."""
         super().notify(plain_lines(message), title=plain_lines(title), severity=severity, timeout=timeout, markup=False)
 
+    def get_key_display(self, binding: Binding) -> str:
+        """Return the key in the words of the help."""
+        return binding.key_display or key_word(binding.key)
+
     def get_default_screen(self) -> Screen[None]:
         """Return the board.
 
@@ -157,6 +174,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Listen to signals, and load the rest once the first frame is on the screen."""
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)
+        if not self.is_headless:
+            self.set_interval(_TERMINAL_LOOK_S, self._leave_without_terminal, name="terminal")
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             try:
@@ -169,6 +188,32 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         """Wait until the database is closed: the loop ends after this, and would cut it off."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._services_ended.wait(), _CLOSE_TIMEOUT_S)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Hold back keys that are meant for a dialog which is not there yet."""
+        if isinstance(event, events.Key) and not event.is_forwarded and self._is_dialog_coming:
+            self._held_keys.append(event)
+            return
+        await super().on_event(event)
+
+    def on_key(self, event: events.Key) -> None:
+        """Hold back such keys also when they were on their way to the screen already."""
+        if self._is_dialog_coming:
+            event.stop()
+            event.prevent_default()
+            self._held_keys.append(event)
+
+    async def on_dialog_shown(self, message: DialogShown) -> None:
+        """Give the held keys to what is shown now."""
+        message.stop()
+        message.release()
+        held, self._held_keys = self._held_keys, []
+        for key in held:
+            await super().on_event(events.Key(key.key, key.character))
+
+    @property
+    def _is_dialog_coming(self) -> bool:
+        return any(isinstance(screen, ServiceScreen) and screen.is_dialog_coming for screen in self.screen_stack)
 
     def on_failed(self, message: Failed) -> None:
         """Tell what failed."""
@@ -219,9 +264,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     async def action_quit(self) -> None:
         """Leave; whatever runs goes on, and the terminal says so."""
         await self._finish_writes()
-        running = await self._running_count()
-        words = "1 run goes on" if running == 1 else f"{running} runs go on"
-        self.exit(message=Text(f"{words} in the background; start agentmon again to see them.") if running else None)
+        words = await self._going_on()
+        self.exit(message=Text(f"{words} in the background; start agentmon again to see.") if words else None)
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         """Paint; after the first frame let everything else begin. Textual's own ``Ready`` comes before the paint."""
@@ -348,6 +392,16 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     def _leave_on_signal(self, number: signal.Signals) -> None:
         self.exit(return_code=128 + number)
 
+    def _leave_without_terminal(self) -> None:
+        """Leave when the terminal is gone: the signal for that reaches only programs that the terminal controls."""
+        poll = select.poll()
+        try:
+            poll.register(sys.__stdin__.fileno() if sys.__stdin__ is not None else 0, 0)
+        except (OSError, ValueError):
+            return
+        if any(mask & select.POLLHUP for _descriptor, mask in poll.poll(0)):
+            self.exit(return_code=128 + signal.SIGHUP)
+
     def _tell_slow_start(self) -> None:
         if not self._is_opened and not self._is_slow_start_told:
             self._is_slow_start_told = True
@@ -359,17 +413,23 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         if writes:
             await asyncio.wait([asyncio.ensure_future(worker.wait()) for worker in writes], timeout=_WRITES_TIMEOUT_S)
 
-    async def _running_count(self) -> int:
-        """Return how many executions run, or 0 when that cannot be said at once."""
+    async def _going_on(self) -> str:
+        """Return how many executions run and wait, of all workspaces; empty when none does or it cannot be said."""
         if not self._is_opened:
-            return 0
+            return ""
         try:
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(_COUNT_TIMEOUT_S):
                 services = await self.services()
                 page = await services.board.page(await self.workspace(), ())
         except (AgentmonError, TimeoutError):
-            return 0
-        return page.status_line.running
+            return ""
+        running, queued = page.status_line.running, page.status_line.queued
+        words = []
+        if running:
+            words.append("1 run goes on" if running == 1 else f"{running} runs go on")
+        if queued:
+            words.append("1 waits for its turn" if queued == 1 else f"{queued} wait for their turn")
+        return " and ".join(words)
 
     async def _enter_terminal(self, request: AttachRequested) -> None:
         services = await self.services()
@@ -393,7 +453,7 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
     def _make_executions(self) -> Screen[None]:
         from agentmon.screens.executions import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame
 
-        return ExecutionsScreen(self.services, self.workspace)
+        return ExecutionsScreen(self.services, self.workspace, clock=self._clock)
 
 
 async def _import_in_thread(module: str) -> None:

@@ -64,6 +64,13 @@ class Terminal:
         self.output += piece
         return bool(piece)
 
+    def vanish(self) -> None:
+        """Take the terminal away, as the end of the terminal program does."""
+        for descriptor in (self._master, self._slave):
+            os.close(descriptor)
+        # So that closing again closes nobody else's.
+        self._master = self._slave = -1
+
     def close(self) -> None:
         if self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):

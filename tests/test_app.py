@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.message import Message
 
 from agentmon.app import AgentmonApp
@@ -19,6 +20,8 @@ from agentmon.screens.bindings import TABLES
 from agentmon.screens.board import BoardScreen
 from agentmon.screens.failure import FailureScreen
 from agentmon.screens.frame import AttachRequested
+from agentmon.screens.task_editor import TaskEditor
+from agentmon.widgets.form import LineInput
 from tests.screens.boards import Place, make_place, open_board, until
 from tests.terminals import terminal
 
@@ -111,6 +114,16 @@ def test_q_leaves_with_the_terminal_as_it_was(place: Place) -> None:
         assert code == 0
         assert app.modes == app.modes_before
     assert LEAVE_SCREEN in app.output
+
+
+def test_a_terminal_that_vanishes_takes_the_app_along(place: Place) -> None:
+    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+
+    with terminal(argv, environment(place)) as app:
+        app.read_until(lambda output: b"No tasks yet." in output, "the board")
+        app.vanish()
+
+        assert app.process.wait(timeout=30) == 128 + signal.SIGHUP
 
 
 @pytest.mark.parametrize("extra", [BROKEN_WIDGET, FAILING_FOR_EVER], ids=["broken widget", "failing for ever"])
@@ -228,6 +241,32 @@ async def test_an_action_before_the_services_are_open_waits_for_them(place: Plac
         await until(lambda: isinstance(app.screen, BoardScreen) and not app.screen._writes_open, "written")
 
     assert await place.titles(TaskStatus.IN_PROGRESS) == ["a"]
+
+
+async def test_keys_that_come_before_the_editor_are_typed_into_it(place: Place) -> None:
+    async with open_board(place) as board:
+        for key in ("n", "N", "e", "w", "space", "q"):
+            board.app.post_message(Key(key, " " if key == "space" else key))
+        await board.until(lambda: isinstance(board.app.screen, TaskEditor), "the editor")
+        await board.until(
+            lambda: [box.value for box in board.app.screen.query("#title").results(LineInput)] == ["New q"], "the title"
+        )
+        await board.press("ctrl+s")
+        await board.until(lambda: board.shown(TaskStatus.TODO) == ["New q"], "the card")
+
+
+async def test_a_second_press_of_a_dialog_key_opens_one_dialog(place: Place) -> None:
+    await place.fill("a")
+
+    async with open_board(place) as board:
+        board.screen.action_new_task()
+        board.screen.action_edit_task()
+        await board.until(lambda: isinstance(board.app.screen, TaskEditor), "the editor")
+        await board.press("escape")
+        await board.until(lambda: board.app.screen is board.screen, "the board")
+        await board.press("j")
+
+        assert board.selected == "a"
 
 
 async def test_q_waits_for_what_is_still_being_written(place: Place) -> None:

@@ -29,12 +29,12 @@ APP: Final = [
         "ctrl+p",
         "command_palette",
         "Palette",
-        show=False,
+        key_display="ctrl+p",
         priority=True,
         id="app.palette",
         tooltip="Find any action by its name.",
     ),
-    Binding("q", "quit", "Quit", show=False, id="app.quit", tooltip="Leave; what runs goes on running."),
+    Binding("q", "quit", "Quit", id="app.quit", tooltip="Leave; what runs goes on running."),
     Binding("ctrl+c", "tell_quit_key", "Quit key", show=False, system=True, id="app.tell-quit-key"),
 ]
 """Keys that work everywhere, apart from text fields."""
@@ -43,7 +43,7 @@ BOARD: Final = [
     Binding("n", "new_task", "New", id="board.new", tooltip="Make a task in the Todo column."),
     Binding("e", "edit_task", "Edit", id="board.edit", tooltip="Change the selected task."),
     Binding("r", "run", "Run", id="board.run", tooltip="Run the selected or marked tasks."),
-    Binding("a", "attach", "Attach", id="board.attach", tooltip="Enter the program's terminal; ctrl+q comes back."),
+    Binding("a", "attach", "Attach", id="board.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding("x", "stop", "Stop", id="board.stop", tooltip="Ask the program to end."),
     Binding("enter", "open_task", "Open", key_display="enter", id="board.open", tooltip="Show all about the task."),
     Binding(
@@ -57,7 +57,7 @@ BOARD: Final = [
     Binding(
         "L,shift+right",
         "move_card(1)",
-        "Right",
+        "Move right",
         show=False,
         key_display="L",
         id="board.move-right",
@@ -72,14 +72,14 @@ BOARD: Final = [
         tooltip="Clear the marks, then the filter.",
     ),
     Binding("slash", "filter", "Filter", key_display="/", id="board.filter", tooltip="Show only cards with a text."),
-    Binding("space", "mark", "Mark", id="board.mark", tooltip="Mark the card; the next action takes all marked cards."),
+    Binding("space", "mark", "Mark", id="board.mark", tooltip="Mark it; the next action takes all marked."),
     Binding(
         "R",
         "run_with",
         "Run with…",
         show=False,
         id="board.run-with",
-        tooltip="Run with another program, capability or arguments.",
+        tooltip="Run once with another program or arguments.",
     ),
     Binding(
         "p",
@@ -104,7 +104,7 @@ BOARD: Final = [
     Binding(
         "J,shift+down",
         "shift_card(1)",
-        "Down",
+        "Move down",
         show=False,
         key_display="J",
         id="board.move-down",
@@ -113,7 +113,7 @@ BOARD: Final = [
     Binding(
         "K,shift+up",
         "shift_card(-1)",
-        "Up",
+        "Move up",
         show=False,
         key_display="K",
         id="board.move-up",
@@ -159,7 +159,7 @@ TASK_PAGE: Final = [
         "R", "run_with", "Run with…", id="task.run-with", tooltip="Run with another program, capability or arguments."
     ),
     Binding("e", "edit_task", "Edit", id="task.edit", tooltip="Change the task."),
-    Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter the program's terminal; ctrl+q comes back."),
+    Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding("x", "stop", "Stop", id="task.stop", tooltip="Ask the program to end."),
     Binding("X", "kill", "Kill", show=False, id="task.kill", tooltip="End the program by force; asks first."),
     Binding(
@@ -186,7 +186,7 @@ TASK_PAGE: Final = [
     Binding("slash", "search", "Search", key_display="/", id="task.search", tooltip="Search the log."),
     Binding("n", "find(1)", "Next match", show=False, id="task.find-next", tooltip="Go to the next match below."),
     Binding("N", "find(-1)", "Match above", show=False, id="task.find-previous", tooltip="Go to the next match above."),
-    Binding("w", "wrap", "Wrap", id="task.wrap", tooltip="Wrap the long lines of the log, or scroll them sideways."),
+    Binding("W", "wrap", "Wrap", id="task.wrap", tooltip="Wrap the long lines of the log, or scroll them sideways."),
     Binding("j,down", "go_row(1)", "Down", show=False, id="task.down", tooltip="Go down by a row."),
     Binding("k,up", "go_row(-1)", "Up", show=False, id="task.up", tooltip="Go up by a row."),
     Binding("h,left", "go_sideways(-1)", "Left", show=False, id="task.left", tooltip="Scroll the log to the left."),
@@ -199,9 +199,7 @@ TASK_PAGE: Final = [
 
 EXECUTIONS: Final = [
     Binding("enter", "open_task", "Open", key_display="enter", id="executions.open", tooltip="Show the task."),
-    Binding(
-        "a", "attach", "Attach", id="executions.attach", tooltip="Enter the program's terminal; ctrl+q comes back."
-    ),
+    Binding("a", "attach", "Attach", id="executions.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding("x", "stop", "Stop", id="executions.stop", tooltip="Ask the program to end."),
     Binding("X", "kill", "Kill", id="executions.kill", tooltip="End the program by force; asks first."),
     Binding(
@@ -280,13 +278,39 @@ CONFIRM: Final = [
 
 HELP: Final = [
     Binding("escape,q,question_mark", "close", "Close", key_display="esc", id="help.close", tooltip="Close the help."),
-    Binding("j,down", "scroll(1)", "Down", show=False, id="help.down", tooltip="Scroll down."),
+    Binding("j,down", "scroll(1)", "Scroll", key_display="j/k", id="help.down", tooltip="Scroll down."),
     Binding("k,up", "scroll(-1)", "Up", show=False, id="help.up", tooltip="Scroll up."),
 ]
 
 FAILURE: Final = [
     Binding("q,escape,ctrl+c", "app.quit", "Quit", key_display="q", id="failure.quit", tooltip="Leave."),
 ]
+
+_KEY_NAMES: Final = {
+    "question_mark": "?",
+    "slash": "/",
+    "escape": "esc",
+    "pageup": "page up",
+    "pagedown": "page down",
+    "right_square_bracket": "]",
+    "left_square_bracket": "[",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+}
+
+
+def key_words(key: str) -> str:
+    """Return the keys of a binding as people call them: ``h · ←``."""
+    return " · ".join(key_word(part.strip()) for part in key.split(","))
+
+
+def key_word(key: str) -> str:
+    """Return one key as people call it: ``ctrl+p``, ``shift+←``, ``esc``; the same words everywhere."""
+    *modifiers, name = key.split("+")
+    return "+".join([*modifiers, _KEY_NAMES.get(name, name)])
+
 
 TABLES: Final = {
     "Everywhere": APP,

@@ -15,12 +15,13 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.tasks import TaskDraft, TaskStatus
 from agentmon.screens.bindings import BOARD
+from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import WRITES, AttachRequested, FirstFrameShown, ServiceScreen
+from agentmon.screens.running import ask_kill, ask_run_choice, queue_run, stop_run
 from agentmon.screens.undo import Change, UndoStack
 from agentmon.store.first_frame import read_first_board
 from agentmon.widgets.board_column import FOLDED_WIDTH, MIN_WIDTH, BoardColumn
 from agentmon.widgets.card_text import is_ongoing
-from agentmon.widgets.cells import even_line
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.status_line import StatusBar
 
@@ -60,8 +61,7 @@ _LOG_POLL_S: Final = 0.2
 _FIRST_CARDS_SPARE: Final = 5
 _LEAST_CARD_LINES: Final = 3
 _WAITING_SEARCH_LIMIT: Final = 1000
-_TITLE_IN_TOAST: Final = 60
-_EMPTY_BOARD: Final = "No tasks yet.\n\nn makes the first one.\n\nagentmon demo shows a board at work."
+_EMPTY_BOARD: Final = "No tasks yet.\n\nn makes the first one.\n? shows all keys.\n\nagentmon demo shows it at work."
 _EMPTY_COLUMN: Final = "Nothing here."
 _NOTHING_FOUND: Final = "Nothing has this text."
 
@@ -100,6 +100,7 @@ class BoardScreen(ServiceScreen[None]):
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None
         self._is_preview_wanted = True
+        self._is_empty = False
         self._is_first_frame_shown = False
         self._preview: CardPreview | None = None
         self._tick: Timer | None = None
@@ -127,6 +128,8 @@ class BoardScreen(ServiceScreen[None]):
         self._show_minute()
         if page is None:
             self.query_one(StatusBar).place = self._workspace_root.name
+            self._show_hints(0)
+            self._arrange()
         else:
             self._apply(page)
             self._current = next((column for column in self._board.values() if column.total), self._current)
@@ -156,10 +159,10 @@ class BoardScreen(ServiceScreen[None]):
             column.now = now
             if status in page.columns:
                 column.page = page.columns[status]
-            if total or self._text_filter:
-                column.hint = _NOTHING_FOUND if self._text_filter else _EMPTY_COLUMN
-            else:
-                column.hint = _EMPTY_BOARD if status is TaskStatus.TODO else _EMPTY_COLUMN
+        was_empty = self._is_empty
+        self._show_hints(total)
+        if was_empty != self._is_empty:
+            self._arrange()
         for column_page in page.columns.values():
             for at, card in enumerate(column_page.cards):
                 if card.task_id in self._marked:
@@ -168,6 +171,15 @@ class BoardScreen(ServiceScreen[None]):
                     self._go_along(card, column_page.offset + at)
         self._pace()
         self._update_preview()
+
+    def _show_hints(self, total: int) -> None:
+        """Say in empty columns why they are empty, given how many cards all columns have."""
+        self._is_empty = not total and not self._text_filter
+        for status, column in self._board.items():
+            if self._is_empty and status is TaskStatus.TODO:
+                column.hint = _EMPTY_BOARD
+            else:
+                column.hint = _NOTHING_FOUND if self._text_filter else _EMPTY_COLUMN
 
     def _go_along(self, card: Card, index: int) -> None:
         """Keep the card that was run from here selected while its run moves it, until another one is selected."""
@@ -230,13 +242,10 @@ class BoardScreen(ServiceScreen[None]):
     def _arrange(self) -> None:
         """Choose the columns that fit, the current one among them, and the place of the preview."""
         width, height = self.app.size
-        is_beside = self._is_preview_wanted and width >= PREVIEW_BESIDE_FROM
-        is_below = (
-            self._is_preview_wanted
-            and not is_beside
-            and width >= PREVIEW_BELOW_FROM[0]
-            and height >= PREVIEW_BELOW_FROM[1]
-        )
+        # An empty board has nothing to preview; its columns take the room.
+        is_wanted = self._is_preview_wanted and not self._is_empty
+        is_beside = is_wanted and width >= PREVIEW_BESIDE_FROM
+        is_below = is_wanted and not is_beside and width >= PREVIEW_BELOW_FROM[0] and height >= PREVIEW_BELOW_FROM[1]
         self.set_class(is_beside, "-preview-beside")
         self.set_class(is_below, "-preview-below")
         room = width - width // 3 if is_beside else width
@@ -345,7 +354,7 @@ class BoardScreen(ServiceScreen[None]):
         """Show or hide the preview."""
         self._is_preview_wanted = not self._is_preview_wanted
         self._arrange()
-        if self._is_preview_wanted and not self._has_preview:
+        if self._is_preview_wanted and not self._has_preview and not self._is_empty:
             self.notify(f"the preview needs a window of {PREVIEW_BELOW_FROM[0]}×{PREVIEW_BELOW_FROM[1]}")
         self.call_after_refresh(self._update_preview)
 
@@ -487,15 +496,10 @@ class BoardScreen(ServiceScreen[None]):
         """Ask for a program and arguments, then run the selected card."""
         card = self._current.selected
         if card is not None:
-            self.start(self._run_with(card), name="run with", exclusive=True, group="dialog")
+            self.open_dialog(self._run_with(card), name="run with")
 
     async def _run_with(self, card: Card) -> None:
-        services = await self.services()
-        task = await services.tasks.get(card.task_id)
-        agents = await services.agents.list()
-        from agentmon.screens.run_dialog import RunDialog  # noqa: PLC0415 - not part of the first frame
-
-        choice = await self.app.push_screen_wait(RunDialog(agents=agents, task=task))
+        choice = await ask_run_choice(self, card.task_id)
         if choice is not None:
             self._followed_id = card.task_id
             self._run(card, choice)
@@ -509,54 +513,30 @@ class BoardScreen(ServiceScreen[None]):
 
     async def _enqueue(self, card: Card, choice: RunChoice | None) -> None:
         try:
-            services = await self.services()
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-            if choice is None:
-                await services.queue.run(card.task_id, actor=USER_ACTOR)
-            else:
-                await services.queue.run(
-                    card.task_id,
-                    actor=USER_ACTOR,
-                    agent_slug=choice.agent_slug,
-                    capability_key=choice.capability_key,
-                    args=choice.args,
-                )
+            await queue_run(self, card.task_id, choice)
         finally:
             self._starting.discard(card.task_id)
-            self.request_refresh()
 
     def action_stop(self) -> None:
         """Ask the programs to end."""
         for card in self._targets():
-            self.start(self._stop(card, is_kill=False), name=f"stop #{card.number}")
+            self.start(stop_run(self, card.task_id), name=f"stop #{card.number}")
         self._set_marked({})
 
     def action_kill(self) -> None:
         """Ask, then end the programs by force."""
         cards = [card for card in self._targets() if _is_open(card)]
         if cards:
-            self.start(self._kill(cards), name="kill", exclusive=True, group="dialog")
+            self.open_dialog(self._kill(cards), name="kill")
         elif (card := self._current.selected) is not None:
             self.notify(f"#{card.number} does not run")
 
     async def _kill(self, cards: Sequence[Card]) -> None:
-        from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
-
-        named = "\n".join(f"#{card.number} {_short_title(card)}" for card in cards)
-        loss = "Its processes end at once, without a chance to save; what it wrote so far stays in the log."
-        is_sure = await self.app.push_screen_wait(ConfirmDialog(f"Kill {named}?", loss=loss, yes="Kill"))
-        if is_sure:
+        if await ask_kill(self, [(card.number, card.title) for card in cards]):
             for card in cards:
-                await self._stop(card, is_kill=True)
+                # Each for itself: one that ended meanwhile must not save the others.
+                self.start(stop_run(self, card.task_id, kill=True), name=f"kill #{card.number}")
             self._set_marked({})
-
-    async def _stop(self, card: Card, *, is_kill: bool) -> None:
-        services = await self.services()
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        await services.queue.stop(card.task_id, actor=USER_ACTOR, kill=is_kill)
-        self.request_refresh()
 
     def action_attach(self) -> None:
         """Enter the terminal of the selected card's program."""
@@ -579,40 +559,30 @@ class BoardScreen(ServiceScreen[None]):
     def _open_task(self, task_id: TaskId) -> None:
         from agentmon.screens.task_page import TaskPage  # noqa: PLC0415 - not part of the first frame
 
-        self.app.push_screen(TaskPage(task_id=task_id, services=self.services, workspace=self.workspace))
+        self.app.push_screen(
+            TaskPage(task_id=task_id, services=self.services, workspace=self.workspace, clock=self._clock)
+        )
 
     def action_new_task(self) -> None:
         """Make a task in the editor."""
-        self.start(self._edit(None), name="new task", exclusive=True, group="dialog")
+        self.open_dialog(self._edit(None), name="new task")
 
     def action_edit_task(self) -> None:
         """Change the selected task in the editor."""
         card = self._current.selected
         if card is not None:
-            self.start(self._edit(card), name=f"edit #{card.number}", exclusive=True, group="dialog")
+            self.open_dialog(self._edit(card), name=f"edit #{card.number}")
 
     async def _edit(self, card: Card | None) -> None:
-        services = await self.services()
-        workspace = await self.workspace()
-        task = None if card is None else await services.tasks.get(card.task_id)
-        agents = await services.agents.list()
-        from agentmon.screens.task_editor import TaskEditor  # noqa: PLC0415 - not part of the first frame
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415
-
-        edited = await self.app.push_screen_wait(
-            TaskEditor(agents=agents, task=task, workspace_root=workspace.root_path)
-        )
-        if edited is None:
+        edit = await edit_task(self, None if card is None else card.task_id)
+        if edit is None:
             return
-        if task is None:
-            stored = await services.tasks.add(workspace, edited.draft, actor=USER_ACTOR)
-        else:
-            stored = await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
-            self._undo.push(_edit_change(task, stored.version))
-        await self._follow(services, stored.id)
-        if edited.should_run:
-            self._followed_id = stored.id
-            await services.queue.run(stored.id, actor=USER_ACTOR)
+        if edit.before is not None:
+            self._undo.push(_edit_change(edit.before, edit.after.version))
+        await self._follow(await self.services(), edit.after.id)
+        if edit.should_run:
+            self._followed_id = edit.after.id
+            await queue_run(self, edit.after.id)
 
     # Moving cards.
 
@@ -786,10 +756,6 @@ def _hidden_actions(card: Card | None) -> frozenset[str]:
     if not is_ongoing(card):
         hidden.add("attach")
     return frozenset(hidden)
-
-
-def _short_title(card: Card) -> str:
-    return even_line(card.title, max_characters=_TITLE_IN_TOAST)
 
 
 def _names(cards: Sequence[Card]) -> str:

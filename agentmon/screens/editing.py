@@ -41,7 +41,7 @@ async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> Stor
     draft: TaskDraft | None = None
     while True:
         task = None if task_id is None else await services.tasks.get(task_id)
-        edited = await screen.app.push_screen_wait(
+        edited = await screen.ask(
             TaskEditor(agents=agents, task=task, workspace_root=workspace.root_path, draft=draft),
         )
         if edited is None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.screens.bindings import EXECUTIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
-from agentmon.widgets.cells import even_line
+from agentmon.screens.running import ask_kill, stop_run
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.key_footer import KeyFooter
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
+    from textual.worker import Worker
 
     from agentmon.bootstrap import Services
+    from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ExecutionListing
     from agentmon.domain.ids import ExecutionId
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
@@ -56,17 +58,19 @@ class ExecutionsScreen(ServiceScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*EXECUTIONS]
     AUTO_FOCUS = "#executions"
 
-    def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter) -> None:
+    def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter, *, clock: Clock | None = None) -> None:
         super().__init__(services, workspace)
+        self._clock = clock or SystemClock()
         self._known: dict[ExecutionId, ExecutionListing] = {}
         self._seconds: Timer | None = None
         self._is_loaded = False
+        self._older_reading: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
         """Yield summary, table and filter."""
         yield StatusBar(id="status")
         yield Static(id="summary")
-        yield ExecutionTable(id="executions")
+        yield ExecutionTable(clock=self._clock, id="executions")
         yield Static(Content.assemble(*_EMPTY), id="empty")
         yield LineInput(placeholder="words of title, program, state or last line", id="filter")
         yield KeyFooter()
@@ -80,7 +84,10 @@ class ExecutionsScreen(ServiceScreen[None]):
 
     def on_screen_resume(self) -> None:
         """Read the older rows anew: a task of theirs may be gone or renamed."""
-        self.run_worker(self._read_older(), name="older executions", group="older", exclusive=True, exit_on_error=False)
+        if self._older_reading is None or self._older_reading.is_finished:
+            self._older_reading = self.run_worker(
+                self._read_older(), name="older executions", group="older", exit_on_error=False
+            )
 
     async def refresh_snapshot(self) -> None:
         """Read the newest rows and show them together with the older ones that are known."""
@@ -123,13 +130,13 @@ class ExecutionsScreen(ServiceScreen[None]):
         """Ask the program under the cursor to end."""
         selected = self._selected
         if selected is not None:
-            self.start(self._stop(selected, kill=False), name="stop")
+            self.start(stop_run(self, selected.execution.task_id), name="stop")
 
     def action_kill(self) -> None:
         """End the program under the cursor by force, after a question."""
         selected = self._selected
         if selected is not None:
-            self.start(self._kill(selected), name="kill")
+            self.open_dialog(self._kill(selected), name="kill")
 
     def action_go_row(self, rows: int) -> None:
         """Move the cursor by rows."""
@@ -220,6 +227,7 @@ class ExecutionsScreen(ServiceScreen[None]):
                 execution_id=execution.id,
                 services=self.services,
                 workspace=self.workspace,
+                clock=self._clock,
             ),
         )
 
@@ -237,32 +245,15 @@ class ExecutionsScreen(ServiceScreen[None]):
             self._show_summary()
 
     def _show_time(self) -> None:
-        self.query_one(StatusBar).time = datetime.now().astimezone()
+        self.query_one(StatusBar).time = self._clock.now().astimezone()
 
     def _tick(self) -> None:
         if self._table is not None:
             self._table.tick()
 
-    async def _stop(self, listing: ExecutionListing, *, kill: bool) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
-
-        services = await self.services()
-        await services.queue.stop(listing.execution.task_id, actor=USER_ACTOR, kill=kill)
-        self.request_refresh()
-
     async def _kill(self, listing: ExecutionListing) -> None:
-        from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - needed on this key only
-
-        title = even_line(listing.task_title, max_characters=80)
-        is_meant = await self.app.push_screen_wait(
-            ConfirmDialog(
-                f"Kill the run of #{listing.task_number} {title}?",
-                loss="Its program and all its children end at once; what they have not written yet is lost.",
-                yes="Kill",
-            ),
-        )
-        if is_meant:
-            await self._stop(listing, kill=True)
+        if await ask_kill(self, [(listing.task_number, listing.task_title)]):
+            await stop_run(self, listing.execution.task_id, kill=True)
 
     async def _read_older(self) -> None:
         services = await self.services()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     WorkspaceGetter: TypeAlias = Callable[[], Awaitable[Workspace]]
 
 _ResultT = TypeVar("_ResultT")
+_AnswerT = TypeVar("_AnswerT")
 
 REFRESH_INTERVAL_S: Final = 0.1
 """Least time between the starts of two refreshes of one screen."""
@@ -32,6 +33,8 @@ REFRESH_INTERVAL_S: Final = 0.1
 WRITES: Final = "writes"
 """The group of workers that store what is shown already; leaving waits for them."""
 _REFRESH: Final = "refresh"
+_DIALOG_WAIT_S: Final = 5.0
+"""How long keys are held back for a dialog: as long as one would wait before pressing another key in earnest."""
 
 
 class StoreChanged(Message, bubble=False):
@@ -54,6 +57,19 @@ class WorkStarted(Message):
     """A person's action began in the background; the application says so when it has to wait for the services."""
 
 
+class DialogShown(Message):
+    """The dialog that a screen was about to show is there, or will not come; held keys can go on."""
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        """Make the message.
+
+        Args:
+            release: Lets later keys through; called right before the held ones are handed on, so that none overtakes.
+        """
+        super().__init__()
+        self.release = release
+
+
 class ServiceScreen(Guarded, Screen[_ResultT]):
     """A screen over the services.
 
@@ -70,6 +86,44 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         self._is_refresh_wanted = False
         self._is_refreshing = False
         self._refreshed_at = 0.0
+        self._dialog: Worker[object] | None = None
+        self._dialog_wanted_at: float | None = None
+
+    @property
+    def is_dialog_coming(self) -> bool:
+        """Whether a dialog was asked for that is not on the screen yet; false again when it takes too long."""
+        return self._dialog_wanted_at is not None and monotonic() - self._dialog_wanted_at < _DIALOG_WAIT_S
+
+    def open_dialog(self, work: Coroutine[None, None, object], *, name: str) -> None:
+        """Run work that asks the person something through ``ask``; nothing happens while another one does.
+
+        Keys that are pressed until the dialog is there are for the dialog: the application holds them back.
+        """
+        if self._dialog is not None and not self._dialog.is_finished:
+            work.close()
+            return
+        self._dialog_wanted_at = monotonic()
+        self._dialog = self.start(self._with_dialog(work), name=name, group="dialog")
+
+    async def ask(self, dialog: Screen[_AnswerT]) -> _AnswerT | None:
+        """Show the dialog and return what it ends with. Must run in a worker of this screen."""
+        answer = self.app.push_screen(dialog, wait_for_dismiss=True)
+        # Behind the message that gives the dialog its focus.
+        dialog.call_later(self._end_dialog_wait)
+        return await answer
+
+    def _end_dialog_wait(self) -> None:
+        if self._dialog_wanted_at is not None:
+            self.post_message(DialogShown(self._release_keys))
+
+    def _release_keys(self) -> None:
+        self._dialog_wanted_at = None
+
+    async def _with_dialog(self, work: Coroutine[None, None, object]) -> object:
+        try:
+            return await work
+        finally:
+            self._end_dialog_wait()
 
     async def refresh_snapshot(self) -> None:
         """Read what the screen shows and set it on the widgets; the default shows nothing stored."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.table import Table
 from rich.text import Text
 from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from agentmon.screens.bindings import APP, HELP, TABLES
+from agentmon.screens.bindings import APP, HELP, TABLES, key_words
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 
@@ -22,19 +22,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.screen import Screen
 
-_KEY_NAMES = {
-    "question_mark": "?",
-    "slash": "/",
-    "escape": "esc",
-    "pageup": "page up",
-    "pagedown": "page down",
-    "right_square_bracket": "]",
-    "left_square_bracket": "[",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-}
+_KEYS_WIDTH: Final = 18
 
 
 class HelpScreen(Guarded, ModalScreen[None]):
@@ -42,6 +30,7 @@ class HelpScreen(Guarded, ModalScreen[None]):
 
     CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*HELP]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual types it as an instance's
 
     def __init__(self, asked_from: Screen[object]) -> None:
         super().__init__()
@@ -55,10 +44,11 @@ class HelpScreen(Guarded, ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield one section for each table."""
-        with VerticalScroll(id="help"):
+        with VerticalScroll(id="help"), Container(id="sections"):
             for name, table in self._tables:
-                yield Static(Text(name), classes="section", markup=False)
-                yield Static(_rows(table), markup=False)
+                with Vertical(classes="section"):
+                    yield Static(Text(name), classes="name", markup=False)
+                    yield Static(_rows(table), markup=False)
         yield KeyFooter()
 
     def action_close(self) -> None:
@@ -70,19 +60,9 @@ class HelpScreen(Guarded, ModalScreen[None]):
         self.query_one("#help").scroll_relative(y=lines, animate=False)
 
 
-def key_words(key: str) -> str:
-    """Return the keys of a binding as people call them: ``h · ←``."""
-    return " · ".join(_key_word(part.strip()) for part in key.split(","))
-
-
-def _key_word(key: str) -> str:
-    *modifiers, name = key.split("+")
-    return "+".join([*modifiers, _KEY_NAMES.get(name, name)])
-
-
 def _rows(table: Iterable[Binding]) -> Table:
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(justify="right", no_wrap=True, min_width=16)
+    grid.add_column(justify="right", no_wrap=True, min_width=_KEYS_WIDTH)
     grid.add_column()
     for binding in table:
         if not binding.system:

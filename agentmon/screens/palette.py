@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.command import DiscoveryHit, Hit, Provider
 from textual.content import Content
 
+from agentmon.screens.bindings import key_word
 from agentmon.screens.themes import THEMES
 
 if TYPE_CHECKING:
@@ -16,23 +17,26 @@ if TYPE_CHECKING:
     from textual.command import Hits
 
 
+_KEY_WIDTH: Final = 9
+
+
 class ActionProvider(Provider):
-    """Finds the actions behind the keys that work on the screen now, and the themes."""
+    """Finds the actions behind the keys that work on the screen now, and the themes, by word and by sentence."""
 
     async def search(self, query: str) -> Hits:
         """Yield the actions whose words match what was typed, best first."""
         matcher = self.matcher(query)
-        for words, help_text, run in self._actions():
-            score = matcher.match(words)
+        for name, words, key, run in self._actions():
+            score = max(matcher.match(words), matcher.match(name))
             if score > 0:
-                yield Hit(score, matcher.highlight(words), run, text=words, help=help_text)
+                yield Hit(score, _with_key(matcher.highlight(words), key), run, text=words)
 
     async def discover(self) -> Hits:
         """Yield all actions, before anything was typed."""
-        for words, help_text, run in self._actions():
-            yield DiscoveryHit(Content(words), run, text=words, help=help_text)
+        for _name, words, key, run in self._actions():
+            yield DiscoveryHit(_with_key(Content(words), key), run, text=words)
 
-    def _actions(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[None] | None]]]:
+    def _actions(self) -> Iterator[tuple[str, str, str, Callable[[], Awaitable[None] | None]]]:
         told: set[str] = set()
         for active in self.screen.active_bindings.values():
             binding = active.binding
@@ -41,13 +45,18 @@ class ActionProvider(Provider):
             if binding.id == "app.palette":
                 continue
             told.add(binding.id)
-            key = self.app.get_key_display(binding)
+            key = key_word(binding.key.split(",")[0])
             run = partial(self.app.run_action, binding.action, active.node)
             words = (binding.tooltip or binding.description).rstrip(".")
-            yield f"{binding.description}: {words}", key, partial(_discard, run)
+            yield binding.description, words, key, partial(_discard, run)
         for theme in THEMES:
             kind = "dark" if theme.dark else "light"
-            yield f"Theme: use the {kind} one", "", partial(setattr, self.app, "theme", theme.name)
+            yield "Theme", f"Use the {kind} theme", "", partial(setattr, self.app, "theme", theme.name)
+
+
+def _with_key(words: Content, key: str) -> Content:
+    """Return one line with the key on the left, in a column of its own."""
+    return Content.assemble((f"{key:>{_KEY_WIDTH}}  ", "$primary"), words)
 
 
 async def _discard(run: Callable[[], Awaitable[bool]]) -> None:

@@ -142,6 +142,9 @@ class ProgramForm(Guarded, Vertical):
                 return None
             return ProgramChoice(agent=None)
         if agent.slug == ANY_COMMAND_SLUG:
+            if not needs_program and not self._command.value.strip():
+                # A thought that is noted down first; what runs it is said later.
+                return ProgramChoice(agent=None)
             return self._read_command(agent)
         key = self._chosen_keys.get(agent.slug)
         if key is None or self._form is None:

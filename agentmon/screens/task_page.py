@@ -9,6 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Static, Tab, Tabs
 
+from agentmon.domain.agents import ANY_COMMAND_SLUG
 from agentmon.domain.amounts import duration_text, size_text
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
@@ -21,8 +22,9 @@ from agentmon.screens.bindings import TASK_PAGE
 from agentmon.screens.command_preview import find_recorded_command, planned_command
 from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import AttachRequested, ServiceScreen
+from agentmon.screens.running import ask_kill, ask_run_choice, queue_run, stop_run
 from agentmon.widgets.audit_list import AuditList
-from agentmon.widgets.card_text import STATE_STYLES
+from agentmon.widgets.card_text import STATE_STYLES, cause_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, elapsed_seconds
 from agentmon.widgets.fact_list import FactList
@@ -150,6 +152,9 @@ class TaskPage(ServiceScreen[None]):
             self.query_one(AuditList).history = history
         self._run_clocks()
         self.refresh_bindings()
+        newest = self._newest
+        is_open = newest is not None and newest.status.is_open
+        self.query_one(KeyFooter).hidden_actions = frozenset({"run", "run_with"}) if is_open else frozenset()
         if self.focused is None:
             self._focus_pane()
 
@@ -189,11 +194,11 @@ class TaskPage(ServiceScreen[None]):
 
     def action_run_with(self) -> None:
         """Ask for program, capability and arguments of one run."""
-        self.start(self._run_with(), name="run with")
+        self.open_dialog(self._run_with(), name="run with")
 
     def action_edit_task(self) -> None:
         """Change the task."""
-        self.start(self._edit(), name="edit")
+        self.open_dialog(self._edit(), name="edit")
 
     def action_attach(self) -> None:
         """Enter the terminal of the execution that runs."""
@@ -203,11 +208,11 @@ class TaskPage(ServiceScreen[None]):
 
     def action_stop(self) -> None:
         """Ask the program to end."""
-        self.start(self._stop(kill=False), name="stop")
+        self.start(stop_run(self, self._task_id), name="stop")
 
     def action_kill(self) -> None:
         """End the program by force, after a question."""
-        self.start(self._kill(), name="kill")
+        self.open_dialog(self._kill(), name="kill")
 
     def action_pick_run(self) -> None:
         """Show the log of the run under the cursor."""
@@ -341,18 +346,16 @@ class TaskPage(ServiceScreen[None]):
         else:
             state = live_state(newest.status)
             colour = _COLOURS[STATE_STYLES[state]]
-            parts.append((f"{state.glyph} {state.value}", colour))
+            parts.append((f"{state.glyph} {state.with_cause(exit_code=newest.exit_code)}", colour))
             seconds = elapsed_seconds(newest, self._clock.now())
             if seconds is not None:
                 parts.append((duration_text(seconds), colour if newest.status.is_live else ""))
-            if newest.exit_code is not None:
-                parts.append((f"exit {newest.exit_code}", colour if newest.exit_code else "$text-muted"))
         parts.append((even_line(agent.name, max_characters=40) if agent is not None else "no program", ""))
         urgent = {Priority.URGENT: "$error", Priority.HIGH: "$warning"}
         parts.append((f"P{task.priority.value} {task.priority.name.lower()}", urgent.get(task.priority, "$text-muted")))
         line = Content("   ").join([Content.styled(text, style) for text, style in parts])
         if newest is not None and newest.error:
-            line = line.append_text(f"   {even_line(newest.error, max_characters=300)}", "$error")
+            line = line.append_text(f"   {cause_text(newest.error, newest.exit_code)}", "$error")
         return line
 
     def _show_details(self, snapshot: _Snapshot) -> None:
@@ -371,7 +374,8 @@ class TaskPage(ServiceScreen[None]):
         agent = snapshot.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
         capability = None if agent is None else _capability(agent, context.capability_key)
         program = "none yet: e chooses one" if agent is None else agent.name
-        if capability is not None and capability.label.casefold() not in program.casefold():
+        is_any = agent is not None and agent.slug == ANY_COMMAND_SLUG
+        if capability is not None and not is_any and capability.label.casefold() not in program.casefold():
             program = f"{program} · {capability.label}"
         given = [*context.env_overrides, *(f"{name} (passed on)" for name in context.env_passed)]
         now = self._clock.now()
@@ -456,26 +460,13 @@ class TaskPage(ServiceScreen[None]):
             wanted.focus(scroll_visible=False)
 
     async def _run(self, choice: RunChoice | None = None) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
-
-        services = await self.services()
-        execution = await services.queue.run(
-            self._task_id,
-            actor=USER_ACTOR,
-            agent_slug=None if choice is None else choice.agent_slug,
-            capability_key=None if choice is None else choice.capability_key,
-            args=None if choice is None else choice.args,
-        )
+        execution = await queue_run(self, self._task_id, choice)
         self._picked_id = execution.id
         self.action_show_tab("log")
         self.request_refresh()
 
     async def _run_with(self) -> None:
-        from agentmon.screens.run_dialog import RunDialog  # noqa: PLC0415 - needed on this key only
-
-        services = await self.services()
-        task = await services.tasks.get(self._task_id)
-        choice = await self.app.push_screen_wait(RunDialog(agents=await services.agents.list(), task=task))
+        choice = await ask_run_choice(self, self._task_id)
         if choice is not None:
             await self._run(choice)
 
@@ -487,28 +478,10 @@ class TaskPage(ServiceScreen[None]):
         if edit.should_run:
             await self._run()
 
-    async def _stop(self, *, kill: bool) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
-
-        services = await self.services()
-        await services.queue.stop(self._task_id, actor=USER_ACTOR, kill=kill)
-        self.request_refresh()
-
     async def _kill(self) -> None:
-        from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - needed on this key only
-
-        if self._shown is None:
-            return
-        title = even_line(self._shown.task.title, max_characters=80)
-        is_meant = await self.app.push_screen_wait(
-            ConfirmDialog(
-                f"Kill the run of #{self._shown.task.number} {title}?",
-                loss="Its program and all its children end at once; what they have not written yet is lost.",
-                yes="Kill",
-            ),
-        )
-        if is_meant:
-            await self._stop(kill=True)
+        task = None if self._shown is None else self._shown.task
+        if task is not None and await ask_kill(self, [(task.number, task.title)]):
+            await stop_run(self, self._task_id, kill=True)
 
 
 async def _command_of(services: Services, snapshot: _Snapshot) -> str:

@@ -515,7 +515,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             return self._heading_line(width)
         border = self._style("border-focus" if self.has_focus else "border")
         if y == height - 1:
-            return Strip([Segment("└" + "─" * (width - 2) + "┘", border)], width)
+            return Strip([Segment("╰" + "─" * (width - 2) + "╯", border)], width)
         right = Segment("┃" if self._is_thumb(y - 1) else "│", border)
         rows = self._rows
         if not self.total:
@@ -546,12 +546,12 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         line = "─" * (room - cells(text))
         return Strip(
             [
-                Segment("┌", border),
+                Segment("╭", border),
                 Segment(left, heading),
                 Segment(text, heading),
                 Segment(line, border),
                 Segment(right, heading),
-                Segment("┐", border),
+                Segment("╮", border),
             ],
             width,
         )
@@ -580,7 +580,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, self.rich_style)
         border = self._style("border-focus" if self.has_focus else "border")
         if y in {0, height - 1}:
-            left, right = ("┌", "┐") if y == 0 else ("└", "┘")
+            left, right = ("╭", "╮") if y == 0 else ("╰", "╯")
             return Strip([Segment(left + "─" * (width - 2) + right, border)], width)
         inside = width - 2
         most = 10**inside - 1

@@ -10,7 +10,7 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from agentmon.domain.amounts import cost_text
-from agentmon.widgets.card_text import STATE_STYLES, elapsed_text, is_ongoing, state_text
+from agentmon.widgets.card_text import STATE_STYLES, cause_text, elapsed_text, is_ongoing, state_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.log_view import LogView
@@ -86,7 +86,7 @@ class CardPreview(Guarded, Vertical):
     def _write_head(self) -> None:
         card = self._card
         if card is None:
-            self._head.update(Content(""))
+            self._head.update(Content.styled("Select a card to see its log here.", "$text-muted"))
             return
         lines = [
             Content.assemble((f"#{card.number} ", "$text-muted"), (even_line(card.title, max_characters=300), "b"))
@@ -104,7 +104,7 @@ class CardPreview(Guarded, Vertical):
             facts.append((f"waits for {', '.join(f'#{number}' for number in card.waits_for)}", "$text-muted"))
         lines.append(Content("  ").join([Content.styled(text, style) for text, style in facts]))
         if card.error:
-            lines.append(Content.styled(even_line(card.error, max_characters=300), "$error"))
+            lines.append(Content.styled(cause_text(card.error, card.exit_code), "$error"))
         if card.execution_id is None:
             lines.append(Content.styled("Never ran: r runs it.", "$text-muted"))
         self._head.update(Content("\n").join(lines))

@@ -72,6 +72,11 @@ def state_text(card: Card) -> str:
     return f"{card.state.glyph} {card.state.with_cause(exit_code=card.exit_code)}"
 
 
+def cause_text(error: str, exit_code: int | None) -> str:
+    """Return the error in one line, without the exit code, which stands beside it in the words of the state."""
+    return even_line(error, max_characters=300).removeprefix(f"exit {exit_code}: ")
+
+
 def _title_line(card: Card, width: int) -> Line:
     number = f"#{card.number} "
     priority = f"P{card.priority} "
@@ -125,7 +130,7 @@ def _third_line(card: Card) -> Part | None:
     if card.waits_for and card.status is TaskStatus.BLOCKED:
         return Part(f"waits for {_waits_text(card)}", "muted")
     if card.state in _WITH_ERROR and card.error:
-        return Part(even_line(card.error, max_characters=300), "bad")
+        return Part(cause_text(card.error, card.exit_code), "bad")
     if (card.state in _ONGOING or card.state in _WITH_ERROR) and card.last_line:
         return Part(f"› {even_line(card.last_line, max_characters=300)}", "muted")
     return None

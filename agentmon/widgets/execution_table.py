@@ -20,7 +20,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.executions import ExecutionStatus
 from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_line
-from agentmon.widgets.card_text import STATE_STYLES
+from agentmon.widgets.card_text import STATE_STYLES, cause_text
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.local_time import local_time_text
@@ -452,7 +452,7 @@ def _cell_text(listing: ExecutionListing, column: ExecutionColumn, state: LiveSt
         case ExecutionColumn.OUTPUT:
             return size_text(execution.log_byte_size) if execution.log_byte_size else ""
         case ExecutionColumn.LAST_LINE:
-            return execution.error or execution.last_line or ""
+            return cause_text(execution.error, execution.exit_code) if execution.error else execution.last_line or ""
 
 
 _STATE_ORDER: Final = {

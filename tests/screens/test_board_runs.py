@@ -124,5 +124,5 @@ async def test_leaving_says_how_many_runs_go_on(live_home: LiveHome) -> None:
         await board.until(lambda: board.app._exit, "it leaves")
 
         assert [str(text) for text in board.app._exit_renderables] == [
-            "1 run goes on in the background; start agentmon again to see them."
+            "1 run goes on in the background; start agentmon again to see."
         ]

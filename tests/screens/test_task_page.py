@@ -91,7 +91,7 @@ async def test_the_heading_tells_state_time_program_and_exit_code(tmp_path: Path
 
         await opened(stage, pilot, store, task.id)
 
-        await sees(stage, pilot, "✗ failed   5s   exit 1   Any command   P3 normal")
+        await sees(stage, pilot, "✗ failed (exit 1)   5s   Any command   P3 normal")
 
 
 @pytest.mark.parametrize("title", NASTY_TITLES)
@@ -186,7 +186,7 @@ async def test_a_search_for_nothing_that_is_there_says_so(tmp_path: Path) -> Non
             await sees(stage, pilot, words)
 
 
-async def test_w_wraps_long_lines_and_arrows_scroll_them(tmp_path: Path) -> None:
+async def test_capital_w_wraps_long_lines_and_arrows_scroll_them(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
         task = await store.add_task()
@@ -195,9 +195,9 @@ async def test_w_wraps_long_lines_and_arrows_scroll_them(tmp_path: Path) -> None
         await sees(stage, pilot, "begin")
         assert "the far end" not in screen_text(stage)
 
-        await pilot.press("w")
+        await pilot.press("W")
         await sees(stage, pilot, "the far end", "wrapped")
-        await pilot.press("w", *["right"] * 8)
+        await pilot.press("W", *["right"] * 8)
 
         await until(pilot, lambda: "the far end" in screen_text(stage) and "begin" not in screen_text(stage))
 

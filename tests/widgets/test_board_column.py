@@ -138,8 +138,8 @@ async def test_every_row_of_a_column_has_the_width_of_the_column_and_shows_title
             strip = app.column.render_line(y)
             assert strip.cell_length == app.column.size.width
             assert cell_len(strip.text) == app.column.size.width
-            assert strip.text[0] in "┌│└"
-            assert strip.text[-1] in "┐│┘"
+            assert strip.text[0] in "╭│╰"
+            assert strip.text[-1] in "╮│╯"
         text = "\n".join(app.lines)
         for title in titles:
             assert cut(even_line(title, max_characters=20), 20).rstrip("… ")[:20] in text

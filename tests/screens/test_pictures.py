@@ -1,0 +1,165 @@
+"""What every screen looks like; ``pytest -n 0 tests/screens/test_pictures.py --snapshot-update`` takes new pictures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped] # it has no types
+from textual.command import CommandPalette
+
+from agentmon.domain.tasks import TaskStatus
+from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.executions import ExecutionsScreen
+from agentmon.screens.failure import FailureScreen
+from agentmon.screens.help import HelpScreen
+from agentmon.screens.run_dialog import RunDialog
+from agentmon.screens.task_editor import TaskEditor
+from agentmon.screens.task_page import TaskPage
+from agentmon.screens.themes import LIGHT
+from agentmon.widgets.log_view import LogView
+from tests.screens.scenes import picture, scene
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from syrupy.assertion import SnapshotAssertion
+
+    from tests.screens.boards import Board
+
+    Way: TypeAlias = Callable[[Board], Awaitable[None]]
+
+SMALL, MIDDLE, LARGE = (80, 24), (120, 40), (200, 60)
+
+
+async def on_running(board: Board) -> None:
+    await board.press("l")
+    await board.until(lambda: board.selected is not None and board.selected.startswith("Fix"), "the running card")
+    logs = board.screen.query(LogView)
+    if logs and logs.first().display and board.screen._has_preview:
+        await board.until(lambda: "test_case_48" in logs.first().shown_text, "its log")
+
+
+async def light(board: Board) -> None:
+    board.app.theme = LIGHT.name
+    await on_running(board)
+
+
+async def filtering(board: Board) -> None:
+    await board.press("slash", *"th")
+    await board.until(lambda: "Rate limit per key" not in board.shown(TaskStatus.TODO), "the filter works")
+    await board.settled()
+
+
+async def reach(board: Board, kind: type[object], *keys: str) -> None:
+    await board.press(*keys)
+    await board.until(lambda: isinstance(board.app.screen, kind), kind.__name__)
+    await board.pilot.pause()
+
+
+async def editor(board: Board) -> None:
+    await reach(board, TaskEditor, "e")
+
+
+async def run_dialog(board: Board) -> None:
+    await reach(board, RunDialog, "R")
+
+
+async def confirm(board: Board) -> None:
+    await on_running(board)
+    await reach(board, ConfirmDialog, "X")
+
+
+async def help_of_board(board: Board) -> None:
+    await reach(board, HelpScreen, "question_mark")
+
+
+async def palette(board: Board) -> None:
+    await reach(board, CommandPalette, "ctrl+p")
+    await board.until(lambda: not board.app.screen.query_one("SearchIcon").disabled)
+
+
+async def page(board: Board) -> TaskPage:
+    await on_running(board)
+    await reach(board, TaskPage, "enter")
+    shown = board.app.screen
+    assert isinstance(shown, TaskPage)
+    await board.until(lambda: shown._shown is not None, "the task")
+    await board.pilot.pause()
+    return shown
+
+
+async def details(board: Board) -> None:
+    await page(board)
+
+
+async def log(board: Board) -> None:
+    shown = await page(board)
+    await board.press("L")
+    await board.until(lambda: "test_case_48" in shown.query_one("#log LogView", LogView).shown_text, "its log")
+
+
+async def audit(board: Board) -> None:
+    await page(board)
+    await board.press("A")
+
+
+async def executions(board: Board) -> None:
+    await reach(board, ExecutionsScreen, "2")
+    shown = board.app.screen
+    assert isinstance(shown, ExecutionsScreen)
+    await board.until(lambda: shown._is_loaded and len(shown._known) == 6, "the rows")
+
+
+async def failure(board: Board) -> None:
+    message = "the database was made by a newer agentmon (revision 0042)"
+    await board.app.push_screen(FailureScreen(message, "Install the newer release; the database was left as it is."))
+
+
+PICTURES: dict[str, tuple[Way, tuple[tuple[int, int], ...]]] = {
+    "board": (on_running, (SMALL, MIDDLE, LARGE)),
+    "board-light": (light, (SMALL, MIDDLE)),
+    "filter": (filtering, (SMALL, MIDDLE)),
+    "editor": (editor, (SMALL, MIDDLE)),
+    "run-dialog": (run_dialog, (SMALL, MIDDLE)),
+    "confirm": (confirm, (SMALL,)),
+    "help": (help_of_board, (SMALL, MIDDLE)),
+    "palette": (palette, (MIDDLE,)),
+    "details": (details, (SMALL, MIDDLE)),
+    "log": (log, (SMALL, MIDDLE)),
+    "audit": (audit, (SMALL, MIDDLE)),
+    "executions": (executions, (SMALL, MIDDLE)),
+    "failure": (failure, (SMALL,)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(name, size, id=f"{name}-{size[0]}x{size[1]}")
+        for name, (_way, sizes) in PICTURES.items()
+        for size in sizes
+    ],
+)
+async def test_a_screen_looks_as_it_did(
+    name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    way, _sizes = PICTURES[name]
+
+    async with scene(tmp_path, monkeypatch, size=size) as board:
+        await way(board)
+        svg = await picture(board)
+
+    assert svg == snapshot(extension_class=SVGImageExtension)
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE], ids=["80x24", "120x40"])
+async def test_an_empty_board_looks_as_it_did(
+    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    async with scene(tmp_path, monkeypatch, size=size, deeds=()) as board:
+        svg = await picture(board)
+
+    assert svg == snapshot(extension_class=SVGImageExtension)

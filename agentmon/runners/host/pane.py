@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 
 from agentmon.runners.host import terminal
 
@@ -18,6 +19,8 @@ _SAMPLE_EVERY_S = 0.25  # with the sample's size: about 200 kB/s
 _LIGHT_AFTER_S = 2.0
 _STALLED_AFTER_S = 2.0
 _WRITE_BYTES = 64 * 1024
+_ROOM_WITHIN_MS = 2
+_MAX_ROOM_WAITS = 16
 _READ_BYTES = 4096
 _FULL_RESET = b"\x1bc"  # RIS, source: ECMA-48
 # CAN ends a sequence that the program left unfinished; DSR asks for the status: the answer tells that all was drawn.
@@ -41,6 +44,7 @@ class Pane:
         "_is_stalled",
         "_last_progress",
         "_next_sample",
+        "_room",
         "_sample",
         "_skipped_bytes",
         "_waiting",
@@ -70,6 +74,8 @@ class Pane:
         self._attributes = terminal.make_raw(_INPUT)
         os.set_blocking(_INPUT, False)
         os.set_blocking(_OUTPUT, False)
+        self._room = select.poll()
+        self._room.register(_OUTPUT, select.POLLOUT)
 
     @property
     def wants_to_write(self) -> bool:
@@ -120,18 +126,24 @@ class Pane:
 
     def write(self, now: float) -> None:
         """Write what waits as far as the pane takes it."""
-        try:
-            while self._waiting and self.has_output:
+        patience = _MAX_ROOM_WAITS
+        while self._waiting and self.has_output:
+            try:
                 with memoryview(self._waiting) as waiting:
                     written = os.write(_OUTPUT, waiting[:_WRITE_BYTES])
-                del self._waiting[:written]
-                self._has_shown = True
-                self._last_progress = now
-                self._is_stalled = False
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._lose_output()
+            except BlockingIOError:
+                # The pane takes one small buffer at a time; going round the whole loop for each would halve the speed.
+                patience -= 1
+                if len(self._waiting) < _WRITE_BYTES or not patience or not self._room.poll(_ROOM_WITHIN_MS):
+                    return
+                continue
+            except OSError:
+                self._lose_output()
+                return
+            del self._waiting[:written]
+            self._has_shown = True
+            self._last_progress = now
+            self._is_stalled = False
 
     def read_keys(self) -> bytes:
         """Return what the person typed; sets ``has_input`` to false when there is nobody to type any more."""

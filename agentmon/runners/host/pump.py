@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 
 from agentmon.runners.host import terminal
 
@@ -14,13 +15,15 @@ if TYPE_CHECKING:
     from agentmon.runners.host.progress import Progress
 
 _BATCH_BYTES = 256 * 1024
+_FULL_READ_BYTES = 4000
+_NEXT_READ_WITHIN_MS = 1
 _MAX_WAITING_KEYS = 64 * 1024
 
 
 class Pump:
     """Moves bytes both ways between the program and everybody else, never waiting for either."""
 
-    __slots__ = ("_agent", "_buffer", "_keys", "_newlines", "_output", "_pane", "_progress")
+    __slots__ = ("_agent", "_buffer", "_keys", "_more", "_newlines", "_output", "_pane", "_progress")
 
     def __init__(self, agent: Agent, output: OutputLog, progress: Progress, pane: Pane) -> None:
         self._agent = agent
@@ -30,6 +33,8 @@ class Pump:
         self._newlines = terminal.NewlineUndo()
         self._keys = bytearray()
         self._buffer = bytearray(_BATCH_BYTES)
+        self._more = select.poll()
+        self._more.register(agent.outer_end, select.POLLIN)
 
     @property
     def takes_keys(self) -> bool:
@@ -80,14 +85,19 @@ class Pump:
             self._output.give_up(len(written))
 
     def _read(self) -> bytes:
-        filled = 0
-        try:
-            with memoryview(self._buffer) as room:
-                while filled < _BATCH_BYTES:
+        filled = count = 0
+        with memoryview(self._buffer) as room:
+            while filled < _BATCH_BYTES:
+                try:
                     count = os.readv(self._agent.outer_end, (room[filled:],))
-                    if not count:
+                except BlockingIOError:
+                    # The terminal hands out one small buffer at a time; after a full one the next is on its way.
+                    if count < _FULL_READ_BYTES or not self._more.poll(_NEXT_READ_WITHIN_MS):
                         break
-                    filled += count
-        except OSError:
-            pass  # nothing more at present
+                    continue
+                except OSError:
+                    break
+                if not count:
+                    break
+                filled += count
         return bytes(memoryview(self._buffer)[:filled])

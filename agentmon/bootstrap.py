@@ -70,9 +70,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     """
     paths = find_paths() if paths is None else paths
     clock = SystemClock()
-    opened = await open_database(
-        paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock
-    )
+    opened = await open_database(paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock)
     database = opened.database
     try:
         tasks = TaskRepository(database)

@@ -90,9 +90,8 @@ async def test_moves_in_quick_succession_are_all_stored_in_their_order(place: Pl
 
     async with open_board(place) as board:
         await board.press("L", "L", "L", "H")
-        await board.settled()
+        await board.until(lambda: board.shown(BLOCKED) == ["a"])
 
-        assert board.shown(BLOCKED) == ["a"]
         assert board.selected == "a"
     assert await place.titles(BLOCKED) == ["a"]
 

@@ -97,8 +97,13 @@ def test_the_program_finds_signals_and_files_as_any_program_does(prepare_run: Pr
 
     run.wait_for_end()
 
+    _, blocked, _, ignored, file_count = run.output.split()
+    # Whatever posix_spawn(3) of the GNU library started ignores the library's own signals 32 and 33 for good.
+    of_the_library = 1 << 31 | 1 << 32
+    assert int(blocked, 16) == 0
+    assert int(ignored, 16) & ~of_the_library == 0
     # Its three files, and the folder that ls reads.
-    assert run.output.split() == [b"SigBlk:", b"0" * 16, b"SigIgn:", b"0" * 16, b"4"]
+    assert file_count == b"4"
 
 
 def test_a_relative_program_is_looked_up_in_the_working_folder(prepare_run: PrepareRun, tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ POLL_INTERVAL_S: Final = 0.25
 
 _OWN_THEMES: Final = {theme.name: theme for theme in THEMES}
 _SLOW_START_S: Final = 1.0
+_QUEUE_LOOK_S: Final = 10.0
+"""How long the queue may stand still after the worker was killed."""
 _TERMINAL_LOOK_S: Final = 1.0
 _WRITES_TIMEOUT_S: Final = 2.0
 _COUNT_TIMEOUT_S: Final = 1.0
@@ -305,9 +307,12 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
                 self._data_version = services.data_version()
                 self._tell_screens()
                 poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
+                self._look_after_queue()
+                look = self.set_interval(_QUEUE_LOOK_S, self._look_after_queue, name="queue")
                 try:
                     await asyncio.Event().wait()
                 finally:
+                    look.stop()
                     poll.stop()
         except Exception as error:
             if self._is_opened:
@@ -322,6 +327,14 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         if data_version != self._data_version:
             self._data_version = data_version
             self._tell_screens()
+
+    def _look_after_queue(self) -> None:
+        """See to it that a worker lives while something waits or runs: one that was killed is started again."""
+
+        async def look() -> None:
+            await (await self.services()).queue.look_after()
+
+        self.run_worker(look(), name="queue", group="queue", exclusive=True, exit_on_error=False)
 
     def _tell_screens(self) -> None:
         for screen in self.screen_stack:

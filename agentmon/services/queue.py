@@ -166,6 +166,15 @@ class QueueService:
             wake_worker(self._paths.worker_socket)
         return execution
 
+    async def look_after(self) -> None:
+        """Start a worker when executions wait or run and none lives, as after a crash or at the machine's next start.
+
+        Raises:
+            RunnerError: It did not become ready.
+        """
+        if await self._executions.count_open():
+            await self._workers.ensure_running()
+
     async def wait(self, execution_id: ExecutionId) -> Execution:
         """Return the execution when it is over and will not be tried again; a worker that died is started anew.
 

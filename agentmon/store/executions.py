@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, select, true, update
+from sqlalchemy import func, insert, select, true, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
@@ -110,6 +110,12 @@ class ExecutionRepository:
         """
         async with self._database.reading() as connection:
             return await _read(connection, execution_id)
+
+    async def count_open(self) -> int:
+        """Return how many executions wait or run, over all workspaces."""
+        statement = select(func.count()).select_from(tables.executions).where(tables.IS_OPEN)
+        async with self._database.reading() as connection:
+            return (await connection.execute(statement)).scalar_one()
 
     async def of_task(self, task_id: TaskId, *, limit: int) -> tuple[Execution, ...]:
         """Return the executions of a task, newest first."""

@@ -233,3 +233,23 @@ async def _write(database_path: Path, statement: str, parameters: tuple[str, ...
 
 async def _reads(path: Path, content: bytes) -> bool:
     return path.exists() and path.read_bytes() == content
+
+
+async def test_an_open_app_starts_the_worker_again_when_a_run_needs_it(live_home: LiveHome) -> None:
+    from agentmon.app import AgentmonApp
+
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        task = await add_command(services, workspace, "sleep", "300")
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+        await until_started(services, execution)
+        live_home.kill_worker()
+        app = AgentmonApp(live_home.paths, live_home.project)
+
+        async with app.run_test():
+            await asyncio.to_thread(wait_for, lambda: read_presence(live_home.paths.worker_lock).pid is not None)
+
+        await services.queue.stop(task.id, actor=USER_ACTOR, kill=True)
+        await services.queue.wait(execution.id)
+
+    assert not app.failures

@@ -18,6 +18,7 @@ from textual.widget import Widget
 from agentmon.domain.board import ColumnPage, ColumnRequest
 from agentmon.widgets.card_text import Part, card_lines, is_ongoing
 from agentmon.widgets.cells import cells, cut, pad, wrap
+from agentmon.widgets.column_view import WINDOW_MARGIN, ColumnView
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.theme_style import theme_style
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 FOLDED_WIDTH: Final = 5
 MIN_WIDTH: Final = 24
-_WINDOW_MARGIN: Final = 40
-"""Cards read above and below those in view."""
 _HEIGHT_GUESS: Final = 40
 _LEAST_SIDE: Final = 3
 _WHEEL_LINES: Final = 3
@@ -139,11 +138,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def __init__(self, status: TaskStatus, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.status = status
-        self._cursor = 0
-        self._selected_id: TaskId | None = None
-        self._seen_card: Card | None = None
-        self._top_index = 0
-        self._top_line = 0
+        self._view = ColumnView(height_of=self._height_of, view_height=lambda: self._view_height)
         self._rows: list[Row] = []
         self._rows_size = Size(0, 0)
         self._card_cache: dict[int, tuple[Card, datetime, bool, int, tuple[Line, ...]]] = {}
@@ -156,53 +151,44 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     @property
     def selected(self) -> Card | None:
         """The selected card as it was seen last; None in an empty column or before its part was read."""
-        card = self._card(self._cursor)
-        if card is not None:
-            return card
-        seen = self._seen_card
-        return seen if seen is not None and seen.task_id == self._selected_id else None
+        return self._view.selected
 
     @property
     def cursor(self) -> int:
         """The index of the selection in the column."""
-        return self._cursor
+        return self._view.cursor
 
     @property
     def total(self) -> int:
         """How many cards the column has."""
-        return self.page.total if self.page is not None else 0
+        return self._view.total
 
     @property
     def has_ongoing(self) -> bool:
         """Whether a card in view has a moving elapsed time."""
         return not self.is_folded and any(
-            is_ongoing(card) for index, _, _, _ in self._rows if (card := self._card(index)) is not None
+            is_ongoing(card) for index, _, _, _ in self._rows if (card := self._view.card(index)) is not None
         )
 
     def request(self, text_filter: str = "") -> ColumnRequest:
         """Return the part of the column to read for what is in view now."""
         return ColumnRequest(
             status=self.status,
-            offset=max(0, self._top_index - _WINDOW_MARGIN),
-            limit=max(self.size.height, _HEIGHT_GUESS) // 2 + 2 * _WINDOW_MARGIN,
+            offset=max(0, self._view.top_index - WINDOW_MARGIN),
+            limit=max(self.size.height, _HEIGHT_GUESS) // 2 + 2 * WINDOW_MARGIN,
             text_filter=text_filter,
         )
 
     def select(self, index: int) -> None:
         """Select the card of the index, cut to what the column has, and bring it into view."""
-        index = max(0, min(index, self.total - 1))
-        card = self._card(index)
-        is_same = index == self._cursor and card is not None and card.task_id == self._selected_id
-        self._cursor = index
-        self._take(card)
-        self._show_cursor()
+        is_other = self._view.select(index)
         self._redraw()
-        if not is_same:
+        if is_other:
             self.post_message(self.Selected(self, is_by_person=True))
 
     def move(self, steps: int) -> None:
         """Move the selection down by the steps, or up when negative."""
-        self.select(self._cursor + steps)
+        self.select(self.cursor + steps)
 
     def move_page(self, direction: int) -> None:
         """Move the selection by half of what is in view, down (1) or up (-1)."""
@@ -211,15 +197,12 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
 
     def follow(self, task_id: TaskId, index: int) -> None:
         """Make the task the selection before it is known where it is; the index is a first guess."""
-        self._selected_id = task_id
-        self._cursor = max(0, index)
-        self._show_cursor()
+        self._view.follow(task_id, index)
         self._redraw()
 
     def restart(self) -> None:
         """Go to the first card, for a column whose contents changed altogether."""
-        self._cursor = self._top_index = self._top_line = 0
-        self._take(None)
+        self._view.restart()
 
     def index_at(self, y: int) -> int | None:
         """Return the index of the card drawn in this row of the widget; None where there is none."""
@@ -233,29 +216,20 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def watch_page(self, before: ColumnPage | None, page: ColumnPage | None) -> None:
         """Keep the selection on its task, and draw what differs."""
         if page is None:
+            self._view.page = None
             return
-        selected_before = self._seen_card
-        was_in_view = not self._rows or any(row[0] == self._cursor for row in self._rows)
-        place = next(
-            (page.offset + at for at, card in enumerate(page.cards) if card.task_id == self._selected_id), None
-        )
-        if place is not None:
-            self._top_index = max(0, self._top_index + place - self._cursor)
-            self._cursor = place
-        else:
-            self._cursor = max(0, min(self._cursor, page.total - 1))
-        card = _find_card(page, self._cursor)
-        if card is not None or not page.total:
-            self._take(card)
+        selected_before = self._view.seen_card
+        was_in_view = not self._rows or any(row[0] == self.cursor for row in self._rows)
+        self._view.take_page(page)
         self._card_cache = {
-            index: cached for index, cached in self._card_cache.items() if self._card(index) == cached[0]
+            index: cached for index, cached in self._card_cache.items() if self._view.card(index) == cached[0]
         }
         if was_in_view:
-            self._show_cursor()
+            self._view.show_cursor()
         else:
-            self._keep_bottom()
+            self._view.keep_bottom()
         self._redraw(is_heading_changed=before is None or before.total != page.total)
-        if self._seen_card != selected_before:
+        if self._view.seen_card != selected_before:
             self.post_message(self.Selected(self, is_by_person=False))
 
     def watch_now(self) -> None:
@@ -309,19 +283,21 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Scroll down."""
         event.stop()
-        self._scroll_lines(_WHEEL_LINES)
+        self._view.scroll(_WHEEL_LINES)
+        self._redraw()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Scroll up."""
         event.stop()
-        self._scroll_lines(-_WHEEL_LINES)
+        self._view.scroll(-_WHEEL_LINES)
+        self._redraw()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Select the card under the pointer; from here it can be dragged."""
         if event.button != 1 or self.is_folded:
             return
         index = self.index_at(event.y)
-        card = None if index is None else self._card(index)
+        card = None if index is None else self._view.card(index)
         if index is None or card is None:
             return
         self.select(index)
@@ -356,22 +332,14 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             self.post_message(self.FoldRequested(self))
             return
         index = self.index_at(event.y)
-        card = None if index is None else self._card(index)
+        card = None if index is None else self._view.card(index)
         if card is not None and event.chain == _DOUBLE:
             self.post_message(self.Opened(self, card.task_id))
 
-    def _take(self, card: Card | None) -> None:
-        """Make the card the selection; None while it is not known yet."""
-        self._selected_id = card.task_id if card is not None else None
-        self._seen_card = card
-
     # Layout: which line of which card stands in which row.
 
-    def _card(self, index: int) -> Card | None:
-        return None if self.page is None else _find_card(self.page, index)
-
     def _lines(self, index: int, width: int) -> tuple[Line, ...]:
-        card = self._card(index)
+        card = self._view.card(index)
         if card is None:
             waiting = (Part(pad(f" {_NOT_READ}", width), "muted"),)
             return (waiting, (Part(" " * width, "muted"),))
@@ -396,59 +364,15 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def _view_height(self) -> int:
         return max(0, self.size.height - 2)
 
-    def _show_cursor(self) -> None:
-        """Move the view by as little as brings the whole selected card into it."""
-        if self._view_height == 0:
-            return
-        if self._cursor < self._top_index or (self._cursor == self._top_index and self._top_line):
-            self._top_index, self._top_line = self._cursor, 0
-        elif self._cursor > self._top_index:
-            needed = self._height_of(self._cursor) - 1
-            first, line = self._cursor, 0
-            while first > 0 and needed < self._view_height:
-                height = self._height_of(first - 1)
-                if needed + height > self._view_height:
-                    line = needed + height - self._view_height
-                first -= 1
-                needed += height
-            self._top_index, self._top_line = max((self._top_index, self._top_line), (first, line))
-        self._keep_bottom()
-
-    def _keep_bottom(self) -> None:
-        """Scroll back when there would be room below the last card."""
-        last_index, last_line = self._last_top()
-        self._top_index, self._top_line = min((self._top_index, self._top_line), (last_index, last_line))
-
-    def _last_top(self) -> tuple[int, int]:
-        """Return the lowest place of the view: the last card stands at its bottom."""
-        needed = -1
-        for index in range(self.total - 1, -1, -1):
-            needed += self._height_of(index)
-            if needed >= self._view_height:
-                return index, needed - self._view_height
-        return 0, 0
-
-    def _scroll_lines(self, lines: int) -> None:
-        index, line = self._top_index, self._top_line + lines
-        while line < 0 and index > 0:
-            index -= 1
-            line += self._height_of(index)
-        while index < self.total - 1 and line >= self._height_of(index):
-            line -= self._height_of(index)
-            index += 1
-        self._top_index, self._top_line = index, max(0, line)
-        self._keep_bottom()
-        self._redraw()
-
     def _lay_out(self) -> list[Row]:
         width = self._text_width
         rows: list[Row] = []
         blank: Line = (Part(" " * width, "muted"),)
         is_shown = self.has_focus
-        index, skip = self._top_index, self._top_line
+        index, skip = self._view.top_index, self._view.top_line
         while len(rows) < self._view_height and index < self.total:
-            is_selected = is_shown and index == self._cursor
-            card = self._card(index)
+            is_selected = is_shown and index == self.cursor
+            card = self._view.card(index)
             is_marked = card is not None and card.task_id in self.marked
             for at, line in enumerate(self._lines(index, width)):
                 rows.append((index, is_selected, is_marked and at == 0, line))
@@ -464,7 +388,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         """Lay out for the size of this moment."""
         self._rows_size = self.size
         self._card_cache.clear()
-        self._show_cursor()
+        self._view.show_cursor()
         self._rows = [] if self.is_folded else self._lay_out()
 
     def _redraw(self, *, is_heading_changed: bool = False, is_view_kept: bool = False) -> None:
@@ -485,19 +409,8 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             # The thumb beside the rows moves with the view.
             has_thumb = len(self._rows) == self._view_height and not is_view_kept
             self.refresh(*([Region(0, 0, self.size.width, self.size.height)] if has_thumb else changed))
-        if self.page is not None and self._is_window_short():
+        if self._rows and self._view.is_window_short(self._rows[0][0], self._rows[-1][0]):
             self.post_message(self.PageNeeded(self))
-
-    def _is_window_short(self) -> bool:
-        page = self.page
-        if page is None or not self._rows:
-            return False
-        first, last = self._rows[0][0], self._rows[-1][0]
-        reach = _WINDOW_MARGIN // 4
-        has_above = page.offset == 0 or first - page.offset >= reach
-        end = page.offset + len(page.cards)
-        has_below = end >= page.total or end - last > reach
-        return not (has_above and has_below)
 
     # Painting.
 
@@ -601,8 +514,3 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             style = theme_style(self, variable, is_bold=is_bold, background=background)
             self._style_cache[key] = style
         return style
-
-
-def _find_card(page: ColumnPage, index: int) -> Card | None:
-    at = index - page.offset
-    return page.cards[at] if 0 <= at < len(page.cards) else None

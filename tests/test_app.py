@@ -238,7 +238,7 @@ async def test_an_action_before_the_services_are_open_waits_for_them(place: Plac
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("L")
         await until(lambda: app._is_opened, "open")
-        await until(lambda: isinstance(app.screen, BoardScreen) and not app.screen._writes_open, "written")
+        await until(lambda: isinstance(app.screen, BoardScreen) and not app.screen.is_writing, "written")
 
     assert await place.titles(TaskStatus.IN_PROGRESS) == ["a"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -13,12 +12,12 @@ from textual.css.query import NoMatches
 from agentmon.domain.board import StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.tasks import TaskDraft, TaskStatus
+from agentmon.domain.tasks import TaskStatus
 from agentmon.screens.bindings import BOARD
+from agentmon.screens.card_changes import CardChanges
 from agentmon.screens.editing import edit_task
-from agentmon.screens.frame import WRITES, AttachRequested, FirstFrameShown, ServiceScreen
+from agentmon.screens.frame import AttachRequested, FirstFrameShown, ServiceScreen
 from agentmon.screens.running import ask_kill, ask_run_choice, queue_run, stop_run
-from agentmon.screens.undo import Change, UndoStack
 from agentmon.store.first_frame import read_first_board
 from agentmon.widgets.board_column import FOLDED_WIDTH, MIN_WIDTH, BoardColumn
 from agentmon.widgets.card_text import is_ongoing
@@ -26,9 +25,8 @@ from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.status_line import StatusBar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
-    from typing import TypeAlias
 
     from textual import events
     from textual.app import ComposeResult
@@ -40,14 +38,10 @@ if TYPE_CHECKING:
     from agentmon.domain.board import BoardPage, Card, ColumnPage
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import Task
     from agentmon.paths import Paths
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.screens.run_dialog import RunChoice
-    from agentmon.screens.undo import Inverse
     from agentmon.widgets.card_preview import CardPreview
-
-    Work: TypeAlias = Callable[[Services], Awaitable[None]]
 
 LEAST_WIDTH: Final = 40
 LEAST_HEIGHT: Final = 10
@@ -94,9 +88,7 @@ class BoardScreen(ServiceScreen[None]):
         self._first_shown = 0
         self._text_filter = ""
         self._marked: dict[TaskId, Card] = {}
-        self._undo = UndoStack()
-        self._writes = asyncio.Lock()
-        self._writes_open = 0
+        self._changes = CardChanges(self, follow=self._follow)
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None
         self._is_preview_wanted = True
@@ -106,6 +98,11 @@ class BoardScreen(ServiceScreen[None]):
         self._tick: Timer | None = None
         self._log_poll: Timer | None = None
         self._status_line = StatusLine()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether something is shown that is not written yet."""
+        return self._changes.is_writing
 
     # What is shown.
 
@@ -145,7 +142,7 @@ class BoardScreen(ServiceScreen[None]):
         page = await services.board.page(workspace, requests)
         if text_filter != self._text_filter:
             self.request_refresh()
-        elif not self._writes_open:
+        elif not self.is_writing:
             # While something is being written the page is older than what is shown; the end of the write asks again.
             self._apply(page)
 
@@ -578,7 +575,7 @@ class BoardScreen(ServiceScreen[None]):
         if edit is None:
             return
         if edit.before is not None:
-            self._undo.push(_edit_change(edit.before, edit.after.version))
+            self._changes.remember_edit(edit.before, edit.after.version)
         await self._follow(await self.services(), edit.after.id)
         if edit.should_run:
             self._followed_id = edit.after.id
@@ -612,89 +609,23 @@ class BoardScreen(ServiceScreen[None]):
             target.follow(selected.task_id, index or 0)
             self._go_to(target)
 
-        async def work(services: Services) -> None:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-            workspace = await self.workspace()
-            inverses: list[Inverse] = []
-            for card in cards:
-                place = await services.board.locate(workspace, card.task_id)
-                await services.tasks.move(card.task_id, target.status, actor=USER_ACTOR, index=index)
-                if place is not None:
-                    inverses.insert(0, _move_back(card.task_id, *place))
-            self._undo.push(Change(words=f"the move of {_names(cards)}", inverses=inverses, task_id=cards[0].task_id))
-
-        self._write(work, name=f"move {_names(cards)}")
+        self._changes.move(cards, target.status, index)
 
     def _shift(self, cards: Sequence[Card], steps: int) -> None:
-        async def work(services: Services) -> None:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-            workspace = await self.workspace()
-            inverses: list[Inverse] = []
-            for card in cards:
-                place = await services.board.locate(workspace, card.task_id)
-                await services.tasks.shift(card.task_id, steps, actor=USER_ACTOR)
-                if place is not None:
-                    inverses.insert(0, _move_back(card.task_id, *place))
-            self._undo.push(Change(words=f"the move of {_names(cards)}", inverses=inverses, task_id=cards[0].task_id))
-
         if cards:
-            self._write(work, name=f"move {_names(cards)}")
+            self._changes.shift(cards, steps)
 
     def action_delete_task(self) -> None:
         """Delete the cards; ctrl+z brings them back."""
         cards = self._targets()
         if not cards:
             return
-
-        async def work(services: Services) -> None:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-            deleted: list[Card] = []
-            try:
-                for card in cards:
-                    await services.tasks.delete(card.task_id, actor=USER_ACTOR)
-                    deleted.append(card)
-            finally:
-                if deleted:
-                    inverses = [_restore(card.task_id) for card in reversed(deleted)]
-                    words = f"the deletion of {_names(deleted)}"
-                    self._undo.push(Change(words=words, inverses=inverses, task_id=deleted[0].task_id))
-                    them = "it" if len(deleted) == 1 else "them"
-                    self.notify(f"Deleted {_names(deleted)} · ctrl+z brings {them} back")
-
-        self._write(work, name=f"delete {_names(cards)}")
+        self._changes.delete(cards)
         self._set_marked({})
 
     def action_undo(self) -> None:
         """Take back the newest change that was made here."""
-
-        async def work(services: Services) -> None:
-            change = self._undo.pop()
-            if change is None:
-                self.notify("nothing to undo")
-                return
-            for inverse in change.inverses:
-                await inverse(services)
-            self.notify(f"Undid {change.words}")
-            await self._follow(services, change.task_id)
-
-        self._write(work, name="undo")
-
-    def _write(self, work: Work, *, name: str) -> None:
-        """Do the work after all that was asked before; the board is read again when all is done."""
-        self._writes_open += 1
-        self.start(self._written(work), name=name, group=WRITES)
-
-    async def _written(self, work: Work) -> None:
-        try:
-            services = await self.services()
-            async with self._writes:
-                await work(services)
-        finally:
-            self._writes_open -= 1
-            self.request_refresh()
+        self._changes.undo()
 
     def _show_moved(self, card: Card, target: BoardColumn, index: int | None) -> None:
         """Show the move before it is written."""
@@ -756,43 +687,3 @@ def _hidden_actions(card: Card | None) -> frozenset[str]:
     if not is_ongoing(card):
         hidden.add("attach")
     return frozenset(hidden)
-
-
-def _names(cards: Sequence[Card]) -> str:
-    return ", ".join(f"#{card.number}" for card in cards)
-
-
-def _move_back(task_id: TaskId, status: TaskStatus, index: int) -> Inverse:
-    async def move_back(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        await services.tasks.move(task_id, status, actor=USER_ACTOR, index=index)
-
-    return move_back
-
-
-def _restore(task_id: TaskId) -> Inverse:
-    async def restore(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        await services.tasks.restore(task_id, actor=USER_ACTOR)
-
-    return restore
-
-
-def _edit_change(before: Task, version: int) -> Change:
-    draft = TaskDraft(
-        title=before.title,
-        description=before.description,
-        priority=before.priority,
-        assignee_agent_id=before.assignee_agent_id,
-        input_context=before.input_context,
-        due_at=before.due_at,
-    )
-
-    async def edit_back(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        await services.tasks.edit(before.id, draft, expected_version=version, actor=USER_ACTOR)
-
-    return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

@@ -101,7 +101,7 @@ class Board:
         await self.pilot.pause()
         screen = self.screen
         await until(
-            lambda: not screen._writes_open and not screen._is_refreshing and not screen._is_refresh_wanted, "settled"
+            lambda: not screen.is_writing and not screen._is_refreshing and not screen._is_refresh_wanted, "settled"
         )
         await self.pilot.pause()
 

@@ -14,7 +14,7 @@ from textual.message import Message
 from agentmon.app import AgentmonApp
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.ids import ExecutionId
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.logs.error_file import without_environment
 from agentmon.screens.bindings import TABLES
 from agentmon.screens.board import BoardScreen
@@ -22,6 +22,7 @@ from agentmon.screens.failure import FailureScreen
 from agentmon.screens.frame import AttachRequested
 from agentmon.screens.task_editor import TaskEditor
 from agentmon.widgets.form import LineInput
+from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board, until
 from tests.terminals import terminal
 
@@ -45,6 +46,9 @@ PLAIN = "App = AgentmonApp"
 BROKEN_WIDGET = """
 from textual.widgets import Static
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 class Broken(Static):
     def on_mount(self):
         raise RuntimeError("it broke, with " + "s3cr3t-" + "v4lue")
@@ -64,8 +68,10 @@ class App(AgentmonApp):
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return make_place(tmp_path)
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = make_place(tmp_path)
+    with idle_worker(place.paths):
+        yield place
 
 
 def environment(place: Place, **more: str) -> dict[str, str]:
@@ -267,6 +273,25 @@ async def test_a_second_press_of_a_dialog_key_opens_one_dialog(place: Place) -> 
         await board.press("j")
 
         assert board.selected == "a"
+
+
+async def test_what_became_of_a_damaged_database_is_told_once_and_again_at_the_new_start(place: Place) -> None:
+    place.paths.database_path.parent.mkdir(parents=True, exist_ok=True)
+    place.paths.database_path.write_bytes(b"no database at all" * 500)
+
+    app = AgentmonApp(place.paths, place.root)
+    async with app.run_test() as pilot:
+        await until(lambda: isinstance(app.screen, FailureScreen), "failure")
+        await pilot.press("q")
+    async with open_board(place) as board:
+        await board.until(lambda: len(board.toasts) > 0, "the notice")
+        told = board.toasts
+    async with open_board(place) as board:
+        told_later = board.toasts
+
+    assert len(told) == 1
+    assert "damaged" in told[0]
+    assert told_later == []
 
 
 async def test_q_waits_for_what_is_still_being_written(place: Place) -> None:

@@ -30,7 +30,7 @@ sys.path.insert(0, str(REPOSITORY))
 
 from agentmon.bootstrap import open_services  # noqa: E402 - the repository comes first on the path
 from agentmon.domain.ids import LOCAL_USER_ID, new_id  # noqa: E402
-from agentmon.domain.tasks import TaskStatus  # noqa: E402
+from agentmon.domain.task_status import TaskStatus  # noqa: E402
 from agentmon.paths import find_paths  # noqa: E402
 
 TASKS: Final = 10_000

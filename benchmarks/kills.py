@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agentmon.bootstrap import open_services
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from benchmarks.scratch_home import add_command, kill_worker, scratch_home
 
 if TYPE_CHECKING:

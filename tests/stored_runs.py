@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agentmon.bootstrap import open_services
-from agentmon.domain.executions import ExecutionRequest, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.paths import find_paths

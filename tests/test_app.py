@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from textual.events import Key
@@ -25,6 +26,9 @@ from agentmon.widgets.form import LineInput
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board, until
 from tests.terminals import terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 HEAVY = {"sqlmodel", "sqlalchemy", "libtmux", "typer", "alembic", "pydantic", "jsonschema", "aiosqlite"}

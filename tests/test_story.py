@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentmon.bootstrap import open_services
-from agentmon.domain.executions import ExecutionStatus
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
 from tests.live_home import add_command
 from tests.runners.tmux_servers import RawTmux, short_folder
 from tests.waiting import wait_for

@@ -16,7 +16,8 @@ from agentmon.domain.board import BoardPage, Card, ColumnPage, ColumnRequest, St
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.tasks import TaskStatus, Workspace
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import Workspace
 
 LARGEST_PAGE = 10_000
 _DEFAULT_LIMIT = 200

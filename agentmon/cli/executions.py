@@ -28,10 +28,11 @@ from agentmon.cli.task_options import (
     valid_text,
 )
 from agentmon.cli.task_text import elapsed_text, state_text
-from agentmon.domain.agents import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
+from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import UsageError
-from agentmon.domain.executions import Execution, ExecutionListing, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import Execution, ExecutionListing
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Task, Workspace

@@ -11,10 +11,12 @@ import typer
 from agentmon.bootstrap import Services
 from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import tell
-from agentmon.domain.agents import ANY_COMMAND_KEY, ANY_COMMAND_SLUG, Agent, Capability
+from agentmon.domain.agents import Agent, Capability
+from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
 from agentmon.domain.redaction import has_secret
-from agentmon.domain.tasks import InputContext, Priority, TaskDraft
+from agentmon.domain.task_status import Priority
+from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.runners.adapters.template import coerce_arguments, parse_command
 from agentmon.runners.environment import looks_secret
 from agentmon.services.launch_check import choose_capability

@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentmon.domain.agents import ANY_COMMAND_SLUG, Agent
+from agentmon.domain.agents import Agent
 from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.audit import actor_name, event_sentence
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution

@@ -39,7 +39,8 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.tasks import Task, TaskDraft, TaskStatus, Workspace
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import Task, TaskDraft, Workspace
 from agentmon.services.actors import USER_ACTOR
 
 group = typer.Typer(

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.domain.ids import AgentId, CapabilityId
-
-ANY_COMMAND_SLUG: Final = "command"
-"""The agent that is always there and runs whatever command it is given."""
-
-ANY_COMMAND_KEY: Final = "run"
-"""The one capability of that agent; its argument ``argv`` is the command as a list of words."""
 
 
 class AgentKind(StrEnum):

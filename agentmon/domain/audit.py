@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from agentmon.domain.events import Actor, ActorType, TaskEvent, TaskEventType
-from agentmon.domain.executions import CommandType, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 
 _LONGEST_PART: Final = 120
 _FIELD_WORDS: Final = {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.live_state import LiveState
-    from agentmon.domain.tasks import TaskStatus
+    from agentmon.domain.task_status import TaskStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

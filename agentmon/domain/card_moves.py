@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.executions import ExecutionStatus
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
 
 
 def status_at_start(present: TaskStatus) -> TaskStatus:

@@ -12,34 +12,9 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.events import Event
+    from agentmon.domain.execution_status import ExecutionStatus
     from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, TaskId, WorkerId
     from agentmon.domain.tasks import Task
-
-
-class ExecutionStatus(StrEnum):
-    """Where an execution stands."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    CANCELLING = "cancelling"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    TIMED_OUT = "timed_out"
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the execution waits or runs."""
-        return self in OPEN_STATUSES
-
-    @property
-    def is_live(self) -> bool:
-        """Whether a process may exist for it."""
-        return self in LIVE_STATUSES
-
-
-LIVE_STATUSES = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.CANCELLING})
-OPEN_STATUSES = LIVE_STATUSES | {ExecutionStatus.QUEUED}
 
 
 class ExecutionMode(StrEnum):

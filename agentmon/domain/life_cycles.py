@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentmon.domain.errors import IllegalMoveError
-from agentmon.domain.executions import ExecutionStatus as Execution
+from agentmon.domain.execution_status import ExecutionStatus as Execution
 from agentmon.domain.sessions import SessionStatus as Session
-from agentmon.domain.tasks import TaskStatus as Task
+from agentmon.domain.task_status import TaskStatus as Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

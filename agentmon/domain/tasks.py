@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.task_status import Priority, TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,45 +16,6 @@ if TYPE_CHECKING:
 TITLE_MAX_CHARACTERS: Final = 10_000
 SORT_ORDER_GAP: Final = 1000
 """Distance between neighbours of a column, so that a card can be put between two without touching others."""
-
-
-class TaskStatus(StrEnum):
-    """The columns of the board, in their order from left to right."""
-
-    TODO = "todo"
-    IN_PROGRESS = "in_progress"
-    BLOCKED = "blocked"
-    DONE = "done"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_open(self) -> bool:
-        """Whether work on the task may still happen."""
-        return self not in {TaskStatus.DONE, TaskStatus.CANCELLED}
-
-    @property
-    def label(self) -> str:
-        """The column's heading."""
-        return _LABELS[self]
-
-
-_LABELS: Final = {
-    TaskStatus.TODO: "Todo",
-    TaskStatus.IN_PROGRESS: "In progress",
-    TaskStatus.BLOCKED: "Blocked",
-    TaskStatus.DONE: "Done",
-    TaskStatus.CANCELLED: "Cancelled",
-}
-
-
-class Priority(IntEnum):
-    """How soon a task should run; 1 comes first."""
-
-    URGENT = 1
-    HIGH = 2
-    NORMAL = 3
-    LOW = 4
-    LOWEST = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

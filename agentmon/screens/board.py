@@ -12,7 +12,7 @@ from textual.css.query import NoMatches
 from agentmon.domain.board import StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.bindings import BOARD
 from agentmon.screens.card_changes import CardChanges
 from agentmon.screens.editing import edit_task

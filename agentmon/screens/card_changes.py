@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from agentmon.domain.tasks import TaskDraft
 from agentmon.screens.frame import WRITES
 from agentmon.screens.undo import Change, UndoStack
 
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.board import Card
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import Task, TaskStatus
+    from agentmon.domain.task_status import TaskStatus
+    from agentmon.domain.tasks import Task
     from agentmon.screens.frame import ServiceScreen
     from agentmon.screens.undo import Inverse
 
@@ -157,6 +157,8 @@ def _restore(task_id: TaskId) -> Inverse:
 
 
 def _edit_change(before: Task, version: int) -> Change:
+    from agentmon.domain.tasks import TaskDraft  # noqa: PLC0415 - not part of the first frame
+
     draft = TaskDraft(
         title=before.title,
         description=before.description,

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.screens.bindings import EXECUTIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.screens.running import ask_kill, stop_run

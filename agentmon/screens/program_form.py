@@ -11,7 +11,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Select
 
-from agentmon.domain.agents import ANY_COMMAND_KEY, ANY_COMMAND_SLUG, DangerLevel
+from agentmon.domain.agents import DangerLevel
+from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.plain_text import plain_line
 from agentmon.widgets.arguments_form import ArgumentsForm

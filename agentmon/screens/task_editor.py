@@ -12,9 +12,10 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Select, Static
 
-from agentmon.domain.agents import ANY_COMMAND_SLUG
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Priority, TaskDraft
+from agentmon.domain.task_status import Priority
+from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, TaskDraft
 from agentmon.screens.bindings import TASK_EDITOR
 from agentmon.screens.program_form import ProgramForm
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs

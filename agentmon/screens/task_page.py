@@ -9,14 +9,14 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Static, Tab, Tabs
 
-from agentmon.domain.agents import ANY_COMMAND_SLUG
 from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_lines
-from agentmon.domain.tasks import Priority
+from agentmon.domain.task_status import Priority
 from agentmon.logs.search import Direction
 from agentmon.screens.bindings import TASK_PAGE
 from agentmon.screens.command_preview import find_recorded_command, planned_command

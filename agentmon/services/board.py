@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
     from agentmon.domain.board import BoardPage, ColumnRequest
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import TaskStatus, Workspace
+    from agentmon.domain.task_status import TaskStatus
+    from agentmon.domain.tasks import Workspace
     from agentmon.services.settings import SettingsService
     from agentmon.store.board_pages import BoardRepository
 

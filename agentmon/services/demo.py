@@ -9,7 +9,8 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.tasks import InputContext, Priority, Task, TaskDraft
+from agentmon.domain.task_status import Priority
+from agentmon.domain.tasks import InputContext, Task, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import DatabaseFullError, RunnerError, UsageError
-from agentmon.domain.executions import LIVE_STATUSES, CommandType, ExecutionRequest, ExecutionStatus
+from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
+from agentmon.domain.executions import CommandType, ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.launch_check import choose_capability, launch_environment, require_launchable

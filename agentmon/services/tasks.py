@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor, TaskEvent
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import Task, TaskDraft, TaskStatus, Workspace
+    from agentmon.domain.task_status import TaskStatus
+    from agentmon.domain.tasks import Task, TaskDraft, Workspace
     from agentmon.store.audit import AuditRepository
     from agentmon.store.dependencies import DependencyRepository
     from agentmon.store.tasks import TaskRepository

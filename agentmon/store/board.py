@@ -10,12 +10,12 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agentmon.domain.agents import ANY_COMMAND_SLUG
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store.status_counts import OPEN_EXECUTIONS, RUNNING_LIMIT
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from agentmon.domain.board import BoardPage, ColumnRequest
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import TaskStatus, Workspace
+    from agentmon.domain.task_status import TaskStatus
+    from agentmon.domain.tasks import Workspace
     from agentmon.store.board import Execute
     from agentmon.store.database import Database
 

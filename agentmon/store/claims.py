@@ -9,9 +9,10 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.card_moves import status_at_start
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.executions import LIVE_STATUSES, ClaimedExecution, ExecutionStatus
+from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
+from agentmon.domain.executions import ClaimedExecution
 from agentmon.domain.ids import ExecutionId
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.agents import read_agents
 from agentmon.store.audit import append_task_event

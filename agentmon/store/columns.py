@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, func, select, update
 
-from agentmon.domain.tasks import SORT_ORDER_GAP, TaskStatus
+from agentmon.domain.tasks import SORT_ORDER_GAP
 from agentmon.store import tables
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.task_status import TaskStatus
 
 
 async def top_of(connection: AsyncConnection, workspace_id: str, status: TaskStatus) -> int:

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.mapping import task_of

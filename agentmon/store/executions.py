@@ -8,10 +8,11 @@ from sqlalchemy import func, insert, select, true, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.executions import OPEN_STATUSES, CommandType, ExecutionListing, ExecutionStatus
+from agentmon.domain.execution_status import OPEN_STATUSES, ExecutionStatus
+from agentmon.domain.executions import CommandType, ExecutionListing
 from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId, new_id
 from agentmon.domain.life_cycles import require_execution_move
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.dependencies import read_prerequisites

@@ -9,11 +9,11 @@ from sqlalchemy import insert, select, update
 
 from agentmon.domain.card_moves import status_at_end
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.executions import LIVE_STATUSES, ExecutionEnding, ExecutionStatus
+from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.exit_codes import failure_text
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.domain.life_cycles import require_execution_move
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.executions import ExecutionProgress
+    from agentmon.domain.executions import ExecutionEnding, ExecutionProgress
     from agentmon.domain.ids import ExecutionId
     from agentmon.store.database import Database
 

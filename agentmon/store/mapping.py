@@ -15,7 +15,8 @@ from agentmon.domain.agents import (
     ToolType,
 )
 from agentmon.domain.events import Actor, ActorType, Event, EventLevel, EventType, TaskEvent, TaskEventType
-from agentmon.domain.executions import CommandType, Execution, ExecutionCommand, ExecutionMode, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import CommandType, Execution, ExecutionCommand, ExecutionMode
 from agentmon.domain.ids import (
     AgentId,
     CapabilityId,
@@ -27,7 +28,8 @@ from agentmon.domain.ids import (
     WorkerId,
     WorkspaceId,
 )
-from agentmon.domain.tasks import InputContext, Priority, Task, TaskStatus, Workspace
+from agentmon.domain.task_status import Priority, TaskStatus
+from agentmon.domain.tasks import InputContext, Task, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

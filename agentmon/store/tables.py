@@ -26,10 +26,11 @@ from sqlmodel import Field, SQLModel
 
 from agentmon.domain.agents import AgentKind, CapabilitySource, DangerLevel, DiscoveryMethod, InteractionMode, ToolType
 from agentmon.domain.events import ActorType, EventLevel, EventType
-from agentmon.domain.executions import OPEN_STATUSES, CommandType, ExecutionMode, ExecutionStatus
+from agentmon.domain.execution_status import OPEN_STATUSES, ExecutionStatus
+from agentmon.domain.executions import CommandType, ExecutionMode
 from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
-from agentmon.domain.tasks import Priority, TaskStatus
+from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.store.column_types import Json, Moment, growing_id, word
 
 _ID: Final = String(36)

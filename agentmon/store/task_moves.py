@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import exists, or_, select, update
 
 from agentmon.domain.events import Actor, ActorType, TaskEventType
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.life_cycles import require_task_move
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.columns import top_of

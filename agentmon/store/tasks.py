@@ -8,9 +8,9 @@ from sqlalchemy import func, insert, select, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.executions import OPEN_STATUSES
+from agentmon.domain.execution_status import OPEN_STATUSES
 from agentmon.domain.ids import LOCAL_USER_ID, TaskId, new_id
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.columns import bottom_of, place_at

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.board import Card
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import TaskStatus
+    from agentmon.domain.task_status import TaskStatus
     from agentmon.widgets.card_text import Line
 
     Row: TypeAlias = tuple[int, bool, bool, Line]

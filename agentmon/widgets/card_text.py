@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import cost_text, duration_text
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.tasks import Priority, TaskStatus
+from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 
 if TYPE_CHECKING:

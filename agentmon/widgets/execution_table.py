@@ -14,10 +14,10 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from agentmon.domain.agents import ANY_COMMAND_SLUG
 from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_line
 from agentmon.widgets.card_text import STATE_STYLES, cause_text

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.events import Event, EventLevel, EventType
-from agentmon.domain.executions import ExecutionEnding, ExecutionProgress, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import ExecutionEnding, ExecutionProgress
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.journal import (

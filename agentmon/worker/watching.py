@@ -8,7 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.executions import ExecutionEnding, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.execution_folder import ExecutionFolder

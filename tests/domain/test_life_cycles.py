@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentmon.domain.card_moves import status_at_end, status_at_start
 from agentmon.domain.errors import IllegalMoveError
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.life_cycles import (
     EXECUTION_MOVES,
     SESSION_MOVES,
@@ -16,7 +16,7 @@ from agentmon.domain.life_cycles import (
     require_task_move,
 )
 from agentmon.domain.sessions import SessionStatus, registry_status
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 
 
 def test_every_state_has_its_row_of_moves() -> None:

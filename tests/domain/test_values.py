@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmon.domain.amounts import cost_text, count_text, duration_text, size_text
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import new_id
 from agentmon.domain.live_state import LiveState, live_state
 from agentmon.domain.redaction import MASK, has_secret, redact

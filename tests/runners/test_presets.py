@@ -9,7 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
-from agentmon.domain.agents import ANY_COMMAND_KEY, ANY_COMMAND_SLUG, Agent, Capability, DangerLevel, DiscoveryMethod
+from agentmon.domain.agents import Agent, Capability, DangerLevel, DiscoveryMethod
+from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
 from agentmon.runners.adapters.arguments import check_arguments
 from agentmon.runners.adapters.template import render_command

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from agentmon.app import AgentmonApp
 from agentmon.bootstrap import open_services
-from agentmon.domain.tasks import TaskDraft, TaskStatus
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import TaskDraft
 from agentmon.paths import find_paths
 from agentmon.screens.board import BoardScreen
 from agentmon.services.actors import USER_ACTOR

@@ -15,13 +15,16 @@ from textual.widgets import Input, TextArea
 from agentmon.app import AgentmonApp
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.executions import ExecutionRequest, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
-from agentmon.domain.tasks import InputContext, Priority, TaskDraft, TaskStatus
+from agentmon.domain.task_status import Priority, TaskStatus
+from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.column_types import moment_text
 from agentmon.store.executions import ExecutionRepository
+from tests.idle_worker import idle_worker
 from tests.screens.boards import Board, until
 
 if TYPE_CHECKING:
@@ -127,12 +130,13 @@ async def scene(
     await _fill(paths, clock, deeds)
     clock.present = NOW
     app = AgentmonApp(paths, ROOT, clock=clock)
-    async with app.run_test(size=size) as pilot:
-        board = Board(app, pilot)
-        await until(lambda: app._is_opened, "services are open")
-        await board.settled()
-        yield board
-        assert not app.failures, app.failures
+    with idle_worker(paths):
+        async with app.run_test(size=size) as pilot:
+            board = Board(app, pilot)
+            await until(lambda: app._is_opened, "services are open")
+            await board.settled()
+            yield board
+            assert not app.failures, app.failures
 
 
 async def picture(board: Board) -> str:

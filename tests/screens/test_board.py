@@ -8,7 +8,8 @@ from textual.events import Resize
 from textual.geometry import Size
 
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.tasks import TaskDraft, TaskStatus
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import TaskDraft
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.help import HelpScreen
 from agentmon.screens.task_editor import EditedTask, TaskEditor
@@ -16,17 +17,21 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.board_column import BoardColumn
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.status_line import StatusBar
+from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 TODO, IN_PROGRESS, BLOCKED, DONE, CANCELLED = TaskStatus
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return make_place(tmp_path)
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = make_place(tmp_path)
+    with idle_worker(place.paths):
+        yield place
 
 
 async def test_the_board_shows_the_tasks_of_its_workspace_letter_for_letter(place: Place) -> None:

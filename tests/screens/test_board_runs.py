@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.widgets.board_column import BoardColumn
 from agentmon.widgets.log_view import LogView

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input
 
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.frame import StoreChanged

@@ -8,7 +8,7 @@ import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped] # it has no types
 from textual.command import CommandPalette
 
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.failure import FailureScreen

@@ -10,7 +10,8 @@ from textual.widgets import Checkbox, Select, TextArea
 
 from agentmon.domain.ids import TaskId, WorkspaceId
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.tasks import InputContext, Priority, Task
+from agentmon.domain.task_status import Priority
+from agentmon.domain.tasks import InputContext, Task
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.run_dialog import RunChoice, RunDialog
 from agentmon.screens.task_editor import EditedTask, TaskEditor

@@ -7,8 +7,9 @@ import pytest
 from textual.widgets import ContentSwitcher, Tab
 
 from agentmon.bootstrap import open_services
-from agentmon.domain.executions import ExecutionStatus
-from agentmon.domain.tasks import TaskDraft, TaskStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import TaskDraft
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.run_dialog import RunDialog

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.errors import AgentNotInstalledError, ArgumentsError, ConflictError, UsageError
-from agentmon.domain.executions import ExecutionStatus
-from agentmon.domain.tasks import InputContext, TaskDraft, TaskStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from tests.live_home import add_command, marked_processes, run_to_end, until_started
 from tests.waiting import until

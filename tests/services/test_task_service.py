@@ -10,7 +10,8 @@ import pytest
 from agentmon.bootstrap import Services, open_services
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.errors import ConflictError, IllegalMoveError, NotFoundError, UsageError
-from agentmon.domain.tasks import Priority, TaskDraft, TaskStatus
+from agentmon.domain.task_status import Priority, TaskStatus
+from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from sqlalchemy import event
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.ids import TaskId, WorkerId, WorkspaceId, new_id
-from agentmon.domain.tasks import TaskStatus, Workspace
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import Workspace
 from agentmon.store.board_pages import BoardRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.database import open_database

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import update
 
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import WorkerId, new_id
 from agentmon.store import tables
 from agentmon.store.claims import ClaimRepository

@@ -13,8 +13,9 @@ from sqlalchemy import CheckConstraint, UniqueConstraint, create_engine, create_
 from sqlalchemy.exc import IntegrityError, StatementError
 from sqlalchemy.sql import ClauseElement
 
-from agentmon.domain.executions import CommandType, ExecutionStatus
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import CommandType
+from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.column_types import json_text, moment_text, parse_moment
 from agentmon.store.upgrade import prepare_database

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.domain.executions import ExecutionStatus
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.services.actors import USER_ACTOR
 from tests.stored_runs import stored
 

@@ -13,7 +13,7 @@ from textual.app import App
 from agentmon.domain.board import Card, ColumnPage
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.tasks import TaskStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.widgets.board_column import BoardColumn
 from agentmon.widgets.card_text import card_lines
 from agentmon.widgets.cells import cells, cut, even_line, pad

@@ -12,7 +12,8 @@ from rich.cells import cell_len
 from textual.app import App
 
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.executions import Execution, ExecutionListing, ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import Execution, ExecutionListing
 from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
 from agentmon.widgets.cells import cells
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder, _fitted

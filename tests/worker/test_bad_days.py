@@ -13,7 +13,7 @@ import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.errors import DatabaseFullError, RunnerError
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository

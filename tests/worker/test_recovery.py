@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from agentmon.bootstrap import open_services
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
 from tests.live_home import add_command, marked_processes, until_started

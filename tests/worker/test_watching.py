@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.executions import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import WorkerId, new_id
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.tmux import Tmux

@@ -1,0 +1,45 @@
+"""Where a task stands and how soon it should run, apart from the tasks: the first frame needs no more than these."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import Final
+
+
+class TaskStatus(StrEnum):
+    """The columns of the board, in their order from left to right."""
+
+    TODO = "todo"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether work on the task may still happen."""
+        return self not in {TaskStatus.DONE, TaskStatus.CANCELLED}
+
+    @property
+    def label(self) -> str:
+        """The column's heading."""
+        return _LABELS[self]
+
+
+_LABELS: Final = {
+    TaskStatus.TODO: "Todo",
+    TaskStatus.IN_PROGRESS: "In progress",
+    TaskStatus.BLOCKED: "Blocked",
+    TaskStatus.DONE: "Done",
+    TaskStatus.CANCELLED: "Cancelled",
+}
+
+
+class Priority(IntEnum):
+    """How soon a task should run; 1 comes first."""
+
+    URGENT = 1
+    HIGH = 2
+    NORMAL = 3
+    LOW = 4
+    LOWEST = 5

@@ -50,9 +50,6 @@ PLAIN = "App = AgentmonApp"
 BROKEN_WIDGET = """
 from textual.widgets import Static
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 class Broken(Static):
     def on_mount(self):
         raise RuntimeError("it broke, with " + "s3cr3t-" + "v4lue")

@@ -184,6 +184,10 @@ class TextBox(Guarded, TextArea):
     def __init__(self, text: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(plain_paragraphs(text), compact=True, tab_behavior="focus", id=id)
 
+    def on_resize(self) -> None:
+        """Draw the lines as they are wrapped now; Textual wraps them anew without drawing them."""
+        self.refresh()
+
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()

@@ -439,6 +439,19 @@ async def test_the_editor_survives_any_size(size: tuple[int, int]) -> None:
         assert stage.failures == []
 
 
+async def test_a_description_is_wrapped_anew_when_the_window_shrinks() -> None:
+    stage = Stage()
+    async with stage.run_test(size=(120, 40)) as pilot:
+        description = "alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar"
+        await opened(stage, pilot, editor(a_task(description=description)))
+
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+
+        drawn = screen_text(stage)
+        assert [word for word in description.split() if word not in drawn] == []
+
+
 async def test_at_80_by_24_every_field_is_in_view() -> None:
     stage = Stage()
     async with stage.run_test(size=(80, 24)) as pilot:

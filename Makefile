@@ -1,6 +1,6 @@
 # make run and make test each do all of their set-up; see scripts/setup.
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench clean
+.PHONY: help run test check format bench chaos clean
 
 # Without compiled bytecode every start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,6 +16,7 @@ help: ## Say what can be made
 	@echo 'make check    format, lint, types, import contracts, then the tests'
 	@echo 'make format   put the code into its form'
 	@echo 'make bench    measure, and print the table'
+	@echo 'make chaos    kill everything at random, then check every promise (make chaos ARGS="--minutes 10 --seed 7")'
 	@echo 'make clean    remove what was built; .venv stays'
 
 run:
@@ -43,6 +44,10 @@ format:
 bench:
 	@scripts/setup test
 	@$(OUTSIDE_MAKE) $(BIN)/python -m benchmarks.run $(ARGS)
+
+chaos:
+	@scripts/setup test
+	@$(OUTSIDE_MAKE) $(BIN)/python -m benchmarks.chaos $(ARGS)
 
 clean:
 	@rm -rf build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,92 @@
+"""The proof that the queue and the worker can be trusted: kills, a full disk and a missing tmux, then every promise.
+
+In a scratch home a stream of tasks runs – short, long, noisy, silent, forking, daemonising, deaf to TERM, failing,
+waiting for others, running into their time limit – while workers, clients, apps, tmux servers, the parents of hosts
+and, more rarely, hosts are killed with -9, clients stop tasks at random moments, the disk fills up and tmux vanishes.
+When all has come to rest, every promise of ARCHITECTURE.md is checked from outside. The seed chooses what is done and
+roughly when; what falls together is chance. The exit code is 1 when a promise was broken, and the home is kept then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from benchmarks.chaos.checks import check
+from benchmarks.chaos.endings import windows_text
+from benchmarks.chaos.home import chaos_home
+from benchmarks.chaos.storm import rage_and_gather
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from benchmarks.chaos.checks import Violation
+    from benchmarks.chaos.evidence import Evidence
+
+_DISK_MB = 64
+_DISK_MB_A_MINUTE = 24
+_MOST_SHOWN = 40
+
+
+def main() -> int:
+    """Run chaos as the arguments say and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=2.0, help="how long things are killed (default: 2)")
+    parser.add_argument("--seed", type=int, default=1, help="chooses what is done, and when (default: 1)")
+    parser.add_argument("--keep", action="store_true", help="keep the home also when nothing was broken")
+    arguments = parser.parse_args()
+    with chaos_home(size_mb=_DISK_MB + int(_DISK_MB_A_MINUTE * arguments.minutes)) as home:
+        print(f"chaos for {arguments.minutes:g} min with seed {arguments.seed} in {home.folder}", flush=True)
+        if home.disk is None:
+            print("no full disk: that needs root and a mount of its own, which this machine does not allow", flush=True)
+        evidence, settled_s = asyncio.run(rage_and_gather(home, seconds=60 * arguments.minutes, seed=arguments.seed))
+        violations = check(evidence)
+        _report(evidence, settled_s)
+        _report_violations(violations)
+        if violations or arguments.keep:
+            evidence.actions.write(home.folder / "actions.json")
+            print(f"\nthe home is kept: {home.keep()}; ledgers, samples and actions.json stand beside it")
+    return 1 if violations else 0
+
+
+def _report(evidence: Evidence, settled_s: float) -> None:
+    actions = evidence.actions
+    kills = Counter(kill.what for kill in actions.kills)
+    endings = Counter(_ending(row.status, row.error) for row in evidence.rows)
+    programs = [ledger for ledgers in evidence.ledgers.values() for ledger in ledgers if ledger.is_main]
+    logged_bytes = sum(len(attempt.output or b"") for tries in evidence.tries.values() for attempt in tries)
+    print(f"kills -9: {len(actions.kills)} ({_counts(kills)})")
+    print(f"disk full: {windows_text(actions.full_disk)}; without tmux: {windows_text(actions.without_tmux)}")
+    print(f"runs: {len(evidence.rows)} ({_counts(endings)}), {sum(row.retry_count for row in evidence.rows)} retries")
+    print(f"programs: {len(programs)} ({_counts(Counter(program.kind for program in programs))})")
+    print(f"output checked: {logged_bytes:,} bytes; events checked: {sum(map(len, evidence.events.values())):,}")
+    print(f"samples: {evidence.sample_count:,}, the longest gap {1000 * evidence.longest_gap_s:.0f} ms")
+    print(f"at rest after {settled_s:.0f} s")
+
+
+def _ending(status: str, error: str) -> str:
+    return "lost" if status == "failed" and error.startswith("lost:") else status
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1])) or "none"
+
+
+def _report_violations(violations: tuple[Violation, ...]) -> None:
+    print(f"violations: {len(violations)}")
+    for promise, count in Counter(violation.promise for violation in violations).items():
+        print(f"\n{promise}: {count}")
+        found = [violation.what for violation in violations if violation.promise == promise]
+        for what in found[:_MOST_SHOWN]:
+            print(f"  {what}")
+        if len(found) > _MOST_SHOWN:
+            print(f"  and {len(found) - _MOST_SHOWN} more")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""What chaos did: every kill, every stop that was asked for, and when the disk was full or tmux was gone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """One kill -9."""
+
+    at: float
+    what: str
+    pid: int
+    execution_id: str | None = None
+    """Whose host it was."""
+
+
+@dataclass(slots=True)
+class Window:
+    """A stretch of time on the monotonic clock; it lasts until ``end`` is set."""
+
+    begin: float
+    end: float = float("inf")
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted."""
+        return self.end - self.begin
+
+
+@dataclass(slots=True)
+class Actions:
+    """All that was done to the home from outside."""
+
+    kills: list[Kill] = field(default_factory=list)
+    full_disk: list[Window] = field(default_factory=list)
+    without_tmux: list[Window] = field(default_factory=list)
+    stopped_tasks: set[int] = field(default_factory=set)
+    """Numbers of the tasks that anybody ever asked to stop; whether that arrived is not known."""
+    accepted_runs: Counter[int] = field(default_factory=Counter)
+    """By the number of the task: how often a client said that it has queued a run."""
+    client_words: list[str] = field(default_factory=list)
+    """What clients said that no client may say."""
+
+    def write(self, path: Path) -> None:
+        """Write all of it as JSON, for whoever looks for the cause of a violation."""
+        windows = {"full_disk": self.full_disk, "without_tmux": self.without_tmux}
+        told = {
+            "kills": [asdict(kill) for kill in self.kills],
+            "stopped_tasks": sorted(self.stopped_tasks),
+            "accepted_runs": dict(self.accepted_runs),
+            "client_words": self.client_words,
+        } | {name: [asdict(window) for window in found] for name, found in windows.items()}
+        path.write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+    def note_kill(self, what: str, pid: int, execution_id: str | None = None) -> None:
+        """Record a kill that reached its process."""
+        self.kills.append(Kill(at=time.monotonic(), what=what, pid=pid, execution_id=execution_id))
+
+    def killed_hosts(self, execution_id: str) -> frozenset[int]:
+        """Return the pids of the hosts of an execution that were killed."""
+        return frozenset(kill.pid for kill in self.kills if kill.execution_id == execution_id)

@@ -1,0 +1,207 @@
+"""The promises of ARCHITECTURE.md, "What must hold", each a function from the evidence to what breaks it."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from benchmarks.chaos.endings import ending_faults
+from benchmarks.chaos.outputs import output_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from benchmarks.chaos.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A promise that was broken."""
+
+    promise: str
+    what: str
+
+
+def check(evidence: Evidence) -> tuple[Violation, ...]:
+    """Return every violation, promise by promise."""
+    return tuple(Violation(promise=promise, what=what) for promise, find in CHECKS.items() for what in find(evidence))
+
+
+def _event_faults(evidence: Evidence) -> Iterator[str]:
+    for row in evidence.rows:
+        for attempt in evidence.tries[row.id]:
+            numbers = [entry.get("n") for entry in attempt.entries]
+            if numbers != list(range(1, len(numbers) + 1)):
+                yield f"{row.id} try {attempt.number}: its journal is numbered {numbers}"
+        journaled = tuple(
+            (str(entry["type"]), entry.get("at_ms", 0))
+            for attempt in evidence.tries[row.id]
+            for entry in attempt.entries
+            if entry.get("type") != "output"
+        )
+        recorded = evidence.events.get(row.id, ())
+        if journaled != recorded:
+            yield (
+                f"{row.id} ({row.status}): its journals say {[name for name, _ in journaled]}, "
+                f"the table events {[name for name, _ in recorded]}"
+            )
+
+
+def _double_run_faults(evidence: Evidence) -> Iterator[str]:
+    for execution_id, ledgers in evidence.ledgers.items():
+        mains = [ledger for ledger in ledgers if ledger.is_main]
+        for earlier, later in pairwise(mains):
+            if earlier.last_at >= later.started_at:
+                yield (
+                    f"{execution_id}: pid {earlier.pid} lived until {earlier.last_at:.3f}, "
+                    f"pid {later.pid} started at {later.started_at:.3f}"
+                )
+        newer = {(main.pid, main.born) for main in mains[1:]}
+        reported: set[int] = set()
+        for sample in evidence.samples:
+            alive = sample.marked.get(execution_id, frozenset())
+            newest = max((int(born) for pid, born in alive & newer), default=0)
+            # Whatever a try starts is younger than its program.
+            stale = {pid for pid, born in alive if int(born) < newest}
+            if not reported.issuperset(stale):
+                reported |= stale
+                yield f"{execution_id}: pids {sorted(stale)} of an earlier try lived at {sample.at:.3f}"
+
+
+def _limit_faults(evidence: Evidence) -> Iterator[str]:
+    slugs = {row.id: row.agent_slug for row in evidence.rows}
+    started_at: dict[tuple[str, int], float] = {}
+    for execution_id, ledgers in evidence.ledgers.items():
+        for ledger in ledgers:
+            if ledger.is_main:
+                started_at[execution_id, ledger.parent_pid] = ledger.started_at
+    worst: dict[str, tuple[int, str]] = {}
+    for sample in evidence.samples:
+        # A host counts from its start on when it starts a program later, and no longer than that program lives.
+        starting = {
+            execution_id
+            for execution_id, hosts in sample.hosts.items()
+            if any(started_at.get((execution_id, pid), 0.0) > sample.at for pid, _ in hosts)
+        }
+        live = sample.marked.keys() | starting
+        counts = {"all agents": (len(live), evidence.running_limit)}
+        for slug, limit in evidence.agent_limits.items():
+            counts[slug] = (sum(slugs.get(execution_id) == slug for execution_id in live), limit)
+        for whose, (count, limit) in counts.items():
+            if count > limit and count > worst.get(whose, (0, ""))[0]:
+                worst[whose] = (count, f"{count} live of {whose} at {sample.at:.3f}, limit {limit}: {sorted(live)}")
+    yield from (what for _, what in worst.values())
+
+
+def _survivor_faults(evidence: Evidence) -> Iterator[str]:
+    over: dict[str, tuple[str, float]] = {}
+    reported: set[str] = set()
+    for sample in evidence.samples:
+        if sample.over is not None:
+            execution_id, status = sample.over
+            over[execution_id] = (status, sample.at)
+        for execution_id in (sample.marked.keys() & over.keys()) - reported:
+            reported.add(execution_id)
+            status, at = over[execution_id]
+            pids = sorted(pid for pid, _ in sample.marked[execution_id])
+            yield f"{execution_id} was {status} at {at:.3f}, and at {sample.at:.3f} pids {pids} of it lived"
+    for execution_id, remaining in evidence.remaining.items():
+        yield f"{execution_id}: pids {sorted(remaining)} live at the end of all"
+
+
+def _dependency_faults(evidence: Evidence) -> Iterator[str]:
+    rows_of: dict[str, list[str]] = {}
+    for row in evidence.rows:
+        rows_of.setdefault(row.task_id, []).append(row.id)
+    numbers = {row.task_id: row.task_number for row in evidence.rows}
+    for task_id, prerequisites in evidence.depends_on.items():
+        starts = [
+            ledger.started_at
+            for execution_id in rows_of.get(task_id, ())
+            for ledger in evidence.ledgers.get(execution_id, ())
+            if ledger.is_main
+        ]
+        for prerequisite in prerequisites:
+            ends = [
+                ledger.last_at
+                for execution_id in rows_of.get(prerequisite, ())
+                for ledger in evidence.ledgers.get(execution_id, ())
+                if ledger.is_main and ledger.exit_code == 0
+            ]
+            for start in starts:
+                if not any(end <= start for end in ends):
+                    yield (
+                        f"#{numbers[task_id]} started at {start:.3f} before "
+                        f"#{numbers.get(prerequisite, prerequisite)} was done"
+                    )
+
+
+def _audit_faults(evidence: Evidence) -> Iterator[str]:
+    for row in evidence.rows:
+        entries = evidence.audit.get(row.id, ())
+        counts = {
+            name: sum(entry.event_type == f"execution_{name}" for entry in entries)
+            for name in ("queued", "started", "ended", "requeued")
+        }
+        started = [entry.retry_count for entry in entries if entry.event_type == "execution_started"]
+        tries = row.retry_count + 1
+        is_over = row.status in {"succeeded", "failed", "cancelled", "timed_out"}
+        fits = (
+            counts["queued"] == 1
+            and counts["requeued"] == row.retry_count
+            and counts["ended"] == row.retry_count + is_over
+            # One that is cancelled in the queue ends a try that was never started.
+            and counts["started"] in ({tries, tries - 1} if row.status in {"cancelled", "queued"} else {tries})
+            and started == list(range(len(started)))
+        )
+        if not fits:
+            yield f"{row.id} ({row.status}, retry {row.retry_count}): its audit trail has {counts}, starts {started}"
+
+
+def _accepted_faults(evidence: Evidence) -> Iterator[str]:
+    for number, accepted in evidence.actions.accepted_runs.items():
+        found = sum(row.task_number == number for row in evidence.rows)
+        if found < accepted:
+            yield f"#{number}: clients said {accepted} times that a run was queued, there are {found}"
+    yield from evidence.actions.client_words
+
+
+def _integrity_faults(evidence: Evidence) -> Iterator[str]:
+    if evidence.integrity != "ok":
+        yield f"PRAGMA integrity_check: {evidence.integrity[:500]}"
+
+
+def _secret_faults(evidence: Evidence) -> Iterator[str]:
+    for sample in evidence.samples:
+        if sample.secret:
+            yield f"a command line at {sample.at:.3f}: {sample.secret}"
+    secret = evidence.secret.encode()
+    database = evidence.place.database
+    paths = [database, *database.parent.glob(f"{database.name}-*"), evidence.place.worker_log]
+    for name in ("journal.jsonl", "spec.json", "control.jsonl"):
+        paths += evidence.place.executions_dir.rglob(name)
+    for path in paths:
+        if path.exists() and secret in path.read_bytes():
+            yield f"it stands in {path}"
+    for path in sorted(evidence.place.home.rglob("*")):
+        mode = path.lstat().st_mode
+        if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and mode & 0o077:
+            yield f"others may use {path}: {stat.filemode(mode)}"
+
+
+CHECKS: dict[str, Callable[[Evidence], Iterator[str]]] = {
+    "no output byte lost": output_faults,
+    "no event twice, none lost": _event_faults,
+    "no two live processes of one row": _double_run_faults,
+    "never more live than the limit": _limit_faults,
+    "nothing lives of what is over": _survivor_faults,
+    "each row's end is what its program did": ending_faults,
+    "nothing starts before what it waits for": _dependency_faults,
+    "the audit trail has each step once": _audit_faults,
+    "what a client was told is true": _accepted_faults,
+    "the database is whole": _integrity_faults,
+    "no secret, no open file": _secret_faults,
+}
+"""By the promise: what finds the violations of it."""

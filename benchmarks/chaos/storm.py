@@ -1,0 +1,228 @@
+"""The storm itself: tasks, clients, kills, a full disk and a missing tmux, all at once, then rest."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.errors import AgentmonError
+from agentmon.domain.ids import TaskId
+from agentmon.services.actors import USER_ACTOR
+from agentmon.store.agents import AgentRepository
+from benchmarks.chaos.actions import Actions, Window
+from benchmarks.chaos.clients import AppInTerminal, Clients
+from benchmarks.chaos.evidence import gather
+from benchmarks.chaos.processes import find_processes, kill
+from benchmarks.chaos.sampling import ProcessScan
+from benchmarks.chaos.tasks import AGENT_LIMITS, RUNNING_LIMIT, Producer, chaos_agents, read_cards
+
+if TYPE_CHECKING:
+    from agentmon.bootstrap import Services
+    from benchmarks.chaos.evidence import Evidence
+    from benchmarks.chaos.home import ChaosHome
+    from benchmarks.chaos.tasks import Card
+
+SETTLE_WITHIN_S: Final = 180.0
+_KILL_EVERY_S: Final = (0.3, 1.1)
+_AT_ONCE: Final = 0.15
+"""How often the next kill follows without a pause."""
+_MOST_FRESH: Final = 8
+"""How many tasks wait to be run by some client; more are made as they go."""
+_MOST_OPEN: Final = 14
+_KILL_WEIGHTS: Final = {"worker": 32, "client": 38, "app": 9, "tmux server": 8, "host's parent": 8, "host": 5}
+_HOSTS_END_WITHIN_S: Final = 20.0
+
+
+class Storm:
+    """One run of chaos over one home."""
+
+    def __init__(self, home: ChaosHome, services: Services, *, seed: int) -> None:
+        self._home = home
+        self._services = services
+        self._chance = random.Random(seed)
+        self._over = asyncio.Event()
+        self.actions = Actions()
+        self._clients = Clients(project=home.project, actions=self.actions, chance=random.Random(f"{seed} clients"))
+        self._app = AppInTerminal(home.project)
+
+    async def rage(self, seconds: float) -> None:
+        """Make tasks, run them, stop some, and kill whatever there is, for so long."""
+        producer = await self._prepare()
+        async with asyncio.TaskGroup() as group:
+            for work in (self._produce(producer), self._ask(), self._use_app(), self._kill(), self._spoil()):
+                group.create_task(work)
+            await asyncio.sleep(seconds)
+            self._over.set()
+        await self._clients.finish()
+        if self._app.pid is not None:
+            kill(self._app.pid)
+
+    async def settle(self) -> float:
+        """Let all that was made run to its end, and return how many seconds that took; at most the deadline."""
+        begin = time.monotonic()
+        while time.monotonic() < begin + SETTLE_WITHIN_S:
+            with contextlib.suppress(AgentmonError):
+                await self._services.workers.ensure_running()
+            cards = await self._cards()
+            for card in [card for card in cards if card.is_fresh]:
+                with contextlib.suppress(AgentmonError):
+                    await self._services.queue.run(TaskId(card.id), actor=USER_ACTOR)
+            if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):
+                break
+            await asyncio.sleep(0.5)
+        settled_s = time.monotonic() - begin
+        await asyncio.to_thread(self._wait_for_hosts)
+        self._app.close()
+        return settled_s
+
+    def _wait_for_hosts(self) -> None:
+        """Hosts show the end of the output for a moment after their last entry."""
+        deadline = time.monotonic() + _HOSTS_END_WITHIN_S
+        while find_processes(self._home.place.home).hosts and time.monotonic() < deadline:
+            time.sleep(0.2)
+
+    async def _prepare(self) -> Producer:
+        services = self._services
+        await AgentRepository(services.database).add_missing(chaos_agents(), at=SystemClock().now())
+        agents = {slug: (await services.agents.by_slug(slug)).id for slug in ("chaos", "chaos-brief")}
+        workspace = await services.workspaces.open(self._home.project)
+        return Producer(services, workspace, agents, self._home.place.ledgers, self._chance)
+
+    async def _cards(self) -> list[Card]:
+        try:
+            return await asyncio.to_thread(read_cards, self._home.place.database)
+        except sqlite3.OperationalError:
+            return []
+
+    async def _produce(self, producer: Producer) -> None:
+        while not self._over.is_set():
+            cards = await self._cards()
+            if sum(card.is_fresh for card in cards) < _MOST_FRESH:
+                # A full disk takes no task; the next look makes it.
+                with contextlib.suppress(AgentmonError):
+                    await producer.make_some()
+            else:
+                await asyncio.sleep(0.3)
+
+    async def _ask(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(0.1, 0.6))
+            cards = await self._cards()
+            busy = [card for card in cards if card.open_status]
+            fresh = [card for card in cards if card.is_fresh]
+            again = [card for card in cards if card.status == "todo" and card.runs and not card.open_status]
+            if not self._clients.has_room:
+                continue
+            if busy and self._chance.random() < 0.25:
+                await self._clients.stop(self._chance.choice(busy))
+            elif again and self._chance.random() < 0.1:
+                await self._clients.run([self._chance.choice(again)])
+            elif fresh and len(busy) < _MOST_OPEN:
+                count = 4 if self._chance.random() < 0.5 else 1
+                await self._clients.run(self._chance.sample(fresh, min(count, len(fresh))))
+
+    async def _use_app(self) -> None:
+        while not self._over.is_set():
+            await self._app.open()
+            await asyncio.sleep(self._chance.uniform(1.0, 3.0))
+            self._app.press(self._chance.choice((b"j", b"k", b"l", b"h")))
+
+    async def _kill(self) -> None:
+        while not self._over.is_set():
+            pause_s = self._chance.uniform(*_KILL_EVERY_S)
+            await asyncio.sleep(0 if self._chance.random() < _AT_ONCE else pause_s)
+            found = await asyncio.to_thread(find_processes, self._home.place.home)
+            clients = [client for client in self._clients.living if client.process.returncode is None]
+            targets: dict[str, list[tuple[int, str | None]]] = {
+                "worker": [(worker.pid, None) for worker in found.workers],
+                "client": [(client.process.pid, None) for client in clients],
+                "app": [(self._app.pid, None)] if self._app.pid is not None else [],
+                "tmux server": [(server.pid, None) for server in found.servers],
+                "host's parent": [(pid, None) for pid in found.parents],
+                "host": [(host.pid, host.execution_id) for host in found.hosts],
+            }
+            there = [what for what, pids in targets.items() if pids]
+            if not there:
+                continue
+            what = self._chance.choices(there, weights=[_KILL_WEIGHTS[name] for name in there])[0]
+            pid, execution_id = self._chance.choice(targets[what])
+            if kill(pid):
+                self.actions.note_kill(what, pid, execution_id)
+
+    async def _spoil(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(6.0, 14.0))
+            if self._over.is_set():
+                return
+            seconds = self._chance.uniform(1.0, 5.0)
+            if self._home.disk is not None and self._chance.random() < 0.5:
+                await asyncio.to_thread(self._home.disk.fill)
+                window = Window(begin=time.monotonic())
+                self.actions.full_disk.append(window)
+                await asyncio.sleep(seconds)
+                await asyncio.to_thread(self._home.disk.empty)
+            else:
+                self._home.tmux.vanish()
+                window = Window(begin=time.monotonic())
+                self.actions.without_tmux.append(window)
+                await asyncio.sleep(seconds)
+                self._home.tmux.come_back()
+            window.end = time.monotonic()
+
+
+async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tuple[Evidence, float]:
+    """Return the evidence of one run, with how many seconds it took to come to rest; nothing lives afterwards."""
+    scan = ProcessScan(home.place.executions_dir, "")
+    sampler: subprocess.Popen[bytes] | None = None
+    try:
+        async with open_services() as services:
+            sampler = _start_sampler(home)
+            storm = Storm(home, services, seed=seed)
+            await storm.rage(seconds)
+            settled_s = await storm.settle()
+        marked, hosts = await asyncio.to_thread(scan.look)
+        remaining = {
+            execution_id: frozenset(pid for found in (marked, hosts) for pid, _ in found.get(execution_id, ()))
+            for execution_id in marked.keys() | hosts.keys()
+        }
+        sampler.terminate()
+        await asyncio.to_thread(sampler.wait)
+    finally:
+        _end_all(home, scan, sampler)
+    evidence = gather(
+        home.place,
+        storm.actions,
+        running_limit=RUNNING_LIMIT,
+        agent_limits=AGENT_LIMITS,
+        secret=home.secret,
+        remaining=remaining,
+    )
+    return evidence, settled_s
+
+
+def _start_sampler(home: ChaosHome) -> subprocess.Popen[bytes]:
+    place = home.place
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.chaos.sampling", place.database, place.executions_dir, place.samples]
+    )
+
+
+def _end_all(home: ChaosHome, scan: ProcessScan, sampler: subprocess.Popen[bytes] | None) -> None:
+    if sampler is not None and sampler.poll() is None:
+        sampler.kill()
+        sampler.wait()
+    for _ in range(3):
+        found = find_processes(home.place.home)
+        marked, hosts = scan.look()
+        pids = {one.pid for part in (found.workers, found.servers, found.hosts) for one in part}
+        pids |= {pid for part in (marked, hosts) for identities in part.values() for pid, _ in identities}
+        for pid in pids:
+            kill(pid)

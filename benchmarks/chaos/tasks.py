@@ -1,0 +1,155 @@
+"""The stream of tasks: which there are, and what of them can be run or stopped, read with plain SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.agents import Agent, Capability
+from agentmon.domain.ids import AgentId, CapabilityId, new_id
+from agentmon.domain.tasks import InputContext, TaskDraft
+from agentmon.services.actors import USER_ACTOR
+
+if TYPE_CHECKING:
+    import random
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.tasks import Task, Workspace
+
+_PROGRAM: Final = Path(__file__).with_name("program.py")
+RUNNING_LIMIT: Final = 6
+AGENT_LIMITS: Final = {"chaos-brief": 2}
+"""Most live executions of an agent; the other one has no limit of its own."""
+_KINDS: Final = {
+    "short": 24,
+    "silent": 8,
+    "noisy": 10,
+    "long": 8,
+    "failing": 8,
+    "flaky": 8,
+    "forking": 8,
+    "daemon": 7,
+    "setsid": 5,
+    "stubborn": 5,
+    "overtime": 5,
+    "overtime_stubborn": 4,
+}
+"""How often each kind comes among a hundred."""
+_READ: Final = """
+SELECT t.id, t.number, t.status,
+    (SELECT count(*) FROM executions e WHERE e.task_id = t.id),
+    (SELECT e.status FROM executions e WHERE e.task_id = t.id AND e.status IN ('queued', 'running', 'cancelling')),
+    EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
+            WHERE d.task_id = t.id AND p.status IN ('todo', 'in_progress', 'blocked'))
+FROM tasks t
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A task as it stands now."""
+
+    id: str
+    number: int
+    status: str
+    runs: int
+    open_status: str | None
+    """Of its execution that waits or runs."""
+    is_waiting: bool
+    """Whether it waits for others."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it could be run and never was."""
+        return not self.runs and not self.is_waiting
+
+
+def read_cards(database: Path) -> list[Card]:
+    """Return all cards.
+
+    Raises:
+        sqlite3.OperationalError: The database cannot be read now.
+    """
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None)) as connection:
+        return [
+            Card(id=task_id, number=number, status=status, runs=runs, open_status=open_status, is_waiting=bool(waits))
+            for task_id, number, status, runs, open_status, waits in connection.execute(_READ)
+        ]
+
+
+def chaos_agents() -> tuple[Agent, ...]:
+    """Return the agents whose program keeps a ledger: one that may run as long as it likes, one that may not."""
+    return tuple(
+        _agent(slug, timeout_s=timeout_s, limit=AGENT_LIMITS.get(slug, 0))
+        for slug, timeout_s in (("chaos", 0), ("chaos-brief", 2))
+    )
+
+
+def _agent(slug: str, *, timeout_s: int, limit: int) -> Agent:
+    agent_id = AgentId(new_id())
+    words = ("kind", "ledgers", "seed")
+    capability = Capability(
+        id=CapabilityId(new_id()),
+        agent_id=agent_id,
+        key="behave",
+        label="Behave",
+        command_tokens=("-I", "-S", str(_PROGRAM), *(f"{{{{args.{word}}}}}" for word in words)),
+        args_schema={"type": "object", "properties": {word: {"type": "string"} for word in words}},
+        timeout_s=timeout_s,
+    )
+    return Agent(
+        id=agent_id, slug=slug, name=slug, binary_path=sys.executable, max_concurrent=limit, capabilities=(capability,)
+    )
+
+
+class Producer:
+    """Makes tasks: single ones, chains and diamonds."""
+
+    def __init__(
+        self, services: Services, workspace: Workspace, agents: dict[str, AgentId], ledgers: Path, chance: random.Random
+    ) -> None:
+        self._services = services
+        self._workspace = workspace
+        self._agents = agents
+        self._ledgers = ledgers
+        self._chance = chance
+
+    async def make_some(self) -> None:
+        """Make one task, or some that wait for each other.
+
+        Raises:
+            AgentmonError: A task was not made; those before it were.
+        """
+        shape = self._chance.random()
+        if shape < 0.75:
+            await self._make(self._kind())
+        elif shape < 0.88:
+            first = await self._make("short")
+            second = await self._make(self._chance.choice(("silent", "flaky", "forking")), after=[first.number])
+            await self._make("short", after=[second.number])
+        else:
+            top = await self._make("short")
+            left = await self._make("noisy", after=[top.number])
+            right = await self._make("silent", after=[top.number])
+            await self._make("forking", after=[left.number, right.number])
+
+    def _kind(self) -> str:
+        return self._chance.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
+
+    async def _make(self, kind: str, after: list[int] | None = None) -> Task:
+        slug = "chaos-brief" if kind.startswith("overtime") else "chaos"
+        retries = {"failing": self._chance.randrange(3), "flaky": 3}.get(kind, self._chance.choice((0, 0, 2)))
+        draft = TaskDraft(
+            title=f"be {kind}",
+            assignee_agent_id=self._agents[slug],
+            input_context=InputContext(
+                args={"kind": kind, "ledgers": str(self._ledgers), "seed": str(self._chance.randrange(10**9))},
+                env_passed=("API_KEY",),
+                max_retries=retries,
+            ),
+        )
+        return await self._services.tasks.add(self._workspace, draft, after=after or (), actor=USER_ACTOR)

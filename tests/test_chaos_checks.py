@@ -1,0 +1,474 @@
+"""The checks of chaos can fail: each promise broken in a small home of plain files, and the violation seen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.chaos import program
+from benchmarks.chaos.actions import Actions, Window
+from benchmarks.chaos.checks import check
+from benchmarks.chaos.evidence import Place, gather
+from benchmarks.chaos.ledger import read_ledgers
+from benchmarks.chaos.sampling import ProcessScan
+from tests.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECRET = "SENTINEL-0123"
+OUTPUT = b"m 0 first\nm 1 tick\n"
+_TABLES = """
+CREATE TABLE agents (id TEXT, slug TEXT);
+CREATE TABLE tasks (id TEXT, number INTEGER);
+CREATE TABLE task_dependencies (task_id TEXT, depends_on_task_id TEXT);
+CREATE TABLE executions (id TEXT, task_id TEXT, agent_id TEXT, status TEXT, exit_code INTEGER, error TEXT,
+    retry_count INTEGER, max_retries INTEGER, log_byte_size INTEGER);
+CREATE TABLE events (id INTEGER PRIMARY KEY, execution_id TEXT, payload TEXT, timestamp_ms INTEGER);
+CREATE TABLE task_events (id INTEGER PRIMARY KEY, event_type TEXT, payload TEXT);
+INSERT INTO agents VALUES ('wide', 'wide'), ('narrow', 'narrow');
+"""
+_ENTRIES = ("host_started", "agent_started", "exited", "ended")
+
+
+class Scene:
+    """A home with runs that went as they should, each of which a test can change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place = Place(home=folder / "home", ledgers=folder / "ledgers", samples=folder / "samples.jsonl")
+        for made in (folder, self.place.home, self.place.ledgers, self.place.executions_dir):
+            made.mkdir(mode=0o700)
+        self.actions = Actions()
+        self.remaining: dict[str, frozenset[int]] = {}
+        self._samples: list[dict[str, object]] = []
+        with closing(sqlite3.connect(self.place.database)) as connection:
+            connection.executescript(_TABLES)
+        self.place.database.chmod(0o600)
+
+    def sql(self, statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.place.database)) as connection, connection:
+            connection.execute(statement, values)
+
+    def add_run(
+        self,
+        name: str,
+        number: int,
+        *,
+        status: str = "succeeded",
+        code: int | None = 0,
+        row_code: int | None = 0,
+        agent: str = "wide",
+    ) -> None:
+        """Add a run of the task of this number: from second ``10 * number`` on, for a second, by pid ``number``."""
+        self.sql("INSERT INTO tasks VALUES (?, ?)", f"task-{name}", number)
+        self.sql(
+            "INSERT INTO executions VALUES (?, ?, ?, ?, ?, NULL, 0, 0, ?)",
+            *(name, f"task-{name}", agent, status, row_code, len(OUTPUT)),
+        )
+        for step in ("queued", "started", "ended"):
+            self.add_audit(name, step, retry_count=0 if step == "started" else None)
+        self.folder(name).mkdir(mode=0o700)
+        self.write_output(name, OUTPUT)
+        self.write_journal(name, number)
+        for at_ms, entry in enumerate(_ENTRIES):
+            self.add_event(name, entry, at_ms)
+        self.write_ledger(name, number, code=code)
+        self.see(10.0 * number + 0.5, marked={name: number})
+        self.see_over(10.0 * number + 2, name, status)
+
+    def folder(self, name: str) -> Path:
+        return self.place.executions_dir / name
+
+    def write_output(self, name: str, output: bytes) -> None:
+        path = self.folder(name) / "output.log"
+        path.write_bytes(output)
+        path.chmod(0o600)
+
+    def write_journal(self, name: str, number: int, *, numbers: tuple[int, ...] = (1, 2, 3, 4)) -> None:
+        more: dict[str, dict[str, object]] = {
+            "host_started": {"pid": 1000 + number},
+            "ended": {"output_bytes": len(OUTPUT), "left_out_bytes": 0},
+        }
+        lines = [
+            json.dumps({"n": n, "at_ms": at_ms, "type": entry} | more.get(entry, {}))
+            for at_ms, (n, entry) in enumerate(zip(numbers, _ENTRIES, strict=True))
+        ]
+        path = self.folder(name) / "journal.jsonl"
+        path.write_text("\n".join(lines) + "\n")
+        path.chmod(0o600)
+
+    def write_ledger(
+        self,
+        name: str,
+        pid: int,
+        *,
+        code: int | None = 0,
+        host: int | None = None,
+        began: float | None = None,
+        written: bytes = OUTPUT,
+        announced: bytes = OUTPUT,
+    ) -> None:
+        at = 10.0 * pid if began is None else began
+        start = {
+            "type": "start",
+            "at": at,
+            "execution": name,
+            "writer": "m",
+            "pid": pid,
+            "born": str(int(at * 100)),
+            "parent": 1000 + pid if host is None else host,
+            "main": pid,
+            "kind": "short",
+            "secret": hashlib.sha256(SECRET.encode()).hexdigest(),
+        }
+        entries = [start, _mark("wrote", at, written), _mark("will", at, announced)]
+        if code is not None:
+            entries.append(_mark("end", at + 1, announced) | {"code": code})
+        (self.place.ledgers / f"{name}.{pid}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+    def add_event(self, name: str, entry: str, at_ms: int) -> None:
+        self.sql(
+            "INSERT INTO events (execution_id, payload, timestamp_ms) VALUES (?, ?, ?)",
+            *(name, json.dumps({"entry": entry}), at_ms),
+        )
+
+    def add_audit(self, name: str, step: str, *, retry_count: int | None = None) -> None:
+        payload = {"execution_id": name} | ({} if retry_count is None else {"retry_count": retry_count})
+        self.sql(
+            "INSERT INTO task_events (event_type, payload) VALUES (?, ?)", f"execution_{step}", json.dumps(payload)
+        )
+
+    def see(self, at: float, *, marked: dict[str, int] | None = None, hosts: dict[str, int] | None = None) -> None:
+        seen = {
+            part: {name: [[pid, str(1000 * pid)]] for name, pid in (found or {}).items()}
+            for part, found in (("marked", marked), ("hosts", hosts))
+        }
+        self._samples.append({"type": "live", "at": at} | seen)
+
+    def see_over(self, at: float, name: str, status: str) -> None:
+        self._samples.append({"type": "over", "at": at, "execution": name, "status": status})
+
+    def see_command(self, command: str) -> None:
+        self._samples.append({"type": "secret", "at": 1.0, "pid": 1, "command": command})
+
+    def violations(self) -> dict[str, str]:
+        """Return what was found, promise by promise."""
+        self.place.samples.write_text("".join(json.dumps(sample) + "\n" for sample in self._samples))
+        evidence = gather(
+            self.place,
+            self.actions,
+            running_limit=2,
+            agent_limits={"narrow": 1},
+            secret=SECRET,
+            remaining=self.remaining,
+        )
+        found: dict[str, str] = {}
+        for violation in check(evidence):
+            found[violation.promise] = found.get(violation.promise, "") + violation.what + "\n"
+        return found
+
+
+def _mark(what: str, at: float, stream: bytes) -> dict[str, object]:
+    return {
+        "type": what,
+        "at": at,
+        "bytes": len(stream),
+        "lines": stream.count(b"\n"),
+        "sha256": hashlib.sha256(stream).hexdigest(),
+    }
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    made = Scene(tmp_path / "chaos")
+    made.add_run("one", 1)
+    made.add_run("two", 2, status="failed", code=3, row_code=3)
+    return made
+
+
+def test_a_home_in_which_all_went_well_has_no_violation(scene: Scene) -> None:
+    assert scene.violations() == {}
+
+
+@pytest.mark.parametrize(
+    "output", [OUTPUT[:-1], OUTPUT + b"m 1 tick\n", OUTPUT.replace(b"tick", b"tock"), b"", OUTPUT + b"x 0 who\n"]
+)
+def test_a_log_that_is_not_what_the_program_wrote_is_seen(scene: Scene, output: bytes) -> None:
+    scene.write_output("one", output)
+
+    assert "one try 1" in scene.violations()["no output byte lost"]
+
+
+def test_a_killed_program_may_have_more_in_its_log_than_it_is_sure_of(scene: Scene) -> None:
+    scene.write_ledger("one", 1, code=None, written=OUTPUT[:10])
+    scene.actions.stopped_tasks.add(1)
+    scene.sql("UPDATE executions SET status = 'cancelled', exit_code = 143 WHERE id = 'one'")
+
+    assert scene.violations() == {}
+
+
+def test_a_killed_program_may_not_have_less_in_its_log_than_it_is_sure_of(scene: Scene) -> None:
+    scene.write_ledger("one", 1, code=None)
+    scene.write_output("one", OUTPUT[:10])
+
+    assert f"m wrote {len(OUTPUT)} bytes, the log has 10" in scene.violations()["no output byte lost"]
+
+
+def test_a_program_that_no_journal_tells_of_is_seen(scene: Scene) -> None:
+    scene.write_ledger("one", 77, host=4711, began=12.5)
+
+    assert "no journal tells of it" in scene.violations()["no output byte lost"]
+
+
+def test_a_program_without_a_row_is_seen(scene: Scene) -> None:
+    scene.write_ledger("nobody", 7)
+
+    assert "there is no row" in scene.violations()["no output byte lost"]
+
+
+def test_an_event_that_stands_twice_is_seen(scene: Scene) -> None:
+    scene.add_event("one", "ended", 3)
+
+    assert "one (succeeded)" in scene.violations()["no event twice, none lost"]
+
+
+def test_an_event_that_is_missing_is_seen(scene: Scene) -> None:
+    scene.sql("DELETE FROM events WHERE execution_id = 'two' AND timestamp_ms = 2")
+
+    assert "two (failed)" in scene.violations()["no event twice, none lost"]
+
+
+def test_a_journal_whose_numbers_do_not_follow_is_seen(scene: Scene) -> None:
+    scene.write_journal("one", 1, numbers=(1, 2, 2, 3))
+
+    assert "[1, 2, 2, 3]" in scene.violations()["no event twice, none lost"]
+
+
+def test_two_programs_of_one_row_at_one_time_are_seen_in_their_ledgers(scene: Scene) -> None:
+    scene.write_ledger("one", 77, began=10.5)
+
+    assert (
+        "pid 1 lived until 11.000, pid 77 started at 10.500" in scene.violations()["no two live processes of one row"]
+    )
+
+
+def test_a_process_of_an_earlier_try_beside_a_later_one_is_seen_in_the_samples(scene: Scene) -> None:
+    scene.write_ledger("one", 5, began=50.0)
+    scene._samples.append({"type": "live", "at": 50.5, "marked": {"one": [[1, "1000"], [5, "5000"]]}, "hosts": {}})
+
+    assert "[1] of an earlier try" in scene.violations()["no two live processes of one row"]
+
+
+def test_more_live_runs_than_the_limit_are_seen(scene: Scene) -> None:
+    scene.see(90.0, marked={"three": 3, "four": 4, "five": 5})
+
+    assert "3 live of all agents" in scene.violations()["never more live than the limit"]
+
+
+def test_a_host_that_is_about_to_start_its_program_counts_against_the_limit(scene: Scene) -> None:
+    scene.add_run("nine", 9)
+    scene.see(89.9, marked={"three": 3, "four": 4}, hosts={"nine": 1009})
+
+    assert "3 live of all agents" in scene.violations()["never more live than the limit"]
+
+
+def test_a_host_that_only_shows_the_end_of_the_output_counts_no_more(scene: Scene) -> None:
+    scene.add_run("nine", 9)
+    scene.see(95.0, marked={"three": 3, "four": 4}, hosts={"nine": 1009})
+
+    assert scene.violations() == {}
+
+
+def test_more_live_runs_than_one_agent_may_have_are_seen(scene: Scene) -> None:
+    scene.add_run("three", 3, agent="narrow")
+    scene.add_run("four", 4, agent="narrow")
+    scene._samples.insert(
+        0, {"type": "live", "at": 5.0, "marked": {"three": [[3, "1"]], "four": [[4, "1"]]}, "hosts": {}}
+    )
+
+    assert "2 live of narrow" in scene.violations()["never more live than the limit"]
+
+
+def test_a_process_that_outlives_its_cancelled_row_is_seen(scene: Scene) -> None:
+    scene.see(12.5, marked={"one": 1})
+
+    assert "pids [1] of it lived" in scene.violations()["nothing lives of what is over"]
+
+
+def test_a_process_that_lives_at_the_end_of_all_is_seen(scene: Scene) -> None:
+    scene.remaining = {"one": frozenset({4711})}
+
+    assert "[4711]" in scene.violations()["nothing lives of what is over"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("status = 'queued', exit_code = NULL", "it is still queued"),
+        ("status = 'running', exit_code = NULL", "it is still running"),
+        ("exit_code = 1", "succeeded with 1"),
+        ("status = 'failed', exit_code = 3", "failed with 3"),
+        ("status = 'cancelled'", "nobody asked"),
+        ("status = 'timed_out'", "it timed out"),
+        ("status = 'failed', exit_code = NULL, error = 'lost: its host'", "nobody killed its host 1001"),
+        ("status = 'failed', exit_code = NULL, error = 'odd'", "failed without an exit code"),
+    ],
+)
+def test_an_end_that_the_ledger_does_not_explain_is_seen(scene: Scene, change: str, words: str) -> None:
+    scene.sql(f"UPDATE executions SET {change} WHERE id = 'one'")
+
+    assert words in scene.violations()["each row's end is what its program did"]
+
+
+def test_a_start_that_failed_is_explained_by_a_missing_tmux_alone(scene: Scene) -> None:
+    (scene.place.ledgers / "two.2.jsonl").unlink()
+    scene.write_output("two", b"")
+    scene.sql("UPDATE executions SET exit_code = NULL, error = 'tmux is not there' WHERE id = 'two'")
+    promise = "each row's end is what its program did"
+
+    assert "nothing explains it" in scene.violations()[promise]
+    scene.actions.without_tmux.append(Window(begin=20.0, end=21.0))
+    assert promise not in scene.violations()
+
+
+def test_a_host_that_was_killed_explains_a_lost_run(scene: Scene) -> None:
+    scene.actions.note_kill("host", 1001, "one")
+    scene.write_ledger("one", 1, code=None)
+    scene.sql("UPDATE executions SET status = 'failed', exit_code = NULL, error = 'lost: its host' WHERE id = 'one'")
+
+    assert scene.violations() == {}
+
+
+def test_a_failure_that_was_not_tried_again_is_seen(scene: Scene) -> None:
+    scene.sql("UPDATE executions SET max_retries = 2 WHERE id = 'two'")
+
+    assert "at try 1 of 3" in scene.violations()["each row's end is what its program did"]
+
+
+def test_a_program_that_did_not_get_its_secret_is_seen(scene: Scene) -> None:
+    path = scene.place.ledgers / "one.1.jsonl"
+    path.write_text(path.read_text().replace(hashlib.sha256(SECRET.encode()).hexdigest(), "0"))
+
+    assert "did not get the secret" in scene.violations()["each row's end is what its program did"]
+
+
+def test_a_run_that_started_before_what_it_waits_for_was_done_is_seen(scene: Scene) -> None:
+    scene.sql("INSERT INTO task_dependencies VALUES ('task-one', 'task-two')")
+
+    assert "#1 started" in scene.violations()["nothing starts before what it waits for"]
+
+
+def test_a_run_that_started_after_what_it_waits_for_was_done_is_in_order(scene: Scene) -> None:
+    scene.sql("INSERT INTO task_dependencies VALUES ('task-two', 'task-one')")
+
+    assert scene.violations() == {}
+
+
+@pytest.mark.parametrize("step", ["queued", "started", "ended", "requeued"])
+def test_a_step_that_the_audit_trail_has_twice_is_seen(scene: Scene, step: str) -> None:
+    scene.add_audit("one", step, retry_count=0)
+
+    assert "one (succeeded" in scene.violations()["the audit trail has each step once"]
+
+
+@pytest.mark.parametrize("step", ["queued", "started", "ended"])
+def test_a_step_that_the_audit_trail_lacks_is_seen(scene: Scene, step: str) -> None:
+    scene.sql("DELETE FROM task_events WHERE event_type = ? AND payload LIKE '%one%'", f"execution_{step}")
+
+    assert "one (succeeded" in scene.violations()["the audit trail has each step once"]
+
+
+def test_a_run_that_a_client_was_promised_and_is_not_there_is_seen(scene: Scene) -> None:
+    scene.actions.accepted_runs.update({1: 2})
+
+    assert "#1: clients said 2 times" in scene.violations()["what a client was told is true"]
+
+
+def test_a_damaged_database_is_seen(scene: Scene) -> None:
+    scene.sql("CREATE TABLE spare (word TEXT)")
+    scene.sql("CREATE INDEX of_spare ON spare (word)")
+    scene.sql(
+        "INSERT INTO spare WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n"
+    )
+    with scene.place.database.open("r+b") as file:
+        file.seek(-2000, os.SEEK_END)
+        file.write(b"\xff" * 1500)
+
+    assert "the database is whole" in scene.violations()
+
+
+def test_a_secret_in_a_command_line_is_seen(scene: Scene) -> None:
+    scene.see_command(f"tmux -e API_KEY={SECRET}")
+
+    assert "tmux -e" in scene.violations()["no secret, no open file"]
+
+
+def test_a_secret_in_the_database_is_seen(scene: Scene) -> None:
+    scene.sql("UPDATE executions SET error = ? WHERE id = 'one'", SECRET)
+
+    assert "agentmon.db" in scene.violations()["no secret, no open file"]
+
+
+def test_a_secret_in_the_log_of_the_worker_is_seen(scene: Scene) -> None:
+    scene.place.worker_log.parent.mkdir(mode=0o700)
+    scene.place.worker_log.write_text(f"started with {SECRET}")
+    scene.place.worker_log.chmod(0o600)
+
+    assert "worker.log" in scene.violations()["no secret, no open file"]
+
+
+def test_a_file_that_others_may_read_is_seen(scene: Scene) -> None:
+    (scene.folder("one") / "output.log").chmod(0o644)
+
+    assert "-rw-r--r--" in scene.violations()["no secret, no open file"]
+
+
+@pytest.fixture
+def marked_process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    (tmp_path / "executions" / "seen").mkdir(parents=True)
+    process = subprocess.Popen(
+        ["sh", "-c", f"sleep 60 # {SECRET}"], env=os.environ | {program.MARKER: "seen"}, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_the_scan_finds_what_carries_a_marker_of_the_home_and_no_other(
+    tmp_path: Path, marked_process: subprocess.Popen[bytes]
+) -> None:
+    own = ProcessScan(tmp_path / "executions", SECRET)
+    other = ProcessScan(tmp_path / "elsewhere", "")
+
+    found = wait_for(lambda: own.look()[0])
+
+    assert marked_process.pid in {pid for pid, _ in found["seen"]}
+    assert any(pid == marked_process.pid for pid, _ in own.tellers)
+    assert other.look() == ({}, {})
+
+
+@pytest.mark.parametrize(("kind", "code"), [("failing", 3), ("forking", 0), ("noisy", 0)])
+def test_a_program_s_ledger_says_what_it_wrote(tmp_path: Path, kind: str, code: int) -> None:
+    command = [sys.executable, "-I", "-S", str(Path(program.__file__)), kind, str(tmp_path), "1"]
+
+    finished = subprocess.run(command, env={program.MARKER: "own"}, capture_output=True, check=False, timeout=30)
+
+    ledgers = read_ledgers(tmp_path)
+    assert finished.returncode == code
+    assert [ledger.exit_code for ledger in ledgers if ledger.is_main] == [code]
+    assert sum(ledger.written.bytes for ledger in ledgers) == len(finished.stdout)
+    for ledger in ledgers:
+        lines = [line for line in finished.stdout.splitlines(True) if line.startswith(f"{ledger.writer} ".encode())]
+        assert hashlib.sha256(b"".join(lines)).hexdigest() == ledger.written.sha256

@@ -6,9 +6,12 @@ import time
 
 from agentmon.runners.host import process_table
 from agentmon.runners.host.lean import signal
+from agentmon.runners.host.spec import INTERRUPTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentmon.runners.host.family import Family
     from agentmon.runners.host.journal import Journal
     from agentmon.runners.host.process_table import Process
@@ -35,20 +38,28 @@ class Ending:
 
     __slots__ = (
         "_family",
-        "_grace_s",
+        "_interrupt",
         "_journal",
         "_kill_until",
         "_killed",
         "_next_look",
         "_next_step",
         "_phase",
+        "_share_s",
+        "_stuck_pids",
         "outcome",
     )
 
-    def __init__(self, family: Family, journal: Journal, grace_s: float) -> None:
+    def __init__(
+        self, family: Family, journal: Journal, *, grace_s: float, interrupt: Sequence[str] = ("TERM",)
+    ) -> None:
+        """``interrupt`` names the signals of ``INTERRUPTS`` that come before the kill, ``grace_s`` the time for all."""
         self._family = family
         self._journal = journal
-        self._grace_s = grace_s
+        self._share_s = grace_s / len(interrupt)
+        self._interrupt = list(interrupt)
+        """Those that were not sent yet."""
+        self._stuck_pids: list[int] = []
         self._phase = _RUNNING
         self._next_step = float("inf")
         self._next_look = float("inf")
@@ -83,8 +94,7 @@ class Ending:
         """Ask everything of the run to end; what is left after the grace is killed."""
         if self._phase == _RUNNING:
             self.outcome = outcome
-            self._ask(signal.SIGTERM)
-            self._enter(_ASKED, time.monotonic() + self._grace_s)
+            self._interrupt_next()
         elif self._phase == _LINGERING:
             self._next_step = float("-inf")
 
@@ -107,6 +117,8 @@ class Ending:
             return
         if self._phase == _LINGERING:
             self._end_stragglers()
+        elif self._phase == _ASKED and self._interrupt and self.outcome != EXITED:
+            self._interrupt_next()
         elif self._phase == _ASKED:
             self._begin_killing(now)
         else:
@@ -125,15 +137,19 @@ class Ending:
             return self.outcome == EXITED or not self._family.find_members()
         if now < min(self._next_look, self._next_step):
             return False
-        self._next_look = now + _LOOK_INTERVAL_S
+        self._next_look = self._next_step if self._phase == _STUCK else now + _LOOK_INTERVAL_S
         return not self._family.find_members()
 
-    def _ask(self, *numbers: int) -> None:
+    def _interrupt_next(self) -> None:
+        self._ask(self._interrupt.pop(0))
+        self._enter(_ASKED, time.monotonic() + self._share_s)
+
+    def _ask(self, *names: str) -> None:
         members = self._family.find_members()
-        for number in numbers:
-            pids = self._family.send(number, members)
+        for name in names:
+            pids = self._family.send(INTERRUPTS[name], members)
             if pids:
-                self._journal.add("signal_sent", signal=_NAMES[number], pids=pids)
+                self._journal.add("signal_sent", signal=name, pids=pids)
         # A stopped process acts on the signal only once it goes on.
         self._family.send(signal.SIGCONT, members)
 
@@ -141,7 +157,7 @@ class Ending:
         members = self._family.find_members()
         if members:
             self._journal.add("stragglers", processes=_describe(members))
-            self._ask(signal.SIGHUP, signal.SIGTERM)
+            self._ask("HUP", "TERM")
         self._enter(_ASKED, time.monotonic() + _STRAGGLER_GRACE_S)
 
     def _begin_killing(self, now: float) -> None:
@@ -157,16 +173,20 @@ class Ending:
             self._journal.add("signal_sent", signal="KILL", pids=[pid for pid in pids if pid in first_time])
         self._killed.update((process.pid, process.start_time) for process in members)
         if self._phase == _STUCK:
-            self._next_step = now + _STUCK_INTERVAL_S
+            self._note_stuck(members)
+            self._next_step = self._next_look = now + _STUCK_INTERVAL_S
         elif now < self._kill_until:
             self._next_step = now + _KILL_INTERVAL_S
         else:
-            self._journal.add("could_not_stop", processes=_describe(members))
+            self._note_stuck(members)
             # The exit of a program stands whatever it left behind; a stop that did not succeed is not reported as one.
             self._enter(_OVER if self.outcome == EXITED else _STUCK, now + _STUCK_INTERVAL_S)
 
-
-_NAMES: dict[int, str] = {signal.SIGTERM: "TERM", signal.SIGHUP: "HUP"}
+    def _note_stuck(self, members: list[Process]) -> None:
+        pids = [process.pid for process in members]
+        if pids and pids != self._stuck_pids:
+            self._stuck_pids = pids
+            self._journal.add("could_not_stop", processes=_describe(members))
 
 
 def _describe(members: list[Process]) -> list[dict[str, object]]:

@@ -92,13 +92,24 @@ class Family:
         if group is not None:
             try:
                 os.killpg(group, number)
-                reached = [process.pid for process in members if process.group == group]
+                reached = [process.pid for process in members if process.group == group and _may_signal(process.pid)]
             except OSError:
                 group = None
         for process in members:
             if (group is None or process.group != group) and send_to_same(process, number):
                 reached.append(process.pid)
         return sorted(reached)
+
+
+def _may_signal(pid: int) -> bool:
+    """Return whether a signal to its group reaches the process: the call succeeds when it reaches any of the group."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return False
+    except OSError:
+        pass  # it was reached and is gone
+    return True
 
 
 def send_to_same(process: Process, number: int) -> bool:

@@ -5,8 +5,17 @@ from __future__ import annotations
 import os
 
 from agentmon.runners.host import documents
+from agentmon.runners.host.lean import signal
 
 MARKER_VARIABLE = "AGENTMON_EXECUTION_ID"
+
+INTERRUPTS: dict[str, int] = {
+    "INT": signal.SIGINT,
+    "TERM": signal.SIGTERM,
+    "HUP": signal.SIGHUP,
+    "QUIT": signal.SIGQUIT,
+}
+"""The signals by which a program can be asked to end."""
 
 _MAX_DIMENSION = 65535  # a window size is two unsigned short numbers
 
@@ -18,7 +27,9 @@ class SpecError(Exception):
 class Spec:
     """One execution as the worker asks for it.
 
-    Times are seconds and sizes bytes; 0 means no limit for ``timeout_s`` and ``max_output_bytes``.
+    Times are seconds and sizes bytes; 0 means no limit for ``timeout_s`` and ``max_output_bytes``. ``interrupt``
+    names the signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives
+    then is killed.
     """
 
     __slots__ = (
@@ -26,6 +37,7 @@ class Spec:
         "columns",
         "execution_id",
         "grace_s",
+        "interrupt",
         "max_output_bytes",
         "notify_socket",
         "rows",
@@ -40,6 +52,7 @@ class Spec:
         self.timeout_s = _number(document, "timeout_s", 0.0)
         self.max_output_bytes = int(_number(document, "max_output_bytes", 0.0))
         self.grace_s = _number(document, "grace_s", 5.0)
+        self.interrupt = _interrupt(document)
         self.notify_socket = _text(document, "notify_socket", "")
         self.columns = min(_MAX_DIMENSION, int(_number(document, "columns", 80.0)) or 80)
         self.rows = min(_MAX_DIMENSION, int(_number(document, "rows", 24.0)) or 24)
@@ -112,6 +125,18 @@ def _texts(document: dict[str, object], key: str) -> list[str]:
         message = f"spec.json: {key} holds something other than texts without NUL"
         raise SpecError(message)
     return texts
+
+
+def _interrupt(document: dict[str, object]) -> list[str]:
+    names = document.get("interrupt", ["TERM"])
+    if (
+        not isinstance(names, list)
+        or not names
+        or not all(isinstance(name, str) and name in INTERRUPTS for name in names)
+    ):
+        message = f"spec.json: interrupt must be a list of some of {', '.join(INTERRUPTS)}"
+        raise SpecError(message)
+    return names
 
 
 def _number(document: dict[str, object], key: str, default: float) -> float:

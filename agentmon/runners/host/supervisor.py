@@ -54,7 +54,7 @@ class Supervisor:
         self._signals = SignalInbox()
         self._control = ControlChannel(folder)
         self._family = Family(f"{MARKER_VARIABLE}={spec.execution_id}", is_subreaper=become_subreaper())
-        self._ending = Ending(self._family, journal, spec.grace_s)
+        self._ending = Ending(self._family, journal, grace_s=spec.grace_s, interrupt=spec.interrupt)
         self._attachment = Attachment(self._family.outsiders.add)
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)

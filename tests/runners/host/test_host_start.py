@@ -209,6 +209,13 @@ def test_a_working_folder_that_cannot_be_used_is_told_apart(
             '{"execution_id": "x", "argv": ["true"], "working_dir": "/", "timeout_s": -1}',
             "spec.json: timeout_s must be a number from 0 up",
         ),
+        *(
+            (
+                f'{{"execution_id": "x", "argv": ["true"], "working_dir": "/", "interrupt": {interrupt}}}',
+                "spec.json: interrupt must be a list of some of INT, TERM, HUP, QUIT",
+            )
+            for interrupt in ('["INT", "KILL"]', '["SIGINT"]', "[]", "[2]", '"INT"', "null")
+        ),
         ('{"execution_id": NaN}', "spec.json is damaged: NaN is not a JSON value"),
     ],
 )

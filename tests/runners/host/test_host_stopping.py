@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -85,6 +86,47 @@ def test_a_program_may_use_the_grace_to_tidy_up(prepare_run: PrepareRun) -> None
     ended = run.wait_for_end()
     assert (ended["outcome"], ended["exit_code"]) == ("stopped", 5)
     assert run.output.endswith(b"tidy\ndone\n")
+
+
+def test_the_ways_to_ask_come_one_after_another_and_share_the_grace(prepare_run: PrepareRun) -> None:
+    script = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 0.1; done"
+    run = prepare_run("sh", "-c", script, grace_s=0.9, interrupt=["INT", "INT", "TERM"]).start()
+    run.wait_for_output(b"ready")
+
+    run.command("stop")
+
+    assert run.wait_for_end()["outcome"] == "stopped"
+    sent = run.entries("signal_sent")
+    assert [entry["signal"] for entry in sent] == ["INT", "INT", "TERM", "KILL"]
+    assert all(later["at_ms"] - earlier["at_ms"] >= 290 for earlier, later in itertools.pairwise(sent))
+    assert sent[-1]["at_ms"] - sent[0]["at_ms"] < 2400
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP", "QUIT"])
+def test_a_program_that_heeds_its_way_to_be_asked_hears_nothing_else(prepare_run: PrepareRun, name: str) -> None:
+    script = f"trap 'echo heard; exit 5' {name}; echo ready; while :; do sleep 0.05; done"
+    run = prepare_run("sh", "-c", script, grace_s=1000, interrupt=[name, "TERM"]).start()
+    run.wait_for_output(b"ready")
+
+    run.command("stop")
+
+    ended = run.wait_for_end()
+    assert (ended["outcome"], ended["exit_code"]) == ("stopped", 5)
+    assert b"heard\n" in run.output
+    assert [entry["signal"] for entry in run.entries("signal_sent")] == [name]
+
+
+def test_a_kill_ends_the_asking(prepare_run: PrepareRun) -> None:
+    script = "trap '' INT TERM; echo ready; while :; do sleep 0.1; done"
+    run = prepare_run("sh", "-c", script, grace_s=1000, interrupt=["INT", "TERM"]).start()
+    run.wait_for_output(b"ready")
+    run.command("stop")
+    run.wait_for_entry("signal_sent")
+
+    run.command("kill")
+
+    assert run.wait_for_end()["exit_code"] == 137
+    assert [entry["signal"] for entry in run.entries("signal_sent")] == ["INT", "KILL"]
 
 
 def test_a_kill_does_not_wait_for_the_grace(prepare_run: PrepareRun) -> None:
@@ -304,7 +346,7 @@ def test_a_stop_that_fails_is_reported_and_goes_on(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     family = _Powerless("AGENTMON_EXECUTION_ID=powerless", is_subreaper=False)
     family.agent_pid = process.pid
-    ending = Ending(family, journal, 5.0)
+    ending = Ending(family, journal, grace_s=5.0)
 
     ending.kill(0.0, "stopped")
     for now in range(1, 13):
@@ -326,7 +368,7 @@ def test_the_exit_of_a_program_stands_even_if_a_straggler_cannot_be_ended(tmp_pa
     journal = Journal(str(tmp_path))
     family = _Powerless("AGENTMON_EXECUTION_ID=powerless", is_subreaper=False)
     family.agent_pid, family.agent_status = straggler.pid, 0
-    ending = Ending(family, journal, 5.0)
+    ending = Ending(family, journal, grace_s=5.0)
 
     ending.note_program_end(0.0)
     # The grace of stragglers runs on the real clock, so the steps lie far behind it.

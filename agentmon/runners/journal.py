@@ -99,8 +99,30 @@ class StopRequestedEntry(JournalEntry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PausedEntry(JournalEntry):
+    """Every process of the run is halted, and its time limit stands still.
+
+    The pause ends with ``resumed``, ``stop_requested`` or ``exited``. The entry comes again, with the same command,
+    when processes that were still running have halted too.
+    """
+
+    command_id: str
+    pids: tuple[int, ...]
+    """Empty when the program had not started yet: it waits for ``resumed``."""
+    still_running: tuple[int, ...] = ()
+    """Pids that could not be halted, such as those of another user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumedEntry(JournalEntry):
+    """A command ended the pause, and everything goes on."""
+
+    command_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimitReachedEntry(JournalEntry):
-    """The run took longer than it may."""
+    """The program ran for longer than it may; paused time does not count."""
 
     timeout_s: float
 
@@ -110,7 +132,7 @@ class SignalSentEntry(JournalEntry):
     """Processes of the run were signalled."""
 
     signal: str
-    """``TERM``, ``KILL`` or ``HUP``."""
+    """``INT``, ``TERM``, ``HUP``, ``QUIT`` or ``KILL``."""
     pids: tuple[int, ...]
 
 
@@ -131,7 +153,11 @@ class StragglersEntry(JournalEntry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouldNotStopEntry(JournalEntry):
-    """Processes that live on although they were killed for 10 s."""
+    """Processes that live on although they were killed for 10 s.
+
+    It comes again whenever they are others than before. Once none is left, ``ended`` follows: so a run whose last entry
+    is ``ended`` with the outcome ``stopped`` was stopped after all.
+    """
 
     processes: tuple[ProcessNote, ...]
 
@@ -193,6 +219,8 @@ Entry = (
     | StartFailedEntry
     | OutputEntry
     | StopRequestedEntry
+    | PausedEntry
+    | ResumedEntry
     | TimeLimitReachedEntry
     | SignalSentEntry
     | StragglersEntry
@@ -317,6 +345,14 @@ class _Fields:
             raise ValueError(key)
         return texts
 
+    def integers(self, key: str) -> tuple[int, ...]:
+        """Return a list of whole numbers."""
+        return tuple(_integer(number) for number in self.array(key))
+
+    def find_integers(self, key: str) -> tuple[int, ...]:
+        """Return a list of whole numbers, empty for null."""
+        return () if self._document.get(key) is None else self.integers(key)
+
     def processes(self) -> tuple[ProcessNote, ...]:
         """Return the processes that the entry names."""
         notes = [_Fields(note) for note in self.array("processes")]
@@ -363,13 +399,25 @@ def _build_stop_requested(fields: _Fields) -> Entry:
     return StopRequestedEntry(**fields.base(), command_id=fields.text("command_id"), kind=StopKind(fields.text("kind")))
 
 
+def _build_paused(fields: _Fields) -> Entry:
+    return PausedEntry(
+        **fields.base(),
+        command_id=fields.text("command_id"),
+        pids=fields.integers("pids"),
+        still_running=fields.find_integers("still_running"),
+    )
+
+
+def _build_resumed(fields: _Fields) -> Entry:
+    return ResumedEntry(**fields.base(), command_id=fields.text("command_id"))
+
+
 def _build_time_limit_reached(fields: _Fields) -> Entry:
     return TimeLimitReachedEntry(**fields.base(), timeout_s=fields.number("timeout_s"))
 
 
 def _build_signal_sent(fields: _Fields) -> Entry:
-    pids = tuple(_integer(pid) for pid in fields.array("pids"))
-    return SignalSentEntry(**fields.base(), signal=fields.text("signal"), pids=pids)
+    return SignalSentEntry(**fields.base(), signal=fields.text("signal"), pids=fields.integers("pids"))
 
 
 def _build_stragglers(fields: _Fields) -> Entry:
@@ -413,6 +461,8 @@ _BUILDERS: Final[Mapping[str, Callable[[_Fields], Entry]]] = {
     "start_failed": _build_start_failed,
     "output": _build_output,
     "stop_requested": _build_stop_requested,
+    "paused": _build_paused,
+    "resumed": _build_resumed,
     "time_limit_reached": _build_time_limit_reached,
     "signal_sent": _build_signal_sent,
     "stragglers": _build_stragglers,

@@ -17,7 +17,9 @@ from agentmon.runners.journal import (
     HostOutcome,
     HostStartedEntry,
     OutputEntry,
+    PausedEntry,
     ProcessNote,
+    ResumedEntry,
     SignalSentEntry,
     StartFailedEntry,
     StopKind,
@@ -61,6 +63,15 @@ _OK = b'{"n": 2, "at_ms": 6, "type": "storage_ok"}\n'
             {"type": "stop_requested", "command_id": "c", "kind": "kill"},
             StopRequestedEntry(number=1, at_ms=2, command_id="c", kind=StopKind.KILL),
         ),
+        (
+            {"type": "paused", "command_id": "c", "pids": [4, 5], "still_running": [6]},
+            PausedEntry(number=1, at_ms=2, command_id="c", pids=(4, 5), still_running=(6,)),
+        ),
+        (
+            {"type": "paused", "command_id": "c", "pids": []},
+            PausedEntry(number=1, at_ms=2, command_id="c", pids=()),
+        ),
+        ({"type": "resumed", "command_id": "c"}, ResumedEntry(number=1, at_ms=2, command_id="c")),
         (
             {"type": "time_limit_reached", "timeout_s": 3},
             TimeLimitReachedEntry(number=1, at_ms=2, timeout_s=3.0),
@@ -131,6 +142,8 @@ def test_an_entry_of_a_later_release_is_kept_as_it_stands() -> None:
         b'{"n": 1, "at_ms": 1, "type": "ended", "outcome": "vanished"}',
         b'{"n": 1, "at_ms": 1, "type": "agent_started", "pid": 1, "argv": [1]}',
         b'{"n": 1, "at_ms": 1, "type": "stragglers", "processes": [1]}',
+        b'{"n": 1, "at_ms": 1, "type": "paused", "command_id": "c", "pids": ["4"]}',
+        b'{"n": 1, "at_ms": 1, "type": "resumed"}',
     ],
 )
 def test_a_damaged_line_is_an_entry_that_says_so(line: bytes) -> None:

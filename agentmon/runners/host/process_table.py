@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _MAX_COMMAND_CHARACTERS = 200
 # Positions among the fields after the name (source: proc_pid_stat(5)), and among the columns asked of ps.
-_PARENT, _GROUP, _SESSION, _START_TIME = 1, 2, 3, 19
+_STATE, _PARENT, _GROUP, _SESSION, _START_TIME = 0, 1, 2, 3, 19
 _PS_COMMAND = 10
 _HAS_PROC = os.path.exists("/proc/self/stat")
 
@@ -18,12 +18,23 @@ _HAS_PROC = os.path.exists("/proc/self/stat")
 class Process:
     """A living process; zombies are none."""
 
-    __slots__ = ("command", "group", "has_marker", "parent", "pid", "session", "start_time")
+    __slots__ = ("command", "group", "has_marker", "parent", "pid", "session", "start_time", "state")
 
     def __init__(
-        self, *, pid: int, parent: int, group: int, session: int, start_time: str, command: str, has_marker: bool
+        self,
+        *,
+        pid: int,
+        state: str,
+        parent: int,
+        group: int,
+        session: int,
+        start_time: str,
+        command: str,
+        has_marker: bool,
     ) -> None:
         self.pid = pid
+        self.state = state
+        """One letter of the system's: ``R`` runs, ``S`` and ``D`` sleep, ``T`` and ``t`` are halted."""
         self.parent = parent
         self.group = group
         self.session = session
@@ -62,6 +73,7 @@ def _from_proc(marker: bytes) -> Iterator[Process]:
         environment = _read(f"/proc/{name}/environ")
         yield Process(
             pid=pid,
+            state=fields[_STATE],
             parent=int(fields[_PARENT]),
             group=int(fields[_GROUP]),
             session=int(fields[_SESSION]),
@@ -86,7 +98,7 @@ def _read_stat(pid: int) -> list[str] | None:
     """Return the fields after the name (state, parent, …); ``None`` for a zombie or no process."""
     # The name may hold blanks and brackets: the last bracket ends it.
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].decode("ascii", "replace").split()
-    return fields if len(fields) > _START_TIME and fields[0] not in {"Z", "X", "x"} else None
+    return fields if len(fields) > _START_TIME and fields[_STATE] not in {"Z", "X", "x"} else None
 
 
 def _read(path: str) -> bytes:
@@ -117,6 +129,7 @@ def read_with_ps(marker: bytes) -> Iterator[Process]:
         command = fields[_PS_COMMAND]
         yield Process(
             pid=int(fields[0]),
+            state=fields[4][0],
             parent=int(fields[1]),
             group=int(fields[2]),
             session=int(fields[3]) if fields[3].isdigit() else 0,

@@ -27,9 +27,10 @@ class SpecError(Exception):
 class Spec:
     """One execution as the worker asks for it.
 
-    Times are seconds and sizes bytes; 0 means no limit for ``timeout_s`` and ``max_output_bytes``. ``interrupt``
-    names the signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives
-    then is killed.
+    Times are seconds and sizes bytes; 0 means no limit for ``timeout_s`` and ``max_output_bytes``. ``timeout_s`` counts
+    the time in which the program may run: its clock stands still while the run is paused. ``interrupt`` names the
+    signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives then is
+    killed.
     """
 
     __slots__ = (

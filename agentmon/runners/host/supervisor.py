@@ -14,6 +14,7 @@ from agentmon.runners.host.ending import Ending
 from agentmon.runners.host.family import Family, become_subreaper
 from agentmon.runners.host.lean import signal
 from agentmon.runners.host.pane import Pane
+from agentmon.runners.host.pausing import Pause
 from agentmon.runners.host.progress import Progress
 from agentmon.runners.host.pump import Pump
 from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
@@ -23,6 +24,7 @@ from agentmon.runners.host.terminal import set_window_size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agentmon.runners.host.agent import Agent
+    from agentmon.runners.host.control import Command
     from agentmon.runners.host.journal import Journal
     from agentmon.runners.host.output_log import OutputLog
     from agentmon.runners.host.spec import Spec
@@ -55,6 +57,7 @@ class Supervisor:
         self._control = ControlChannel(folder)
         self._family = Family(f"{MARKER_VARIABLE}={spec.execution_id}", is_subreaper=become_subreaper())
         self._ending = Ending(self._family, journal, grace_s=spec.grace_s, interrupt=spec.interrupt)
+        self._pause = Pause(self._family, journal)
         self._attachment = Attachment(self._family.outsiders.add)
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
@@ -74,6 +77,7 @@ class Supervisor:
         """Run the program and return when nothing of it is alive and all of it is recorded."""
         try:
             self._obey_commands()
+            self._hold_start()
             if not self._ending.has_begun:
                 self._start(environment)
             if self._agent is not None:
@@ -82,6 +86,17 @@ class Supervisor:
             if self._agent is not None and not self._ending.is_over:
                 self._end_after_failure()
             self._finish()
+
+    def _hold_start(self) -> None:
+        """Wait until a pause that was asked before the start is over, or the run is."""
+        while self._pause.is_on and not self._ending.has_begun:
+            files = [file for file in (self._signals.waker, self._control.wake_file) if file is not None]
+            select.select(files, (), (), max(0.0, self._find_next_step() - time.monotonic()))
+            now = time.monotonic()
+            self._take_signals(None, now)
+            self._control.clear_wake()
+            self._next_look = now
+            self._do_what_is_due(now)
 
     def _end_after_failure(self) -> None:
         """Leave nothing alive when this process itself failed: nobody would watch over it any more."""
@@ -171,13 +186,13 @@ class Supervisor:
             reads.append(self._control.wake_file)
         if not self._output.is_blocked and not self._pane.holds_program_up(now):
             reads.append(agent.outer_end)
-        if self._pane.has_input and pump.takes_keys:
+        if self._pane.has_input and pump.takes_keys and not self._pause.is_on:
             reads.append(0)
         if self._attachment.reader is not None:
             reads.append(self._attachment.reader)
         if self._pane.wants_to_write:
             writes.append(1)
-        if pump.has_keys:
+        if pump.has_keys and not self._pause.is_on:
             writes.append(agent.outer_end)
         return reads, writes
 
@@ -188,38 +203,45 @@ class Supervisor:
             self._next_sign_of_life,
             self._ending.next_step,
             self._pane.next_step,
+            self._pause.next_step,
+            self._time_limit,
         )
-        if self._has_news:
-            step = min(step, self._next_report)
-        if self._spec.timeout_s and not self._ending.has_begun:
-            step = min(step, self._started_at + self._spec.timeout_s)
-        return step
+        return min(step, self._next_report) if self._has_news else step
+
+    @property
+    def _time_limit(self) -> float:
+        """When the program will have run for as long as it may; never while it is paused or ends."""
+        if not self._spec.timeout_s or self._ending.has_begun or self._pause.is_on:
+            return float("inf")
+        return self._started_at + self._spec.timeout_s + self._pause.earlier_s
 
     def _do_what_is_due(self, now: float) -> None:
         if now >= self._next_look:
             self._next_look = now + _LOOK_INTERVAL_S
             self._obey_commands()
-        if self._spec.timeout_s and not self._ending.has_begun and now >= self._started_at + self._spec.timeout_s:
+        if now >= self._time_limit:
             self._journal.add("time_limit_reached", timeout_s=self._spec.timeout_s)
             self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
             self._ending.stop(endings.TIMED_OUT)
+        self._pause.advance(now)
         self._watch_storage(now)
-        if now >= self._next_report and self._has_news:
+        if self._has_news and now >= self._next_report:
             self._report_output(now)
         if now >= self._next_sign_of_life:
             self._next_sign_of_life = now + _SIGN_OF_LIFE_INTERVAL_S
             os.utime(self._lock_file)
         self._pane.advance(now)
 
-    def _take_signals(self, agent: Agent, now: float) -> None:
+    def _take_signals(self, agent: Agent | None, now: float) -> None:
         for number in self._signals.take():
             if number == signal.SIGCHLD:
                 self._family.reap()
             elif number == signal.SIGWINCH:
                 window_size = self._pane.find_window_size()
-                if window_size is not None:
+                if window_size is not None and agent is not None:
                     set_window_size(agent.outer_end, window_size)
             elif number in STOP_SIGNALS:
+                self._pause.forget(now)
                 if self._ending.has_begun:
                     self._ending.kill(now, endings.TERMINATED)
                 else:
@@ -227,21 +249,48 @@ class Supervisor:
                     self._ending.stop(endings.TERMINATED)
 
     def _obey_commands(self) -> None:
-        for command in self._control.read_commands():
-            if command.kind not in {"stop", "kill"}:
-                continue
-            self._journal.add("stop_requested", command_id=command.command_id, kind=command.kind)
-            if command.kind == "kill":
-                self._ending.kill(time.monotonic(), endings.STOPPED)
-            else:
-                self._ending.stop(endings.STOPPED)
+        commands = self._control.read_commands()
+        for position, command in enumerate(commands):
+            if command.kind in {"stop", "kill"}:
+                self._obey_stop(command)
+            elif command.kind == "resume":
+                self._obey_resume(command)
+            # A pause that is over before it is obeyed never was: the next try of a run reads those of the earlier ones.
+            elif command.kind == "pause" and not any(later.kind == "resume" for later in commands[position + 1 :]):
+                self._obey_pause(command)
+
+    def _obey_stop(self, command: Command) -> None:
+        now = time.monotonic()
+        self._journal.add("stop_requested", command_id=command.command_id, kind=command.kind)
+        self._pause.forget(now)
+        if command.kind == "kill":
+            self._ending.kill(now, endings.STOPPED)
+        else:
+            self._ending.stop(endings.STOPPED)
+
+    def _obey_pause(self, command: Command) -> None:
+        if not self._pause.is_on and not self._ending.has_begun:
+            now = time.monotonic()
+            self._pause.begin(now, command.command_id)
+            self._pane.note("paused; what is typed now waits until the run goes on")
+            self._pane.write(now)
+
+    def _obey_resume(self, command: Command) -> None:
+        if self._pause.is_on:
+            now = time.monotonic()
+            self._pane.note("resumed")
+            self._pane.write(now)
+            self._pause.end(now, command.command_id)
 
     def _note_program_end(self, status: int) -> None:
         self._has_noted_program_end = True
         self._attachment.cancel()
         code = os.waitstatus_to_exitcode(status)
         self._journal.add("exited", exit_code=code if code >= 0 else None, signal=-code if code < 0 else None)
-        self._ending.note_program_end(time.monotonic())
+        now = time.monotonic()
+        # What outlives the program may finish its work within the usual time.
+        self._pause.end(now)
+        self._ending.note_program_end(now)
 
     # Storage
 

@@ -259,3 +259,23 @@ def test_typing_that_the_program_does_not_take_is_bounded_and_harmless(prepare_r
     run.command("stop")
     assert run.wait_for_end()["outcome"] == "stopped"
     terminal.close()
+
+
+def test_a_person_sees_the_pause_and_what_they_type_waits_for_its_end(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sh", "-c", "echo ready; read line; echo got $line")
+    terminal = _Terminal(run)
+    run.wait_for_output(b"ready")
+
+    run.command("pause")
+    run.wait_for_entry("paused")
+    wait_for(lambda: b"[agentmon: paused; what is typed now waits until the run goes on]" in terminal.seen, "the line")
+    os.write(terminal.outer, b"hello\n")
+    prepare_run("sh", "-c", "for i in $(seq 20); do sleep 0.01; done").start().wait_for_end()
+    logged_while_paused = run.output
+    run.command("resume")
+
+    run.wait_for_end()
+    wait_for(lambda: b"[agentmon: resumed]" in terminal.seen, "the line of the end")
+    assert logged_while_paused == b"ready\n"
+    assert run.output == b"ready\nhello\ngot hello\n"
+    terminal.close()

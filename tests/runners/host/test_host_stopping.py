@@ -415,6 +415,7 @@ def test_ps_tells_the_same_as_proc() -> None:
 
         assert (by_ps.parent, by_ps.group, by_ps.session) == (by_proc.parent, by_proc.group, by_proc.session)
         assert by_ps.has_marker
+        assert by_ps.state == by_proc.state
         assert by_ps.command.startswith("sleep 1000")
         assert len(by_ps.start_time.split()) == 5
     finally:

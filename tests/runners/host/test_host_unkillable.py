@@ -27,9 +27,9 @@ _ORDINARY_HOST = f"""
 import sys
 sys.path.append({str(_REPOSITORY)!r})
 import os, _ctypes
-from agentmon.runners.host import ending, host
-ending._KILL_FOR_S = 0.3
-ending._STUCK_INTERVAL_S = 0.1
+from agentmon.runners.host import ending, host, pausing
+ending._KILL_FOR_S = pausing._LOOK_FOR_S = 0.3
+ending._STUCK_INTERVAL_S = pausing._LATE_LOOK_INTERVAL_S = 0.1
 os.setgroups([])
 os.setgid({_ORDINARY_USER})
 os.setuid({_ORDINARY_USER})
@@ -107,3 +107,18 @@ def test_a_stop_that_the_system_refuses_is_reported_until_nothing_is_left(ordina
     os.kill(second, signal.SIGKILL)
     assert (run.wait_for_end()["outcome"], run.types()[-1]) == ("stopped", "ended")
     assert len(run.entries("could_not_stop")) == 2
+
+
+def test_a_pause_names_what_the_system_does_not_let_it_halt(ordinary: _OrdinaryRun) -> None:
+    run, roots_pids = ordinary.run, ordinary.roots_pids()
+    program = run.wait_for_entry("agent_started")["pid"]
+
+    run.command("pause")
+
+    paused = run.wait_for_entry("paused")
+    assert (paused["pids"], paused["still_running"]) == ([program], roots_pids)
+    for pid in roots_pids:
+        os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: len(run.entries("paused")) == 2, "the pause to be whole")
+    whole = run.entries("paused")[1]
+    assert (whole["command_id"], whole["pids"], whole["still_running"]) == ("c1", [program, *roots_pids], [])

@@ -36,7 +36,9 @@ class ControlChannel:
             try:
                 os.mkfifo(self._wake_path, 0o600)
             except FileExistsError:
-                pass
+                # Left by a host that was killed, or no FIFO at all, which would always be readable and never empty.
+                os.unlink(self._wake_path)
+                os.mkfifo(self._wake_path, 0o600)
             # Also open for writing, so that it never reads as ended when a writer goes.
             self.wake_file = os.open(self._wake_path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:

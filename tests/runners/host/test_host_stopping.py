@@ -205,6 +205,16 @@ def test_a_command_whose_wake_up_was_missed_is_obeyed(prepare_run: PrepareRun) -
     assert run.wait_for_end()["outcome"] == "stopped"
 
 
+def test_a_file_in_the_place_of_the_fifo_is_in_nobodys_way(prepare_run: PrepareRun) -> None:
+    run = prepare_run("cat")
+    (run.folder / "wake").write_text("no FIFO")
+    run.start().wait_for_entry("agent_started")
+
+    run.command("stop")
+
+    assert run.wait_for_end()["outcome"] == "stopped"
+
+
 def test_a_stop_before_the_start_starts_nothing(prepare_run: PrepareRun) -> None:
     run = prepare_run("touch", "started")
     run.command("stop", wakes=False)

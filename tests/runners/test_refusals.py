@@ -374,6 +374,12 @@ I added the tests for the limits. The API answers 429 Too Many Requests when the
 429 Too Many Requests is retried after 30 seconds.
 Rate limit exceeded errors are now retried.
 Not logged in: the page shows the form.
+Usage limit reached: the card says so.
+Weekly limit reached — it is parked.
+Usage limit reached, then the queue waits.
+Please run /login is what it asks for.
+Too Many Requests: how often they come.
+Unauthorized: what the page says.
 401 responses now map to unauthorized.
 > You've hit your usage limit. Try again at 5:36 PM.
 """

@@ -17,6 +17,7 @@ from agentmon.runners.host.pane import Pane
 from agentmon.runners.host.pausing import Pause
 from agentmon.runners.host.progress import Progress
 from agentmon.runners.host.pump import Pump
+from agentmon.runners.host.report_pace import ReportPace
 from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
 from agentmon.runners.host.spec import MARKER_VARIABLE
 from agentmon.runners.host.terminal import set_window_size
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _LOOK_INTERVAL_S = 1.0
 """How long a command whose wake-up was missed waits at most."""
-_OUTPUT_ENTRY_INTERVAL_S = 0.5
 _STORAGE_RETRY_INTERVAL_S = 0.5
 _STORAGE_PATIENCE_S = 10.0
 """How long a full disk is waited for once the program is gone."""
@@ -66,7 +66,7 @@ class Supervisor:
         self._started_at = now
         self._error: str | None = None
         self._reported = (0, 0)
-        self._next_report = now
+        self._report_pace = ReportPace(now)
         self._next_look = now
         self._next_sign_of_life = now + _SIGN_OF_LIFE_INTERVAL_S
         self._next_storage_retry = float("inf")
@@ -166,6 +166,7 @@ class Supervisor:
             self._take_signals(agent, now)
         if agent.outer_end in readable:
             pump.move_output(now)
+            self._report_pace.note_output(now)
         if agent.outer_end in writable:
             pump.move_keys()
         if 0 in readable:
@@ -206,7 +207,7 @@ class Supervisor:
             self._pause.next_step,
             self._time_limit,
         )
-        return min(step, self._next_report) if self._has_news else step
+        return min(step, self._report_pace.next_report) if self._has_news else step
 
     @property
     def _time_limit(self) -> float:
@@ -225,7 +226,7 @@ class Supervisor:
             self._ending.stop(endings.TIMED_OUT)
         self._pause.advance(now)
         self._watch_storage(now)
-        if self._has_news and now >= self._next_report:
+        if self._has_news and now >= self._report_pace.next_report:
             self._report_output(now)
         if now >= self._next_sign_of_life:
             self._next_sign_of_life = now + _SIGN_OF_LIFE_INTERVAL_S
@@ -322,7 +323,7 @@ class Supervisor:
         return self._reported != (self._progress.byte_count, self._output.left_out_bytes)
 
     def _report_output(self, now: float) -> None:
-        self._next_report = now + _OUTPUT_ENTRY_INTERVAL_S
+        self._report_pace.note_report(now)
         self._reported = (self._progress.byte_count, self._output.left_out_bytes)
         self._journal.add(
             "output",

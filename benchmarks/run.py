@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 
-BENCHMARKS = ("first_frame", "status_command", "queue_speed", "host", "kills", "log_view")
+BENCHMARKS = ("first_frame", "status_command", "queue_speed", "host", "kills", "log_view", "hundred_agents", "idle")
 
 
 def main() -> None:

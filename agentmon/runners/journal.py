@@ -191,6 +191,7 @@ class EndedEntry(JournalEntry):
     output_lines: int
     left_out_bytes: int
     duration_ms: int
+    """From the start of the program on, paused time included."""
     error: str | None
 
 

@@ -11,6 +11,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.paths import find_paths
 from agentmon.services.agents import AgentService
 from agentmon.services.attaching import AttachService
+from agentmon.services.audit import AuditService
 from agentmon.services.board import BoardService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
@@ -25,7 +26,10 @@ from agentmon.store.board_pages import BoardRepository
 from agentmon.store.database import open_database
 from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.parking import ParkingRepository
+from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.setting_rows import SettingRepository
+from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.tasks import TaskRepository
 from agentmon.store.workspaces import WorkspaceRepository
 
@@ -45,6 +49,7 @@ class Services:
     """Sentences that a person should see once, such as an upgrade and where its backup lies."""
     workspaces: WorkspaceService
     tasks: TaskService
+    audit: AuditService
     queue: QueueService
     executions: ExecutionService
     agents: AgentService
@@ -75,17 +80,20 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     try:
         tasks = TaskRepository(database)
         executions = ExecutionRepository(database)
-        agents = AgentService(AgentRepository(database), clock)
-        settings = SettingsService(SettingRepository(database), paths, clock)
+        agents = AgentService(AgentRepository(database), ParkingRepository(database), paths, clock)
+        workspace_rows = WorkspaceRepository(database)
+        settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
         workers = WorkerService(paths)
-        workspaces = WorkspaceService(WorkspaceRepository(database), clock)
+        workspaces = WorkspaceService(workspace_rows, clock)
         yield Services(
             paths=paths,
             notices=opened.notices,
             workspaces=workspaces,
-            tasks=TaskService(tasks, DependencyRepository(database), AuditRepository(database), clock),
+            tasks=TaskService(tasks, DependencyRepository(database), SubtaskRepository(database), clock),
+            audit=AuditService(AuditRepository(database)),
             queue=QueueService(
                 executions=executions,
+                pauses=QueuePauseRepository(database),
                 tasks=tasks,
                 agents=agents,
                 workspaces=workspaces,

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from agentmon.domain.errors import UsageError
-from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
+from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,12 +24,35 @@ class WorkerSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTMON_WORKER_", extra="forbid", validate_default=True)
     settings_file: ClassVar[Path | None] = None
 
-    max_running: int = Field(DEFAULT_RUNNING_LIMIT, ge=1, le=1000, description="Most executions that run at one time.")
+    max_running: int = Field(
+        DEFAULT_RUNNING_LIMIT, ge=1, le=LARGEST_RUNNING_LIMIT, description="Most executions that run at one time."
+    )
     grace_s: float = Field(
         5.0, ge=0, le=600, description="Seconds a program gets between the request to stop and its end by force."
     )
     poll_interval_s: float = Field(
         1.0, ge=0.05, le=60, description="Longest time until a change is noticed when its wake-up got lost."
+    )
+    heartbeat_s: float = Field(
+        30.0, ge=1, le=600, description="Seconds between two heartbeats of the worker and of what it runs."
+    )
+    takeover_after_s: float = Field(
+        120.0,
+        ge=5,
+        le=86400,
+        description="Seconds without a heartbeat until runs of a dead worker of another folder are taken over.",
+    )
+    park_after_failures: int = Field(
+        5, ge=0, le=1000, description="Failures in a row after which a program rests for a while; 0 means never."
+    )
+    keep_logs_days: int = Field(
+        0, ge=0, le=36500, description="Days after which the log of an ended run is removed; 0 keeps all."
+    )
+    keep_logs_mb: int = Field(
+        10_000,
+        ge=0,
+        le=100_000_000,
+        description="Megabytes that the logs of ended runs may have together, oldest removed first; 0 means no limit.",
     )
 
     @classmethod

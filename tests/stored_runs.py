@@ -14,8 +14,8 @@ from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
-from agentmon.store.column_types import moment_text
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.moments import moment_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

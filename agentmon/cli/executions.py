@@ -38,7 +38,6 @@ from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Task, Workspace
 from agentmon.runners.adapters.template import parse_command
 from agentmon.services.actors import USER_ACTOR
-from agentmon.services.launch_check import choose_capability
 
 _LARGEST_EXIT_CODE = 255
 _PROGRESS_INTERVAL_S = 0.5
@@ -222,7 +221,7 @@ async def _arguments(
     is_same_agent = agent.id == task.assignee_agent_id
     key = capability_key if capability_key is not None or not is_same_agent else context.capability_key
     kept = context.args if is_same_agent and key == context.capability_key else {}
-    return {**kept, **parsed_arguments(pairs, choose_capability(agent, key))}
+    return {**kept, **parsed_arguments(pairs, agent.choose_capability(key))}
 
 
 async def _finished(services: Services, task: Task, execution: Execution) -> Execution:

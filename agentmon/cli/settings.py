@@ -5,34 +5,38 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.context import JsonOption, with_services
+from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document
+from agentmon.domain.tasks import Workspace
+from agentmon.services.actors import USER_ACTOR
 from agentmon.services.settings import SettingValue
 
 
 def settings(
     key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The setting, such as worker.max_running.")] = None,
     value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="Its new value.")] = None,
+    folder: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the settings, show one, or set it.
 
-    A running worker takes a change over at once.
+    A running worker takes a change over at once. What begins with workspace. holds for one workspace.
 
     Examples:
       agentmon settings
       agentmon settings worker.max_running 8
+      agentmon settings workspace.max_running 2 -C ~/src/api
     """
 
-    async def work(services: Services) -> tuple[SettingValue, ...]:
+    async def work(services: Services, workspace: Workspace) -> tuple[SettingValue, ...]:
         if key is None:
-            return await services.settings.all()
+            return await services.settings.all(workspace)
         if value is None:
-            return (await services.settings.get(key),)
-        return (await services.settings.set(key, value),)
+            return (await services.settings.get(key, workspace),)
+        return (await services.settings.set(key, value, actor=USER_ACTOR, workspace=workspace),)
 
-    chosen = with_services(work)
+    chosen = with_workspace(folder, work)
     if as_json:
         say_document(json_form(chosen if key is None else chosen[0]))
         return

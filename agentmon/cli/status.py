@@ -44,7 +44,7 @@ def print_status(words: list[str]) -> int:
     else:
         say_clean_line(
             f"● {counts.running}/{counts.running_limit} running  ◌ {counts.queued} queued  "
-            f"◆ {counts.needs_you} needs you"
+            f"◆ {counts.needs_you} needs you" + ("  ‖ paused" if counts.is_paused else "")
         )
     return 0
 

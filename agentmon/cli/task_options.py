@@ -19,7 +19,6 @@ from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.runners.adapters.template import coerce_arguments, parse_command
 from agentmon.runners.environment import looks_secret
-from agentmon.services.launch_check import choose_capability
 
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -187,7 +186,7 @@ def _with_program(
     key = options.capability_key if options.capability_key is not None or not is_same_agent else context.capability_key
     is_same_capability = is_same_agent and key == context.capability_key
     kept: Mapping[str, object] = context.args if is_same_capability else {}
-    arguments = parsed_arguments(options.arguments, choose_capability(agent, key))
+    arguments = parsed_arguments(options.arguments, agent.choose_capability(key))
     return replace(context, capability_key=key, args={**kept, **arguments})
 
 

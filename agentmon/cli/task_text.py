@@ -10,7 +10,6 @@ from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.audit import actor_name, event_sentence
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution
-from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.domain.tasks import Task
 
@@ -20,7 +19,7 @@ _VALUE_CHARACTERS = 120
 
 def state_text(execution: Execution) -> str:
     """Return glyph and word of the execution's state, with the exit code where it explains it."""
-    state = live_state(execution.status)
+    state = execution.live_state
     return f"{state.glyph} {state.with_cause(exit_code=execution.exit_code)}"
 
 

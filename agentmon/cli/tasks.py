@@ -306,7 +306,7 @@ def history(
 
     async def work(services: Services, workspace: Workspace) -> tuple[TaskEvent, ...]:
         task = await numbered_task(services, workspace, number)
-        return await services.tasks.history(task.id, limit=limit)
+        return await services.audit.of_task(task.id, limit=limit)
 
     events = with_workspace(folder, work)
     if as_json:

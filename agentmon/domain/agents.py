@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
+from agentmon.domain.errors import NotFoundError, UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from agentmon.domain.ids import AgentId, CapabilityId
 
@@ -55,6 +58,15 @@ class InteractionMode(StrEnum):
 
     TEMPLATE = "template"
     PROMPT = "prompt"
+
+
+class ParkReason(StrEnum):
+    """Why nothing of an agent starts for a while."""
+
+    FAILURES = "failures"
+    """Its executions failed one after the other."""
+    USAGE_LIMIT = "usage_limit"
+    """The vendor's quota is used up."""
 
 
 class DangerLevel(IntEnum):
@@ -109,9 +121,36 @@ class Agent:
     is_active: bool = True
     max_concurrent: int = 1
     """Most executions at one time; 0 means no limit of its own."""
+    failure_streak: int = 0
+    """How many of its executions failed one after the other."""
+    parked_until: datetime | None = None
+    """Nothing of it starts before; a time that is past means nothing."""
+    park_reason: ParkReason | None = None
+    park_note: str | None = None
+    """The vendor's or agentmon's sentence about it."""
     discovery_method: DiscoveryMethod = DiscoveryMethod.PRESET
     version: str | None = None
     icon: str = ""
     description: str = ""
     capabilities: tuple[Capability, ...] = ()
     """In the order of the preset; the first enabled one is the default."""
+
+    def choose_capability(self, key: str | None) -> Capability:
+        """Return the capability of this key, or the first enabled one when no key is given.
+
+        Raises:
+            NotFoundError: The agent has none of this key; the hint names those it has.
+            UsageError: It is turned off.
+        """
+        if key is None:
+            enabled = [capability for capability in self.capabilities if capability.is_enabled]
+            if not enabled:
+                raise UsageError(f"{self.slug} has no capability that is turned on")
+            return enabled[0]
+        for capability in self.capabilities:
+            if capability.key == key:
+                if not capability.is_enabled:
+                    raise UsageError(f"the capability {key} of {self.slug} is turned off")
+                return capability
+        known = ", ".join(capability.key for capability in self.capabilities)
+        raise NotFoundError(f"{self.slug} has no capability {key}", hint=f"it has: {known}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from agentmon.domain.events import Actor, ActorType, TaskEvent, TaskEventType
@@ -19,6 +20,8 @@ _FIELD_WORDS: Final = {
     "input_context": "what the program is given",
     "due_at": "the due date",
     "parent_task_id": "the parent",
+    "cron": "the schedule",
+    "cron_zone": "the time zone of the schedule",
 }
 
 
@@ -114,6 +117,60 @@ def _requeued(payload: Mapping[str, object]) -> str:
     return f"queued the run again, {retry}"
 
 
+def _queued(payload: Mapping[str, object]) -> str:
+    not_before = payload.get("not_before")
+    return f"queued a run that starts at {_time(not_before)} at the earliest" if not_before else "queued a run"
+
+
+def _parked(payload: Mapping[str, object]) -> str:
+    return f"parked the run until {_time(payload.get('until'))}: {_part(payload.get('text'))}"
+
+
+def _agent_parked(payload: Mapping[str, object]) -> str:
+    return f"parked {_part(payload.get('agent'))} until {_time(payload.get('until'))}: {_part(payload.get('text'))}"
+
+
+def _agent_released(payload: Mapping[str, object]) -> str:
+    return f"let {_part(payload.get('agent'))} start again"
+
+
+def _agent_changed(payload: Mapping[str, object]) -> str:
+    change = payload.get("max_concurrent")
+    if not isinstance(change, Mapping):
+        return f"changed {_part(payload.get('agent'))}"
+    before, after = (_part(change.get(end) or "no limit") for end in ("from", "to"))
+    return f"changed the limit of {_part(payload.get('agent'))} from {before} to {after}"
+
+
+def _setting_changed(payload: Mapping[str, object]) -> str:
+    before = payload.get("from")
+    told = "" if before is None else f" from {_part(before)}"
+    workspace = payload.get("workspace")
+    where = f" of {_part(workspace)}" if workspace else ""
+    return f"set {_part(payload.get('key'))}{where}{told} to {_part(payload.get('to'))}"
+
+
+def _log_removed(payload: Mapping[str, object]) -> str:
+    reason = "it was too old" if payload.get("reason") == "age" else "all logs together were too large"
+    return f"removed the log of a run, since {reason}"
+
+
+def _passed_over(payload: Mapping[str, object]) -> str:
+    return f"did not queue the run of {_time(payload.get('time'))}: {_part(payload.get('reason'))}"
+
+
+def _queue_paused(payload: Mapping[str, object]) -> str:
+    return "paused the queue and halted what runs" if payload.get("halts_running") else "paused the queue"
+
+
+def _time(value: object) -> str:
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return _part(value)
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
 _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], str]]] = {
     TaskEventType.TASK_CREATED: "made the task",
     TaskEventType.TASK_EDITED: _edited,
@@ -122,9 +179,19 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.TASK_RESTORED: "brought the task back",
     TaskEventType.DEPENDENCY_ADDED: _dependency_added,
     TaskEventType.DEPENDENCY_REMOVED: _dependency_removed,
-    TaskEventType.EXECUTION_QUEUED: "queued a run",
+    TaskEventType.EXECUTION_QUEUED: _queued,
     TaskEventType.EXECUTION_STARTED: _started,
     TaskEventType.EXECUTION_STOP_REQUESTED: _stop_requested,
     TaskEventType.EXECUTION_ENDED: _ended,
     TaskEventType.EXECUTION_REQUEUED: _requeued,
+    TaskEventType.EXECUTION_HASTENED: "let the waiting run start at once",
+    TaskEventType.EXECUTION_PARKED: _parked,
+    TaskEventType.EXECUTION_LOG_REMOVED: _log_removed,
+    TaskEventType.SCHEDULE_PASSED_OVER: _passed_over,
+    TaskEventType.QUEUE_PAUSED: _queue_paused,
+    TaskEventType.QUEUE_RESUMED: "let the queue go on",
+    TaskEventType.AGENT_PARKED: _agent_parked,
+    TaskEventType.AGENT_RELEASED: _agent_released,
+    TaskEventType.AGENT_CHANGED: _agent_changed,
+    TaskEventType.SETTING_CHANGED: _setting_changed,
 }

@@ -36,8 +36,14 @@ class Card:
     ended_at: datetime | None = None
     last_line: str | None = None
     cost_nano: int | None = None
+    waits_until: datetime | None = None
+    """A queued execution does not start before: a retry, a schedule, a vendor's limit, a parked agent."""
     waits_for: tuple[int, ...] = ()
     """Numbers of the tasks it depends on that are still open."""
+    subtask_count: int = 0
+    subtasks_closed: int = 0
+    next_run_at: datetime | None = None
+    """The next time of its schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,8 @@ class StatusLine:
     """Executions that have or may have a process."""
     running_limit: int = 0
     queued: int = 0
+    is_paused: bool = False
+    """Whether nothing starts until somebody lets the queue go on."""
     needs_you: int = 0
     cost_today_nano: int = 0
     tokens_today: int = 0

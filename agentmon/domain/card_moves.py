@@ -11,11 +11,14 @@ def status_at_start(present: TaskStatus) -> TaskStatus:
     return TaskStatus.IN_PROGRESS if present.is_open else present
 
 
-def status_at_end(present: TaskStatus, outcome: ExecutionStatus) -> TaskStatus:
+def status_at_end(present: TaskStatus, outcome: ExecutionStatus, *, is_card_cancelled: bool = False) -> TaskStatus:
     """Return the column of a card whose execution is over; only a card that is still in progress moves.
 
-    A failed or timed-out one is blocked, since a person has to decide what to do; a cancelled one is to do again.
+    A failed or timed-out one is blocked, since a person has to decide what to do; a cancelled one is to do again,
+    unless it was the card that was cancelled.
     """
+    if is_card_cancelled and present.is_open:
+        return TaskStatus.CANCELLED
     if present is not TaskStatus.IN_PROGRESS:
         return present
     match outcome:

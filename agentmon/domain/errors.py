@@ -27,6 +27,10 @@ class ConflictError(AgentmonError):
     """The change contradicts what is there now: a second run, a stale edit, an open dependency."""
 
 
+class WaitsForTasksError(ConflictError):
+    """A task cannot run yet, because tasks that it depends on are open."""
+
+
 class IllegalMoveError(ConflictError):
     """A state machine has no such move.
 

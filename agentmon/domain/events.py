@@ -69,7 +69,7 @@ class Event:
 
 
 class TaskEventType(StrEnum):
-    """What changed about a task or one of its executions."""
+    """What changed: about a task, one of its executions, the queue, an agent or a setting."""
 
     TASK_CREATED = "task_created"
     TASK_EDITED = "task_edited"
@@ -83,6 +83,19 @@ class TaskEventType(StrEnum):
     EXECUTION_STOP_REQUESTED = "execution_stop_requested"
     EXECUTION_ENDED = "execution_ended"
     EXECUTION_REQUEUED = "execution_requeued"
+    EXECUTION_HASTENED = "execution_hastened"
+    """Somebody let it start before the time it waited for."""
+    EXECUTION_PARKED = "execution_parked"
+    """It went back to the queue until the vendor serves it again."""
+    EXECUTION_LOG_REMOVED = "execution_log_removed"
+    SCHEDULE_PASSED_OVER = "schedule_passed_over"
+    """A time of its cron line came while it could not be queued."""
+    QUEUE_PAUSED = "queue_paused"
+    QUEUE_RESUMED = "queue_resumed"
+    AGENT_PARKED = "agent_parked"
+    AGENT_RELEASED = "agent_released"
+    AGENT_CHANGED = "agent_changed"
+    SETTING_CHANGED = "setting_changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +103,8 @@ class TaskEvent:
     """One line of the audit trail."""
 
     id: int
-    task_id: TaskId
+    task_id: TaskId | None
+    """None for what concerns no single task."""
     actor: Actor
     event_type: TaskEventType
     payload: Mapping[str, object]

@@ -29,3 +29,38 @@ class ExecutionStatus(StrEnum):
 
 LIVE_STATUSES = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.CANCELLING})
 OPEN_STATUSES = LIVE_STATUSES | {ExecutionStatus.QUEUED}
+
+
+class EndReason(StrEnum):
+    """Why a try came to its end."""
+
+    EXITED = "exited"
+    """The program ended by itself; its exit code tells how."""
+    STOPPED = "stopped"
+    TIMED_OUT = "timed_out"
+    START_FAILED = "start_failed"
+    """The program could not be started at all."""
+    TERMINATED = "terminated"
+    """The host was asked to end by something other than agentmon."""
+    LOST = "lost"
+    """The host ended without a word: it was killed, or the machine went down."""
+    REFUSED = "refused"
+    """The vendor refused to serve it, and waiting does not help: a bad login."""
+
+
+class WaitReason(StrEnum):
+    """Why a queued execution may not start before a certain time."""
+
+    RETRY = "retry"
+    """Its last try failed."""
+    USAGE_LIMIT = "usage_limit"
+    """The vendor's quota is used up until then."""
+    RATE_LIMIT = "rate_limit"
+    """The vendor asked for a short wait."""
+    SCHEDULED = "scheduled"
+    """Whoever queued it named the time."""
+
+    @property
+    def is_vendors(self) -> bool:
+        """Whether the vendor made it wait, which is no failure of the task."""
+        return self in {WaitReason.USAGE_LIMIT, WaitReason.RATE_LIMIT}

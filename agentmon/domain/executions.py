@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from agentmon.domain.live_state import LiveState, live_state
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.events import Event
-    from agentmon.domain.execution_status import ExecutionStatus
+    from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
     from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, TaskId, WorkerId
+    from agentmon.domain.refusals import Refusal
     from agentmon.domain.tasks import Task
 
 
@@ -34,6 +37,10 @@ class CommandType(StrEnum):
     """Ask the program to end, then end it by force after the grace time."""
     KILL = "kill"
     """End every process of the execution at once."""
+    PAUSE = "pause"
+    """Halt every process of the execution where it is."""
+    RESUME = "resume"
+    """Let halted processes go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +53,10 @@ class ExecutionRequest:
     mode: ExecutionMode = ExecutionMode.TEMPLATE
     args: Mapping[str, object] = field(default_factory=dict)
     max_retries: int = 0
+    not_before: datetime | None = None
+    """It starts at this time at the earliest."""
+    may_wait: bool = False
+    """Whether it may be queued while its task waits for others: it starts by itself when the last one is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +91,27 @@ class Execution:
     """Bytes of the journal that are in the database."""
     retry_count: int = 0
     max_retries: int = 0
+    attempt: int = 0
+    """How many tries were begun before this one."""
     not_before: datetime | None = None
+    wait_reason: WaitReason | None = None
+    wait_count: int = 0
+    paused_at: datetime | None = None
+    end_reason: EndReason | None = None
+    log_removed_at: datetime | None = None
     tokens_used: int = 0
     cost_nano: int | None = None
+
+    @property
+    def live_state(self) -> LiveState:
+        """The state that a person sees."""
+        return live_state(
+            self.status,
+            end_reason=self.end_reason,
+            is_parked=self.wait_reason is not None and self.wait_reason.is_vendors,
+            is_paused=self.paused_at is not None,
+            is_stuck=self.status.is_live and self.error is not None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +142,11 @@ class ExecutionEnding:
     status: ExecutionStatus
     """One of the statuses that are over."""
     ended_at: datetime
+    reason: EndReason
     exit_code: int | None = None
     error: str | None = None
+    refusal: Refusal | None = None
+    """What the vendor said when it did not serve the program."""
     may_retry: bool = True
     """False when another try cannot help, such as a program that is not there."""
     output_data: Mapping[str, object] = field(default_factory=dict)
@@ -133,6 +165,10 @@ class ExecutionProgress:
     log_line_count: int | None = None
     log_updated_at: datetime | None = None
     last_line: str | None = None
+    is_paused: bool | None = None
+    """Whether it is halted at the end of the stretch; None when the stretch does not say."""
+    complaint: str | None = None
+    """What a person has to know while it is still open: processes that could not be stopped."""
     events: tuple[Event, ...] = ()
     ending: ExecutionEnding | None = None
 

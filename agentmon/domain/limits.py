@@ -2,3 +2,4 @@
 
 DEFAULT_RUNNING_LIMIT = 4
 """Most executions that run at one time; the default of the setting ``worker.max_running``."""
+LARGEST_RUNNING_LIMIT = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 
 
 class LiveState(StrEnum):
@@ -15,9 +15,12 @@ class LiveState(StrEnum):
     RUNNING = "running"
     NEEDS_YOU = "needs you"
     PARKED = "parked"
+    PAUSED = "paused"
     STOPPING = "stopping"
+    STUCK = "could not stop"
     DONE = "done"
     FAILED = "failed"
+    LOST = "lost"
     TIMED_OUT = "timed out"
     CANCELLED = "cancelled"
     UNKNOWN = "unknown"
@@ -39,9 +42,12 @@ _GLYPHS: Final = {
     LiveState.RUNNING: "●",
     LiveState.NEEDS_YOU: "◆",
     LiveState.PARKED: "⏸",
+    LiveState.PAUSED: "‖",
     LiveState.STOPPING: "◍",
+    LiveState.STUCK: "◍",
     LiveState.DONE: "✓",
     LiveState.FAILED: "✗",
+    LiveState.LOST: "✗",
     LiveState.TIMED_OUT: "✗",
     LiveState.CANCELLED: "⊘",
     LiveState.UNKNOWN: "?",
@@ -58,6 +64,29 @@ _BY_STATUS: Final = {
 }
 
 
-def live_state(status: ExecutionStatus) -> LiveState:
-    """Return the state that a person sees for an execution of this status."""
+def live_state(
+    status: ExecutionStatus,
+    *,
+    end_reason: EndReason | None = None,
+    is_parked: bool = False,
+    is_paused: bool = False,
+    is_stuck: bool = False,
+) -> LiveState:
+    """Return the state that a person sees.
+
+    Args:
+        status: Of the execution.
+        end_reason: Why it is over.
+        is_parked: Whether it waits in the queue for a vendor or a parked agent.
+        is_paused: Whether its processes are halted.
+        is_stuck: Whether some of its processes could not be stopped.
+    """
+    if status is ExecutionStatus.QUEUED and is_parked:
+        return LiveState.PARKED
+    if status.is_live and is_stuck:
+        return LiveState.STUCK
+    if status is ExecutionStatus.RUNNING and is_paused:
+        return LiveState.PAUSED
+    if status is ExecutionStatus.FAILED and end_reason is EndReason.LOST:
+        return LiveState.LOST
     return _BY_STATUS[status]

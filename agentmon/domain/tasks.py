@@ -35,6 +35,16 @@ class InputContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When a task runs by itself, again and again."""
+
+    cron: str
+    """Five fields, or a word such as ``@daily``."""
+    zone: str
+    """IANA name of the time zone in which the fields are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One card."""
 
@@ -50,6 +60,9 @@ class Task:
     assignee_agent_id: AgentId | None = None
     input_context: InputContext = field(default_factory=InputContext)
     due_at: datetime | None = None
+    schedule: Schedule | None = None
+    next_run_at: datetime | None = None
+    """The next time of its schedule."""
     version: int = 1
     """Grows with every change; an edit names the version it was made on, so that none overwrites another unseen."""
     created_at: datetime
@@ -66,6 +79,8 @@ class TaskDraft:
     assignee_agent_id: AgentId | None = None
     input_context: InputContext = field(default_factory=InputContext)
     due_at: datetime | None = None
+    parent_task_id: TaskId | None = None
+    schedule: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,15 @@ class ExecutionFolder:
         """Remove the folder of an execution that never got its row."""
         shutil.rmtree(self.path, ignore_errors=True)
 
+    def remove_logs(self) -> None:
+        """Remove the output of every try; the journals stay, and so does what is missing already.
+
+        Raises:
+            OSError: One of them cannot be removed.
+        """
+        for log in (self.output_log, *self.path.glob(f"try-*/{self.output_log.name}")):
+            log.unlink(missing_ok=True)
+
     def set_tries_aside(self, count: int) -> None:
         """Move the files of the first ``count`` tries into folders of their own; those that are there stay.
 

@@ -14,7 +14,6 @@ from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.executions import ExecutionListing
-from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_lines
 from agentmon.domain.task_status import Priority
 from agentmon.logs.search import Direction
@@ -143,7 +142,7 @@ class TaskPage(ServiceScreen[None]):
             self.notify("The task was deleted", severity="warning", markup=False)
             self.dismiss(None)
             return
-        history = await services.tasks.history(self._task_id)
+        history = await services.audit.of_task(self._task_id)
         self._shown = snapshot
         with self.app.batch_update():
             self._show_heading()
@@ -344,7 +343,7 @@ class TaskPage(ServiceScreen[None]):
         if newest is None:
             parts.append(("never run", "$text-muted"))
         else:
-            state = live_state(newest.status)
+            state = newest.live_state
             colour = _COLOURS[STATE_STYLES[state]]
             parts.append((f"{state.glyph} {state.with_cause(exit_code=newest.exit_code)}", colour))
             seconds = elapsed_seconds(newest, self._clock.now())
@@ -414,7 +413,7 @@ class TaskPage(ServiceScreen[None]):
         pane.path = services.executions.log_path(picked)
         pane.poll()
         place = snapshot.executions.index(picked)
-        state = live_state(picked.status)
+        state = picked.live_state
         which = "newest run" if place == 0 else f"run {len(snapshot.executions) - place} of {len(snapshot.executions)}"
         started = "" if picked.started_at is None else f", {local_time_text(picked.started_at, self._clock.now())}"
         parts = [

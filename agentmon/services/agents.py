@@ -6,21 +6,27 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from agentmon.domain.errors import NotFoundError
+from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.runners.presets import agents_of, find_installed
+from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
     from agentmon.domain.ids import AgentId
+    from agentmon.paths import Paths
     from agentmon.store.agents import AgentRepository
+    from agentmon.store.parking import ParkingRepository
 
 
 class AgentService:
     """Reads the registry; the presets whose programs are on the PATH enter it at the first look."""
 
-    def __init__(self, repository: AgentRepository, clock: Clock) -> None:
+    def __init__(self, repository: AgentRepository, parking: ParkingRepository, paths: Paths, clock: Clock) -> None:
         self._repository = repository
+        self._parking = parking
+        self._paths = paths
         self._clock = clock
         self._is_scanned = False
         self._scan = asyncio.Lock()
@@ -53,6 +59,32 @@ class AgentService:
         if agent is None:
             raise NotFoundError("the program of this task is no longer registered", hint="choose another one")
         return agent
+
+    async def release(self, slug: str, *, actor: Actor) -> Agent:
+        """Let a parked agent start again at once, with its failures forgotten.
+
+        Raises:
+            NotFoundError: There is no such agent.
+            ConflictError: It is not parked.
+        """
+        agent = await self.by_slug(slug)
+        await self._parking.release(agent.id, actor=actor, at=self._clock.now())
+        wake_worker(self._paths.worker_socket)
+        return await self.get(agent.id)
+
+    async def limit(self, slug: str, max_concurrent: int, *, actor: Actor) -> Agent:
+        """Set how many executions of an agent may run at one time; 0 means no limit of its own.
+
+        Raises:
+            NotFoundError: There is no such agent.
+            UsageError: The number is negative.
+        """
+        if max_concurrent < 0:
+            raise UsageError(f"{max_concurrent} is no limit", hint="0 means no limit, 1 one at a time")
+        agent = await self.by_slug(slug)
+        await self._repository.set_max_concurrent(agent.id, max_concurrent, actor=actor, at=self._clock.now())
+        wake_worker(self._paths.worker_socket)
+        return await self.get(agent.id)
 
     async def _add_installed(self) -> None:
         async with self._scan:

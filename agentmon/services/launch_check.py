@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmon.domain.errors import AgentNotInstalledError, NotFoundError, UsageError
+from agentmon.domain.errors import AgentNotInstalledError, UsageError
 from agentmon.runners.adapters.template import check_arguments, render_command
 from agentmon.runners.environment import select_environment
 from agentmon.runners.tmux import find_version
@@ -17,27 +17,6 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.tasks import InputContext, Task
-
-
-def choose_capability(agent: Agent, key: str | None) -> Capability:
-    """Return the capability of this key, or the agent's first enabled one.
-
-    Raises:
-        NotFoundError: The agent has none of this key; the hint names those it has.
-        UsageError: It is turned off.
-    """
-    if key is None:
-        enabled = [capability for capability in agent.capabilities if capability.is_enabled]
-        if not enabled:
-            raise UsageError(f"{agent.slug} has no capability that is turned on")
-        return enabled[0]
-    for capability in agent.capabilities:
-        if capability.key == key:
-            if not capability.is_enabled:
-                raise UsageError(f"the capability {key} of {agent.slug} is turned off")
-            return capability
-    known = ", ".join(capability.key for capability in agent.capabilities)
-    raise NotFoundError(f"{agent.slug} has no capability {key}", hint=f"it has: {known}")
 
 
 def launch_environment(agent: Agent, context: InputContext, environ: Mapping[str, str]) -> dict[str, str]:

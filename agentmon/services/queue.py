@@ -14,21 +14,25 @@ from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType, ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.execution_folder import ExecutionFolder
-from agentmon.services.launch_check import choose_capability, launch_environment, require_launchable
+from agentmon.services.launch_check import launch_environment, require_launchable
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import TaskId
+    from agentmon.domain.pause import QueuePause
+    from agentmon.domain.tasks import Task, Workspace
     from agentmon.paths import Paths
     from agentmon.services.agents import AgentService
     from agentmon.services.workers import WorkerService
     from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.executions import ExecutionRepository
+    from agentmon.store.queue_pause import QueuePauseRepository
     from agentmon.store.tasks import TaskRepository
 
 _LOOK_EVERY_S: Final = 0.1
@@ -42,6 +46,7 @@ class QueueService:
         self,
         *,
         executions: ExecutionRepository,
+        pauses: QueuePauseRepository,
         tasks: TaskRepository,
         agents: AgentService,
         workspaces: WorkspaceService,
@@ -50,6 +55,7 @@ class QueueService:
         clock: Clock,
     ) -> None:
         self._executions = executions
+        self._pauses = pauses
         self._tasks = tasks
         self._agents = agents
         self._workspaces = workspaces
@@ -66,8 +72,12 @@ class QueueService:
         capability_key: str | None = None,
         args: Mapping[str, object] | None = None,
         environ: Mapping[str, str] | None = None,
+        not_before: datetime | None = None,
+        when_ready: bool = False,
     ) -> Execution:
         """Queue one execution of the task and make sure that a worker will start it.
+
+        One that is queued already and waits for a time, a retry or its vendor starts at once instead.
 
         Args:
             task_id: What to run.
@@ -76,13 +86,16 @@ class QueueService:
             capability_key: Another capability than the task's own, for this run.
             args: Other arguments than the task's own, for this run.
             environ: The environment that the program gets, by allowlist; None means that of this process.
+            not_before: It starts at this time at the earliest.
+            when_ready: Whether it may be queued while the task waits for others, to start by itself after them.
 
         Raises:
             UsageError: No program is chosen, or a chosen part does not exist.
             ArgumentsError: The arguments do not fit the capability.
             AgentNotInstalledError: The program is not on the PATH or cannot be executed.
             TmuxUnavailableError: tmux is missing or too old.
-            ConflictError: The task is queued or running already, or waits for others.
+            WaitsForTasksError: The task waits for others, which the message names, and ``when_ready`` is not set.
+            ConflictError: The task is queued or running already.
             RunnerError: The folder of the run cannot be written, or the worker does not start; in the second case
                 the execution stays queued.
         """
@@ -100,7 +113,7 @@ class QueueService:
             )
         is_own_agent = agent.id == task.assignee_agent_id
         context = task.input_context
-        capability = choose_capability(agent, capability_key or (context.capability_key if is_own_agent else None))
+        capability = agent.choose_capability(capability_key or (context.capability_key if is_own_agent else None))
         is_own_capability = is_own_agent and capability.key == (context.capability_key or capability.key)
         if args is None:
             args = context.args if is_own_capability else {}
@@ -117,6 +130,8 @@ class QueueService:
             capability_id=capability.id,
             args=args,
             max_retries=context.max_retries,
+            not_before=not_before,
+            may_wait=when_ready,
         )
         try:
             await asyncio.to_thread(_prepare, folder, environment)
@@ -136,9 +151,48 @@ class QueueService:
         except BaseException:
             folder.remove()
             raise
+        if execution.id != execution_id:
+            folder.remove()
         await self._workers.ensure_running()
         wake_worker(self._paths.worker_socket)
         return execution
+
+    async def pause(self, *, actor: Actor, halts_running: bool = False) -> QueuePause:
+        """Let nothing start any more, in all workspaces and after any restart, until ``resume``.
+
+        Args:
+            actor: Who asks.
+            halts_running: Whether what runs is halted where it is; otherwise it may finish.
+
+        Raises:
+            ConflictError: The queue is paused this way already.
+        """
+        pause = await self._pauses.pause(halts_running=halts_running, actor=actor, at=self._clock.now())
+        if halts_running:
+            await self.look_after()
+        wake_worker(self._paths.worker_socket)
+        return pause
+
+    async def resume(self, *, actor: Actor) -> QueuePause:
+        """Let the queue go on, and what was halted; return the pause that ended.
+
+        Raises:
+            ConflictError: The queue is not paused.
+        """
+        pause = await self._pauses.resume(actor=actor, at=self._clock.now())
+        await self.look_after()
+        wake_worker(self._paths.worker_socket)
+        return pause
+
+    async def find_pause(self) -> QueuePause | None:
+        """Return the pause in force, or None."""
+        return await self._pauses.get()
+
+    async def lost_tasks(self, workspace: Workspace | None, *, since: datetime | None = None) -> tuple[Task, ...]:
+        """Return the tasks whose newest run was lost and that nobody has dealt with, oldest first."""
+        workspace_id = None if workspace is None else workspace.id
+        task_ids = await self._executions.lost_task_ids(workspace_id, since=since)
+        return tuple([await self._tasks.get(task_id) for task_id in task_ids])
 
     async def stop(self, task_id: TaskId, *, actor: Actor, kill: bool = False) -> Execution:
         """Cancel the queued execution of the task at once, or ask for the end of the running one.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import NotFoundError
+from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
+from agentmon.services.actors import USER_ACTOR
 from agentmon.settings import KEY_PREFIX, WorkerSettings, load_worker_settings, setting_fields
 from agentmon.worker.wake import wake_worker
 
@@ -13,8 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
+    from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
     from agentmon.store.setting_rows import SettingRepository
+    from agentmon.store.workspaces import WorkspaceRepository
+
+WORKSPACE_LIMIT_KEY: Final = "workspace.max_running"
+_WORKSPACE_LIMIT_HELP: Final = "Most executions of this workspace that run at one time; 0 means no limit of its own."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +38,11 @@ class SettingValue:
 class SettingsService:
     """Reads and changes settings."""
 
-    def __init__(self, repository: SettingRepository, paths: Paths, clock: Clock) -> None:
+    def __init__(
+        self, repository: SettingRepository, workspaces: WorkspaceRepository, paths: Paths, clock: Clock
+    ) -> None:
         self._repository = repository
+        self._workspaces = workspaces
         self._paths = paths
         self._clock = clock
 
@@ -39,34 +50,58 @@ class SettingsService:
         """Return what holds where the database says nothing: file, environment, defaults."""
         return load_worker_settings(self._paths.settings_file, {})
 
-    async def all(self) -> tuple[SettingValue, ...]:
-        """Return every setting with the value in force."""
-        return _values(load_worker_settings(self._paths.settings_file, await self._repository.all()))
+    async def all(self, workspace: Workspace | None = None) -> tuple[SettingValue, ...]:
+        """Return every setting with the value in force, those of the workspace last."""
+        settings = load_worker_settings(self._paths.settings_file, await self._repository.all())
+        if workspace is None:
+            return _values(settings)
+        limit = await self._workspaces.max_running(workspace.id)
+        return (
+            *_values(settings),
+            SettingValue(key=WORKSPACE_LIMIT_KEY, value=limit, default=0, help=_WORKSPACE_LIMIT_HELP),
+        )
 
-    async def get(self, key: str) -> SettingValue:
+    async def get(self, key: str, workspace: Workspace | None = None) -> SettingValue:
         """Return one setting.
 
         Raises:
             NotFoundError: There is no such setting; the hint names all.
         """
-        found = {setting.key: setting for setting in await self.all()}
+        found = {setting.key: setting for setting in await self.all(workspace)}
         if key not in found:
             raise NotFoundError(f"there is no setting {key}", hint=f"settings are: {', '.join(found)}")
         return found[key]
 
-    async def set(self, key: str, text: str) -> SettingValue:
-        """Store one setting; a running worker takes it at once.
+    async def set(
+        self, key: str, text: str, *, actor: Actor = USER_ACTOR, workspace: Workspace | None = None
+    ) -> SettingValue:
+        """Store one setting; a running worker takes it at once, and the audit trail tells of it.
 
         Raises:
             NotFoundError: There is no such setting.
             UsageError: The value is not allowed; the message says what is.
         """
-        await self.get(key)
-        stored: Mapping[str, object] = {**await self._repository.all(), key: text}
-        checked = load_worker_settings(self._paths.settings_file, stored)
-        await self._repository.set(key, getattr(checked, key.removeprefix(KEY_PREFIX)), at=self._clock.now())
+        await self.get(key, workspace)
+        if workspace is not None and key == WORKSPACE_LIMIT_KEY:
+            limit = _limit(text)
+            await self._workspaces.set_max_running(workspace.id, limit, actor=actor, at=self._clock.now())
+        else:
+            stored: Mapping[str, object] = {**await self._repository.all(), key: text}
+            checked = load_worker_settings(self._paths.settings_file, stored)
+            await self._repository.set(
+                key, getattr(checked, key.removeprefix(KEY_PREFIX)), actor=actor, at=self._clock.now()
+            )
         wake_worker(self._paths.worker_socket)
-        return await self.get(key)
+        return await self.get(key, workspace)
+
+
+def _limit(text: str) -> int:
+    if not text.strip().isdecimal() or int(text) > LARGEST_RUNNING_LIMIT:
+        raise UsageError(
+            f"setting {WORKSPACE_LIMIT_KEY} = {text!r}: a whole number from 0 to {LARGEST_RUNNING_LIMIT} is expected",
+            hint=f"`agentmon settings {WORKSPACE_LIMIT_KEY} 2`; 0 means no limit",
+        )
+    return int(text)
 
 
 def _values(settings: WorkerSettings) -> tuple[SettingValue, ...]:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import NotFoundError, UsageError
-from agentmon.domain.tasks import TITLE_MAX_CHARACTERS
+from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Schedule
+from agentmon.schedule import check_cron, check_zone, next_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from agentmon.domain.clock import Clock
-    from agentmon.domain.events import Actor, TaskEvent
+    from agentmon.domain.events import Actor
     from agentmon.domain.ids import TaskId
+    from agentmon.domain.task_graph import TaskGraph
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Task, TaskDraft, Workspace
-    from agentmon.store.audit import AuditRepository
     from agentmon.store.dependencies import DependencyRepository
+    from agentmon.store.subtasks import SubtaskRepository
     from agentmon.store.tasks import TaskRepository
 
 
@@ -25,36 +29,53 @@ class TaskService:
     """Everything about cards but running them."""
 
     def __init__(
-        self, tasks: TaskRepository, dependencies: DependencyRepository, audit: AuditRepository, clock: Clock
+        self, tasks: TaskRepository, dependencies: DependencyRepository, subtasks: SubtaskRepository, clock: Clock
     ) -> None:
         self._tasks = tasks
         self._dependencies = dependencies
-        self._audit = audit
+        self._subtasks = subtasks
         self._clock = clock
 
     async def add(self, workspace: Workspace, draft: TaskDraft, *, actor: Actor, after: Sequence[int] = ()) -> Task:
         """Make a task; it waits for the tasks numbered in ``after``.
 
         Raises:
-            UsageError: The title is empty or too long.
-            NotFoundError: A number in ``after`` names no task.
+            UsageError: The title is empty or too long, or the schedule cannot be read.
+            NotFoundError: A number in ``after`` names no task, or the parent is not there.
         """
-        return await self._tasks.add(workspace.id, _checked(draft), after=after, actor=actor, at=self._clock.now())
+        draft = await self._checked(draft)
+        return await self._tasks.add(
+            workspace.id,
+            draft,
+            after=after,
+            next_run_at=await self._next_run_at(draft),
+            actor=actor,
+            at=self._clock.now(),
+        )
 
     async def edit(self, task_id: TaskId, draft: TaskDraft, *, expected_version: int, actor: Actor) -> Task:
         """Write the draft over the task of that version.
 
         Raises:
-            UsageError: The title is empty or too long.
-            NotFoundError: The task is gone.
-            ConflictError: Somebody changed the task meanwhile.
+            UsageError: The title is empty or too long, or the schedule cannot be read.
+            NotFoundError: The task or its parent is gone.
+            ConflictError: Somebody changed the task meanwhile, or the parent is one of its own subtasks.
         """
+        draft = await self._checked(draft)
         return await self._tasks.edit(
-            task_id, _checked(draft), expected_version=expected_version, actor=actor, at=self._clock.now()
+            task_id,
+            draft,
+            expected_version=expected_version,
+            next_run_at=await self._next_run_at(draft),
+            actor=actor,
+            at=self._clock.now(),
         )
 
     async def move(self, task_id: TaskId, status: TaskStatus, *, actor: Actor, index: int | None = None) -> Task:
         """Move the card to a column: at ``index`` inside it, or at its top.
+
+        Closing it cancels its queued execution. Cancelling it while an execution runs asks for the end of that; the
+        returned task is then where it was, and moves when nothing of the execution is alive any more.
 
         Raises:
             NotFoundError: The task is gone.
@@ -109,9 +130,21 @@ class TaskService:
         """Return the tasks of the columns, all when none is named, in the order of the board."""
         return await self._tasks.list(workspace.id, statuses)
 
-    async def history(self, task_id: TaskId, *, limit: int = 500) -> tuple[TaskEvent, ...]:
-        """Return the newest entries of the task's audit trail, oldest first."""
-        return await self._audit.of_task(task_id, limit=limit)
+    async def subtasks(self, task_id: TaskId) -> tuple[Task, ...]:
+        """Return the tasks whose parent it is, by number."""
+        return await self._subtasks.of_task(task_id)
+
+    async def graph(self, task_id: TaskId) -> TaskGraph:
+        """Return the task with all that it depends on and all that depends on it.
+
+        Raises:
+            NotFoundError: The task is gone.
+        """
+        return await self._dependencies.around(task_id)
+
+    async def rings(self) -> tuple[tuple[Task, ...], ...]:
+        """Return the groups of tasks that wait for each other: none, unless the data came from elsewhere."""
+        return await self._dependencies.rings()
 
     async def dependencies(self, task_id: TaskId) -> tuple[Task, ...]:
         """Return the tasks it waits for or has waited for, by number."""
@@ -134,8 +167,20 @@ class TaskService:
         """
         await self._dependencies.remove(task_id, on_number, actor=actor, at=self._clock.now())
 
+    async def _checked(self, draft: TaskDraft) -> TaskDraft:
+        if draft.schedule is not None:
+            cron = await asyncio.to_thread(check_cron, draft.schedule.cron)
+            zone = await asyncio.to_thread(check_zone, draft.schedule.zone)
+            draft = replace(draft, schedule=Schedule(cron=cron, zone=zone))
+        return _checked_text(draft)
 
-def _checked(draft: TaskDraft) -> TaskDraft:
+    async def _next_run_at(self, draft: TaskDraft) -> datetime | None:
+        if draft.schedule is None:
+            return None
+        return await asyncio.to_thread(next_time, draft.schedule.cron, draft.schedule.zone, self._clock.now())
+
+
+def _checked_text(draft: TaskDraft) -> TaskDraft:
     title = _storable(" ".join(draft.title.split()))
     if not title:
         raise UsageError("a task needs a title", hint="a few words that say what is to be done")

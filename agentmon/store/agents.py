@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.store import tables
+from agentmon.store.audit import append_task_event
 from agentmon.store.mapping import agent_of, capability_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.events import Actor
     from agentmon.domain.ids import AgentId
     from agentmon.store.database import Database
 
@@ -64,6 +67,29 @@ class AgentRepository:
                     insert(tables.agent_capabilities),
                     [_capability_row(capability) | stamps for capability in capabilities],
                 )
+
+    async def set_max_concurrent(self, agent_id: AgentId, max_concurrent: int, *, actor: Actor, at: datetime) -> None:
+        """Write how many executions of the agent may run at one time; 0 means no limit."""
+        agents = tables.agents
+        async with self._database.writing() as connection:
+            row = (await connection.execute(select(agents).where(agents.c.id == agent_id))).mappings().one()
+            if row["max_concurrent"] == max_concurrent:
+                return
+            await connection.execute(
+                update(agents).where(agents.c.id == agent_id).values(max_concurrent=max_concurrent, updated_at=at)
+            )
+            await append_task_event(
+                connection,
+                task_id=None,
+                actor=actor,
+                event_type=TaskEventType.AGENT_CHANGED,
+                payload={
+                    "agent_id": agent_id,
+                    "agent": row["slug"],
+                    "max_concurrent": {"from": row["max_concurrent"], "to": max_concurrent},
+                },
+                at=at,
+            )
 
 
 async def read_agents(connection: AsyncConnection, condition: ColumnElement[bool] | None) -> tuple[Agent, ...]:

@@ -4,42 +4,68 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, or_, select
 
 from agentmon.store import tables
 from agentmon.store.mapping import task_event_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.events import Actor, TaskEvent, TaskEventType
-    from agentmon.domain.ids import TaskId
+    from agentmon.domain.ids import TaskId, WorkspaceId
     from agentmon.store.database import Database
 
 
 async def append_task_event(
     connection: AsyncConnection,
     *,
-    task_id: str,
+    task_id: str | None,
     actor: Actor,
     event_type: TaskEventType,
     payload: Mapping[str, object],
     at: datetime,
 ) -> None:
-    """Write one line of the audit trail inside the caller's transaction."""
-    await connection.execute(
-        insert(tables.task_events).values(
-            task_id=task_id,
-            actor_type=actor.type,
-            actor_id=actor.id,
-            event_type=event_type.value,
-            payload=dict(payload),
-            created_at=at,
+    """Write one line of the audit trail inside the caller's transaction.
+
+    Args:
+        connection: Of the caller's transaction.
+        task_id: What it is about; None for what concerns no single task.
+        actor: Who made the change.
+        event_type: What changed.
+        payload: The particulars, as JSON can hold them.
+        at: When.
+    """
+    await append_task_events(connection, [(task_id, payload)], actor=actor, event_type=event_type, at=at)
+
+
+async def append_task_events(
+    connection: AsyncConnection,
+    lines: Sequence[tuple[str | None, Mapping[str, object]]],
+    *,
+    actor: Actor,
+    event_type: TaskEventType,
+    at: datetime,
+) -> None:
+    """Write one line for each pair of a task and its payload."""
+    if lines:
+        await connection.execute(
+            insert(tables.task_events),
+            [
+                {
+                    "task_id": task_id,
+                    "actor_type": actor.type,
+                    "actor_id": actor.id,
+                    "event_type": event_type.value,
+                    "payload": dict(payload),
+                    "created_at": at,
+                }
+                for task_id, payload in lines
+            ],
         )
-    )
 
 
 class AuditRepository:
@@ -55,3 +81,27 @@ class AuditRepository:
         async with self._database.reading() as connection:
             rows = (await connection.execute(newest)).mappings().all()
         return tuple(task_event_of(row) for row in reversed(rows))
+
+    async def all(
+        self, workspace_id: WorkspaceId | None, *, after_id: int, limit: int
+    ) -> tuple[tuple[TaskEvent, int | None], ...]:
+        """Return the newest ``limit`` entries after an id, oldest first, each with the number of its task.
+
+        Args:
+            workspace_id: Only entries of its tasks, and those that concern no single task; None means all workspaces.
+            after_id: The id of the last entry that is known already; 0 for the whole trail.
+            limit: Most entries.
+        """
+        events, tasks = tables.task_events, tables.tasks
+        newest = (
+            select(events, tasks.c.number)
+            .outerjoin(tasks, tasks.c.id == events.c.task_id)
+            .where(events.c.id > after_id)
+            .order_by(events.c.id.desc())
+            .limit(limit)
+        )
+        if workspace_id is not None:
+            newest = newest.where(or_(events.c.task_id.is_(None), tasks.c.workspace_id == workspace_id))
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(newest)).mappings().all()
+        return tuple((task_event_of(row), row["number"]) for row in reversed(rows))

@@ -6,17 +6,18 @@ It must not import SQLAlchemy: the first frame runs it on the standard library's
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.task_status import TaskStatus
-from agentmon.store.status_counts import OPEN_EXECUTIONS, RUNNING_LIMIT
+from agentmon.store.moments import moment_text
+from agentmon.store.status_counts import OPEN_EXECUTIONS, PAUSE, RUNNING_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import WorkspaceId
 
 _CARDS: Final = """
-SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, a.slug,
-       e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano
+SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
+       e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
+       e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note
 FROM tasks t
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
     SELECT newest.id FROM executions newest WHERE newest.task_id = t.id
     ORDER BY newest.created_at DESC, newest.id DESC LIMIT 1)
+LEFT JOIN agents r ON r.id = e.agent_id AND e.status = 'queued' AND r.parked_until > :now
 WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS NULL {text_filter}
 ORDER BY t.sort_order, t.id
 LIMIT :limit OFFSET :offset
@@ -49,6 +52,11 @@ SELECT d.task_id, p.number FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
 WHERE d.task_id IN ({ids}) AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL
 ORDER BY p.number
+"""
+_SUBTASKS: Final = """
+SELECT s.parent_task_id, count(*), sum(s.status IN ('done', 'cancelled')) FROM tasks s
+WHERE s.parent_task_id IN ({ids}) AND s.deleted_at IS NULL
+GROUP BY s.parent_task_id
 """
 _PLACE: Final = """
 SELECT t.status, (
@@ -110,12 +118,14 @@ def read_status_line(execute: Execute, running_limit: int) -> StatusLine:
     """Return the numbers above the board, over all workspaces of the database."""
     counts = {str(status): _integer(count) for status, count in execute(OPEN_EXECUTIONS, {})}
     stored_limit = execute(RUNNING_LIMIT, {})
+    is_paused = bool(execute(PAUSE, {}))
     if stored_limit:
         running_limit = _integer(_parsed(stored_limit[0][0]), running_limit)
     return StatusLine(
         running=counts.get(ExecutionStatus.RUNNING, 0) + counts.get(ExecutionStatus.CANCELLING, 0),
         running_limit=running_limit,
         queued=counts.get(ExecutionStatus.QUEUED, 0),
+        is_paused=is_paused,
     )
 
 
@@ -135,26 +145,40 @@ def _cards(execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest) 
             "status": request.status.value,
             "limit": request.limit,
             "offset": request.offset,
+            "now": moment_text(datetime.now(UTC)),
             **parameters,
         },
     )
-    waits_for = _waits_for(execute, [str(row[0]) for row in rows])
-    return tuple(_card(row, waits_for.get(str(row[0]), ())) for row in rows)
+    task_ids = [str(row[0]) for row in rows]
+    waits_for, subtasks = _waits_for(execute, task_ids), _subtasks(execute, task_ids)
+    return tuple(_card(row, waits_for.get(str(row[0]), ()), subtasks.get(str(row[0]), (0, 0))) for row in rows)
 
 
 def _waits_for(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    if not task_ids:
-        return {}
-    names = {f"id{index}": task_id for index, task_id in enumerate(task_ids)}
     numbers: dict[str, tuple[int, ...]] = {}
-    for task_id, number in execute(_WAITS_FOR.format(ids=", ".join(f":{name}" for name in names)), names):
+    for task_id, number in _rows_of(execute, _WAITS_FOR, task_ids):
         numbers[str(task_id)] = (*numbers.get(str(task_id), ()), _integer(number))
     return numbers
 
 
-def _card(row: Sequence[object], waits_for: tuple[int, ...]) -> Card:
-    (task_id, number, title, status, priority, input_context, slug) = row[:7]
-    (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[7:]
+def _subtasks(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    rows = _rows_of(execute, _SUBTASKS, task_ids)
+    return {str(task_id): (_integer(count), _integer(closed)) for task_id, count, closed in rows}
+
+
+def _rows_of(execute: Execute, statement: str, task_ids: Sequence[str]) -> Sequence[Sequence[object]]:
+    if not task_ids:
+        return ()
+    names = {f"id{index}": task_id for index, task_id in enumerate(task_ids)}
+    return execute(statement.format(ids=", ".join(f":{name}" for name in names)), names)
+
+
+def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int, int]) -> Card:
+    (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
+    (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
+    end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:]
+    is_queued = execution_status == ExecutionStatus.QUEUED
+    waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
     return Card(
         task_id=TaskId(str(task_id)),
         number=_integer(number),
@@ -164,14 +188,26 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...]) -> Card:
         agent_slug=_optional_text(slug),
         command_word=_command_word(slug, input_context),
         execution_id=None if execution_id is None else ExecutionId(str(execution_id)),
-        state=None if execution_status is None else live_state(ExecutionStatus(str(execution_status))),
+        state=None
+        if execution_status is None
+        else live_state(
+            ExecutionStatus(str(execution_status)),
+            end_reason=None if end_reason is None else EndReason(str(end_reason)),
+            is_parked=parked_until is not None or (wait_reason is not None and WaitReason(str(wait_reason)).is_vendors),
+            is_paused=paused_at is not None,
+            is_stuck=error is not None,
+        ),
         exit_code=None if exit_code is None else _integer(exit_code),
-        error=_optional_text(error),
+        error=_optional_text(error if park_note is None else park_note),
         started_at=_optional_time(started_at),
         ended_at=_optional_time(ended_at),
         last_line=_optional_text(last_line),
         cost_nano=None if cost_nano is None else _integer(cost_nano),
+        waits_until=waits_until,
         waits_for=waits_for,
+        subtask_count=subtasks[0],
+        subtasks_closed=subtasks[1],
+        next_run_at=_optional_time(next_run_at),
     )
 
 
@@ -209,6 +245,10 @@ def _integer(number: object, fallback: int = 0) -> int:
 
 def _optional_text(text: object) -> str | None:
     return None if text is None else str(text)
+
+
+def _latest(*moments: datetime | None) -> datetime | None:
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
 def _optional_time(moment: object) -> datetime | None:

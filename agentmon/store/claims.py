@@ -1,117 +1,151 @@
-"""The worker's side of executions: claiming, starting, commands on their way, heartbeats."""
+"""Claiming: queued executions taken by a worker, as many as every limit allows, each exactly once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, func, select, text, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import bindparam, func, select, text
 
 from agentmon.domain.card_moves import status_at_start
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import ClaimedExecution
-from agentmon.domain.ids import ExecutionId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.agents import read_agents
-from agentmon.store.audit import append_task_event
+from agentmon.store.audit import append_task_events
 from agentmon.store.column_types import Moment
-from agentmon.store.ingest import LAST_RETRY_AFTER
-from agentmon.store.mapping import command_of, execution_of, task_of
-from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
+from agentmon.store.mapping import execution_of, task_of
+from agentmon.store.retries import LAST_RETRY_AFTER
+from agentmon.store.task_moves import SYSTEM_ACTOR, move_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.executions import Execution, ExecutionCommand
-    from agentmon.domain.ids import CommandId, WorkerId
+    from agentmon.domain.ids import WorkerId
     from agentmon.store.database import Database
 
+_CANDIDATES_PER_CLAIM: Final = 4
+_MORE_CANDIDATES: Final = 64
+"""Rows looked at beyond what is asked for, since neighbours in the queue often share an agent's last free place."""
 
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
-# building the statement anew for each claim costs more than all else about it.
+# building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
+# agent or a workspace may have; one that failed too often gets a single place until it succeeds.
 _CLAIM: Final = text("""
-UPDATE executions
-SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at = :at, updated_at = :at
-WHERE id = (
-    SELECT q.id FROM executions q INDEXED BY ix_executions_queued
-    JOIN tasks t ON t.id = q.task_id
-    JOIN agents a ON a.id = q.agent_id
+WITH live AS (
+    SELECT e.agent_id, t.workspace_id FROM executions e JOIN tasks t ON t.id = e.task_id
+    WHERE e.status IN ('cancelling', 'queued', 'running') AND e.status <> 'queued'
+),
+agent_room AS (
+    SELECT a.id, min(
+        CASE WHEN a.max_concurrent = 0 THEN 1000000 ELSE a.max_concurrent END,
+        CASE WHEN :park_after > 0 AND a.failure_streak >= :park_after THEN 1 ELSE 1000000 END
+    ) - (SELECT count(*) FROM live WHERE live.agent_id = a.id) AS room
+    FROM agents a WHERE a.parked_until IS NULL OR a.parked_until <= :at
+),
+workspace_room AS (
+    SELECT w.id, coalesce(nullif(json_extract(w.settings, '$.max_running'), 0), 1000000)
+        - (SELECT count(*) FROM live WHERE live.workspace_id = w.id) AS room
+    FROM workspaces w
+),
+ready AS (
+    SELECT q.id, q.priority, q.queued_at, q.agent_id, t.workspace_id, a.room AS agent_room, w.room AS workspace_room
+    FROM executions q INDEXED BY ix_executions_queued
+    CROSS JOIN tasks t ON t.id = q.task_id
+    CROSS JOIN agent_room a ON a.id = q.agent_id
+    CROSS JOIN workspace_room w ON w.id = t.workspace_id
     WHERE q.status = 'queued'
-      AND (q.not_before IS NULL OR q.not_before <= :at OR q.not_before > :latest)
+      AND a.room > 0 AND w.room > 0
+      AND (q.not_before IS NULL OR q.not_before <= :at OR (q.wait_reason = 'retry' AND q.not_before > :latest))
       AND t.deleted_at IS NULL
-      AND (a.max_concurrent = 0 OR a.max_concurrent > (
-          SELECT count(*) FROM executions r
-          WHERE r.agent_id = q.agent_id AND r.status IN ('cancelling', 'running')))
+      AND NOT EXISTS (SELECT 1 FROM settings WHERE key = 'queue.paused')
       AND NOT EXISTS (
           SELECT 1 FROM task_dependencies d
           JOIN tasks p ON p.id = d.depends_on_task_id
           WHERE d.task_id = q.task_id AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL)
-    ORDER BY t.priority, coalesce(q.not_before, q.created_at), q.id
-    LIMIT 1)
-  AND status = 'queued'
-  AND :max_running > (
-      SELECT count(*) FROM executions l
-      WHERE l.status IN ('cancelling', 'queued', 'running') AND l.status <> 'queued')
+    ORDER BY q.priority, q.queued_at, q.id
+    LIMIT :candidates
+),
+ranked AS (
+    SELECT id, priority, queued_at, agent_room, workspace_room,
+        row_number() OVER (PARTITION BY agent_id ORDER BY priority, queued_at, id) AS agent_rank,
+        row_number() OVER (PARTITION BY workspace_id ORDER BY priority, queued_at, id) AS workspace_rank
+    FROM ready
+)
+UPDATE executions
+SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at = :at, updated_at = :at,
+    wait_reason = NULL
+WHERE status = 'queued' AND id IN (
+    SELECT id FROM ranked WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
+    ORDER BY priority, queued_at, id
+    LIMIT max(0, min(:limit, :max_running - (SELECT count(*) FROM live))))
 RETURNING id
 """).bindparams(bindparam("at", type_=Moment()), bindparam("latest", type_=Moment()))
 
 
 class ClaimRepository:
-    """What the worker reads and writes about executions that it starts and watches."""
+    """Takes executions out of the queue."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def claim(self, *, worker_id: WorkerId, max_running: int, at: datetime) -> ClaimedExecution | None:
-        """Take the next queued execution that the limits allow, or None.
+    async def claim(
+        self, *, worker_id: WorkerId, max_running: int, park_after: int, limit: int, at: datetime
+    ) -> tuple[ClaimedExecution, ...]:
+        """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
-        One guarded statement holds the limits over all and per agent, leaves out what waits for open tasks, and
-        takes urgent tasks first, then the oldest; a retry that waits longer than any wait is due, since the clock was
-        set back. The card moves to In progress in the same transaction.
+        One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for open
+        tasks, for a time or for a parked agent, and takes nothing while the queue is paused. Urgent tasks come first,
+        then the oldest; a retry counts as new. A retry that waits longer than any retry has to is due, since the clock
+        was set back. The cards move to In progress in the same transaction. When fewer come than asked for, another
+        call may find more.
+
+        Args:
+            worker_id: Who takes them.
+            max_running: Most executions that may have a process, over all workers.
+            park_after: An agent with this many failures in a row gets one place only; 0 means that none does.
+            limit: Most executions to take.
+            at: The time now.
         """
-        tasks = tables.tasks
-        parameters = {"worker_id": worker_id, "max_running": max_running, "at": at, "latest": at + LAST_RETRY_AFTER}
+        executions, tasks = tables.executions, tables.tasks
+        parameters = {
+            "worker_id": worker_id,
+            "max_running": max_running,
+            "park_after": park_after,
+            "limit": limit,
+            "candidates": limit * _CANDIDATES_PER_CLAIM + _MORE_CANDIDATES,
+            "at": at,
+            "latest": at + LAST_RETRY_AFTER,
+        }
         async with self._database.writing() as connection:
-            execution_id = (await connection.execute(_CLAIM, parameters)).scalar()
-            if execution_id is None:
-                return None
-            claimed = await _claimed(connection, execution_id)
-            task = (await connection.execute(select(tasks).where(tasks.c.id == claimed.task.id))).mappings().one()
-            await append_task_event(
+            ids = (await connection.execute(_CLAIM, parameters)).scalars().all()
+            if not ids:
+                return ()
+            begun = await connection.execute(
+                select(executions.c.id.label("execution_id"), executions.c.retry_count, tasks)
+                .join(tasks, tasks.c.id == executions.c.task_id)
+                .where(executions.c.id.in_(ids))
+                .order_by(executions.c.priority, executions.c.queued_at, executions.c.id)
+            )
+            rows = begun.mappings().all()
+            await append_task_events(
                 connection,
-                task_id=claimed.task.id,
+                [(row["id"], {"execution_id": row["execution_id"], "retry_count": row["retry_count"]}) for row in rows],
                 actor=SYSTEM_ACTOR,
                 event_type=TaskEventType.EXECUTION_STARTED,
-                payload={"execution_id": execution_id, "retry_count": claimed.execution.retry_count},
                 at=at,
             )
-            target = status_at_start(TaskStatus(task["status"]))
-            await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause="its run started")
-            return claimed
-
-    async def live(self) -> tuple[ClaimedExecution, ...]:
-        """Return every execution that has or may have a process, with all that starting it again would need."""
-        executions = tables.executions
-        statement = (
-            select(executions.c.id)
-            .where(tables.IS_OPEN, executions.c.status != ExecutionStatus.QUEUED)
-            .order_by(executions.c.started_at)
-            .limit(10_000)
-        )
+            moving = [
+                row for row in rows if status_at_start(TaskStatus(row["status"])) is not TaskStatus(row["status"])
+            ]
+            await move_tasks(
+                connection, moving, TaskStatus.IN_PROGRESS, actor=SYSTEM_ACTOR, at=at, cause="its run started"
+            )
         async with self._database.reading() as connection:
-            ids = (await connection.execute(statement)).scalars().all()
-            return tuple([await _claimed(connection, execution_id) for execution_id in ids])
-
-    async def open_ids(self) -> frozenset[ExecutionId]:
-        """Return the executions that wait or run."""
-        statement = select(tables.executions.c.id).where(tables.IS_OPEN)
-        async with self._database.reading() as connection:
-            return frozenset(ExecutionId(found) for found in (await connection.execute(statement)).scalars())
+            return await read_claimed(connection, [row["execution_id"] for row in rows])
 
     async def count_waiting(self) -> int:
         """Return how many executions are in the queue."""
@@ -119,85 +153,32 @@ class ClaimRepository:
         async with self._database.reading() as connection:
             return (await connection.execute(statement)).scalar_one()
 
-    async def record_session(
-        self, execution_id: ExecutionId, *, worker_id: WorkerId, tmux_session_name: str, at: datetime
-    ) -> None:
-        """Note who watches the execution and the session in which its host runs."""
-        await self._update(
-            [execution_id], {"worker_id": worker_id, "tmux_session_name": tmux_session_name, "updated_at": at}
-        )
 
-    async def beat(
-        self,
-        execution_ids: Sequence[ExecutionId],
-        *,
-        worker_id: WorkerId,
-        particulars: Mapping[str, object],
-        at: datetime,
-    ) -> None:
-        """Say that the worker and the hosts of these executions live."""
-        await self._update(execution_ids, {"heartbeat_at": at, "worker_id": worker_id})
-        heartbeats = tables.worker_heartbeats
-        statement = insert(heartbeats).values(
-            worker_id=worker_id,
-            last_seen_at=at,
-            current_executions=len(execution_ids),
-            metadata=dict(particulars),
-            created_at=at,
-        )
-        async with self._database.writing() as connection:
-            await connection.execute(
-                statement.on_conflict_do_update(
-                    index_elements=["worker_id"],
-                    set_={
-                        "last_seen_at": statement.excluded.last_seen_at,
-                        "current_executions": statement.excluded.current_executions,
-                        "metadata": statement.excluded.metadata,
-                    },
-                )
-            )
-
-    async def undelivered_commands(self) -> tuple[ExecutionCommand, ...]:
-        """Return the commands that no host has got yet, oldest first."""
-        commands = tables.execution_commands
-        statement = select(commands).where(commands.c.delivered_at.is_(None)).order_by(commands.c.id).limit(1000)
-        async with self._database.reading() as connection:
-            return tuple(command_of(row) for row in (await connection.execute(statement)).mappings())
-
-    async def mark_delivered(self, command_ids: Sequence[CommandId], *, at: datetime) -> None:
-        """Note that the commands stand in their hosts' files."""
-        commands = tables.execution_commands
-        async with self._database.writing() as connection:
-            await connection.execute(update(commands).where(commands.c.id.in_(command_ids)).values(delivered_at=at))
-
-    async def _update(self, execution_ids: Sequence[ExecutionId], columns: Mapping[str, object]) -> None:
-        if not execution_ids:
-            return
-        executions = tables.executions
-        async with self._database.writing() as connection:
-            await connection.execute(
-                update(executions)
-                .where(executions.c.id.in_(execution_ids), executions.c.status.in_(list(LIVE_STATUSES)))
-                .values(**columns)
-            )
-
-
-async def _claimed(connection: AsyncConnection, execution_id: str) -> ClaimedExecution:
+async def read_claimed(connection: AsyncConnection, execution_ids: Sequence[str]) -> tuple[ClaimedExecution, ...]:
+    """Return the executions, in the order of the ids, with all that starting them needs."""
     tasks, executions, workspaces = tables.tasks, tables.executions, tables.workspaces
-    row = (await connection.execute(select(executions).where(executions.c.id == execution_id))).mappings().one()
-    execution: Execution = execution_of(row)
+    chosen = select(executions).where(executions.c.id.in_(execution_ids))
+    found = {row["id"]: execution_of(row) for row in (await connection.execute(chosen)).mappings()}
     joined = (
         select(tasks, workspaces.c.root_path)
         .join(workspaces, workspaces.c.id == tasks.c.workspace_id)
-        .where(tasks.c.id == execution.task_id)
+        .where(tasks.c.id.in_({execution.task_id for execution in found.values()}))
     )
-    task = (await connection.execute(joined)).mappings().one()
-    (agent,) = await read_agents(connection, tables.agents.c.id == execution.agent_id)
-    (capability,) = [part for part in agent.capabilities if part.id == execution.capability_id]
-    return ClaimedExecution(
-        execution=execution,
-        task=task_of(task),
-        agent=agent,
-        capability=capability,
-        workspace_root=task["root_path"],
-    )
+    task_rows = {row["id"]: row for row in (await connection.execute(joined)).mappings()}
+    agent_ids = {execution.agent_id for execution in found.values()}
+    agents = {agent.id: agent for agent in await read_agents(connection, tables.agents.c.id.in_(agent_ids))}
+    claimed = []
+    for execution_id in execution_ids:
+        execution = found[execution_id]
+        row, agent = task_rows[execution.task_id], agents[execution.agent_id]
+        (capability,) = [part for part in agent.capabilities if part.id == execution.capability_id]
+        claimed.append(
+            ClaimedExecution(
+                execution=execution,
+                task=task_of(row),
+                agent=agent,
+                capability=capability,
+                workspace_root=row["root_path"],
+            )
+        )
+    return tuple(claimed)

@@ -10,6 +10,8 @@ from sqlalchemy import BigInteger, DateTime, Enum, Integer, String, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeDecorator
 
+from agentmon.store.moments import moment_text, parse_moment
+
 if TYPE_CHECKING:
     from enum import StrEnum
 
@@ -19,23 +21,6 @@ if TYPE_CHECKING:
 _MOMENT_LENGTH: Final = len("2026-01-01T00:00:00.000Z")
 
 _Words = TypeVar("_Words", bound="StrEnum")
-
-
-def moment_text(moment: datetime) -> str:
-    """Return an aware time as ``2026-01-01T12:00:00.000Z``: UTC, cut to milliseconds, sortable as text.
-
-    Raises:
-        ValueError: The time has no zone.
-    """
-    if moment.tzinfo is None:
-        raise ValueError(f"a stored time needs a time zone: {moment!r}")
-    moment = moment.astimezone(UTC)
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
-
-
-def parse_moment(text: str) -> datetime:
-    """Return the aware UTC time of a stored text."""
-    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def json_text(value: object) -> str:

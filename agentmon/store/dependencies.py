@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, literal, select
+from sqlalchemy import delete, literal, select, union
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
+from agentmon.domain.ids import TaskId
+from agentmon.domain.task_graph import TaskGraph, find_rings
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
@@ -18,11 +20,10 @@ from agentmon.store.task_moves import SYSTEM_ACTOR, free_waiting, move_task
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import CTE, ColumnClause, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.events import Actor
-    from agentmon.domain.ids import TaskId
     from agentmon.domain.tasks import Task
     from agentmon.store.database import Database
 
@@ -37,6 +38,53 @@ class DependencyRepository:
         """Return the tasks it depends on, open and closed, by number."""
         async with self._database.reading() as connection:
             return await read_prerequisites(connection, task_id)
+
+    async def around(self, task_id: TaskId) -> TaskGraph:
+        """Return the task with all that it depends on and all that depends on it, at any distance.
+
+        Raises:
+            NotFoundError: The task is gone.
+        """
+        dependencies, tasks = tables.task_dependencies, tables.tasks
+        async with self._database.reading() as connection:
+            await _task_row(connection, task_id)
+            above = _reached(task_id, dependencies.c.task_id, dependencies.c.depends_on_task_id)
+            below = _reached(task_id, dependencies.c.depends_on_task_id, dependencies.c.task_id)
+            ids = union(select(above.c.id), select(below.c.id)).cte("ids")
+            chosen = select(tasks).join(ids, ids.c.id == tasks.c.id).where(tasks.c.deleted_at.is_(None))
+            found = {TaskId(row["id"]): task_of(row) for row in (await connection.execute(chosen)).mappings()}
+            edges = select(dependencies.c.task_id, dependencies.c.depends_on_task_id).join(
+                ids, ids.c.id == dependencies.c.task_id
+            )
+            needs: dict[TaskId, list[TaskId]] = {}
+            for source, target in await connection.execute(edges):
+                if source in found and target in found:
+                    needs.setdefault(source, []).append(target)
+        return TaskGraph(
+            tasks=found,
+            needs={
+                source: sorted(targets, key=lambda one: found[one].number)
+                for source, targets in sorted(needs.items(), key=lambda pair: found[pair[0]].number)
+            },
+        )
+
+    async def rings(self) -> tuple[tuple[Task, ...], ...]:
+        """Return the groups of tasks that wait for each other: none, unless the data came from elsewhere."""
+        dependencies, tasks = tables.task_dependencies, tables.tasks
+        edges = select(dependencies.c.task_id, dependencies.c.depends_on_task_id).order_by(
+            dependencies.c.task_id, dependencies.c.depends_on_task_id
+        )
+        async with self._database.reading() as connection:
+            needs: dict[TaskId, list[TaskId]] = {}
+            for source, target in await connection.execute(edges):
+                needs.setdefault(source, []).append(target)
+            rings = []
+            for ring in find_rings(needs):
+                chosen = select(tasks).where(tasks.c.id.in_(ring[:500]), tasks.c.deleted_at.is_(None))
+                found = [task_of(row) for row in (await connection.execute(chosen)).mappings()]
+                if len(found) == len(ring[:500]):
+                    rings.append(tuple(sorted(found, key=lambda task: task.number)))
+        return tuple(rings)
 
     async def add(self, task_id: TaskId, on_number: int, *, actor: Actor, at: datetime) -> None:
         """Let the task wait for another one of its workspace; doing it again changes nothing.
@@ -74,6 +122,12 @@ class DependencyRepository:
                 at=at,
             )
             await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
+
+
+def _reached(task_id: str, source: ColumnClause[str], target: ColumnClause[str]) -> CTE:
+    """Return the ids that lead from a task along dependencies, itself included; a ring ends the recursion."""
+    reached = select(literal(task_id).label("id")).cte(f"by_{target.name}", recursive=True)
+    return reached.union(select(target).join(reached, source == reached.c.id))
 
 
 async def read_prerequisites(connection: AsyncConnection, task_id: str, *, open_only: bool = False) -> tuple[Task, ...]:

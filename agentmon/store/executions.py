@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, insert, select, true, update
+from sqlalchemy import exists, func, insert, select, true, update
 
-from agentmon.domain.errors import ConflictError, NotFoundError
+from agentmon.domain.errors import ConflictError, NotFoundError, WaitsForTasksError
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.execution_status import OPEN_STATUSES, ExecutionStatus
-from agentmon.domain.executions import CommandType, ExecutionListing
-from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId, new_id
-from agentmon.domain.life_cycles import require_execution_move
+from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
+from agentmon.domain.executions import ExecutionListing
+from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId, TaskId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.dependencies import read_prerequisites
 from agentmon.store.mapping import event_of, execution_of
+from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.task_moves import move_task
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.events import Actor, Event
-    from agentmon.domain.executions import Execution, ExecutionRequest
-    from agentmon.domain.ids import TaskId, WorkspaceId
+    from agentmon.domain.executions import CommandType, Execution, ExecutionRequest
+    from agentmon.domain.ids import WorkspaceId
     from agentmon.store.database import Database
 
 
@@ -41,42 +42,18 @@ class ExecutionRepository:
     ) -> Execution:
         """Put one execution of a task into the queue.
 
+        One that is there already and waits for a time, for a retry or for its vendor is let go at once instead, unless
+        the request names a time itself. A card that is closed comes back to the open columns.
+
         Raises:
             NotFoundError: The task is gone.
-            ConflictError: It is queued or running already, or waits for open tasks, which the message names.
+            WaitsForTasksError: It waits for open tasks, which the message names, and the request may not wait.
+            ConflictError: It is queued or running already.
         """
-        tasks, executions = tables.tasks, tables.executions
         async with self._database.writing() as connection:
-            statement = select(tasks).where(tasks.c.id == request.task_id, tasks.c.deleted_at.is_(None))
-            task = (await connection.execute(statement)).mappings().first()
-            if task is None:
-                raise NotFoundError("this task was deleted", hint="`agentmon task restore` brings it back")
-            await _require_free(connection, request.task_id, task["number"])
-            await connection.execute(
-                insert(executions).values(
-                    id=execution_id,
-                    task_id=request.task_id,
-                    agent_id=request.agent_id,
-                    capability_id=request.capability_id,
-                    requested_by=LOCAL_USER_ID,
-                    status=ExecutionStatus.QUEUED,
-                    mode=request.mode,
-                    args=dict(request.args),
-                    log_file_path=log_file_path,
-                    max_retries=request.max_retries,
-                    created_at=at,
-                    updated_at=at,
-                )
+            return await queue_execution(
+                connection, request, execution_id=execution_id, log_file_path=log_file_path, actor=actor, at=at
             )
-            await append_task_event(
-                connection,
-                task_id=request.task_id,
-                actor=actor,
-                event_type=TaskEventType.EXECUTION_QUEUED,
-                payload={"execution_id": execution_id},
-                at=at,
-            )
-            return await _read(connection, execution_id)
 
     async def request_stop(
         self, task_id: TaskId, *, command_type: CommandType, actor: Actor, at: datetime
@@ -88,19 +65,15 @@ class ExecutionRepository:
         Raises:
             ConflictError: Nothing of the task waits or runs.
         """
-        executions = tables.executions
         async with self._database.writing() as connection:
-            statement = select(executions).where(
-                executions.c.task_id == task_id, executions.c.status.in_(list(OPEN_STATUSES))
-            )
-            row = (await connection.execute(statement)).mappings().first()
-            if row is None:
+            execution = await find_open(connection, task_id)
+            if execution is None:
                 raise ConflictError("nothing of this task is queued or running")
-            execution = execution_of(row)
             if execution.status is ExecutionStatus.QUEUED:
-                await _cancel_queued(connection, execution, actor=actor, at=at)
+                await cancel_queued(connection, execution, actor=actor, at=at)
+                await _back_to_todo(connection, task_id, actor=actor, at=at)
             else:
-                await _ask_to_stop(connection, execution, command_type, actor=actor, at=at)
+                await ask_to_stop(connection, execution, command_type, actor=actor, at=at)
             return await _read(connection, execution.id)
 
     async def get(self, execution_id: ExecutionId) -> Execution:
@@ -111,6 +84,28 @@ class ExecutionRepository:
         """
         async with self._database.reading() as connection:
             return await _read(connection, execution_id)
+
+    async def lost_task_ids(self, workspace_id: WorkspaceId | None, *, since: datetime | None) -> tuple[TaskId, ...]:
+        """Return the tasks whose newest execution was lost, and ended at or after the time, oldest first."""
+        executions, tasks = tables.executions, tables.tasks
+        newer = executions.alias("newer")
+        statement = (
+            select(tasks.c.id)
+            .join(executions, executions.c.task_id == tasks.c.id)
+            .where(
+                executions.c.end_reason == EndReason.LOST,
+                executions.c.status == ExecutionStatus.FAILED,
+                tasks.c.deleted_at.is_(None),
+                tasks.c.status.in_([TaskStatus.BLOCKED, TaskStatus.IN_PROGRESS]),
+                ~exists().where(newer.c.task_id == tasks.c.id, newer.c.created_at > executions.c.created_at),
+                true() if workspace_id is None else tasks.c.workspace_id == workspace_id,
+                true() if since is None else executions.c.ended_at >= since,
+            )
+            .order_by(executions.c.ended_at)
+            .limit(1000)
+        )
+        async with self._database.reading() as connection:
+            return tuple(TaskId(found) for found in (await connection.execute(statement)).scalars())
 
     async def count_open(self) -> int:
         """Return how many executions wait or run, over all workspaces."""
@@ -186,81 +181,126 @@ class ExecutionRepository:
             return tuple(event_of(row) for row in (await connection.execute(statement)).mappings())
 
 
-async def _require_free(connection: AsyncConnection, task_id: TaskId, number: int) -> None:
-    executions = tables.executions
-    statement = select(executions.c.status).where(
-        executions.c.task_id == task_id, executions.c.status.in_(list(OPEN_STATUSES))
-    )
-    present = (await connection.execute(statement)).scalar()
+async def queue_execution(
+    connection: AsyncConnection,
+    request: ExecutionRequest,
+    *,
+    execution_id: ExecutionId,
+    log_file_path: str,
+    actor: Actor,
+    at: datetime,
+) -> Execution:
+    """Put one execution into the queue inside the caller's transaction; see ``ExecutionRepository.enqueue``."""
+    tasks, executions = tables.tasks, tables.executions
+    statement = select(tasks).where(tasks.c.id == request.task_id, tasks.c.deleted_at.is_(None))
+    task = (await connection.execute(statement)).mappings().first()
+    if task is None:
+        raise NotFoundError("this task was deleted", hint="`agentmon task restore` brings it back")
+    present = await find_open(connection, request.task_id)
     if present is not None:
-        raise ConflictError(
-            f"#{number} is already {ExecutionStatus(present).value}",
-            hint="one run of a task at a time; x on the board or `agentmon stop` ends it",
-        )
-    prerequisites = await read_prerequisites(connection, task_id, open_only=True)
-    if prerequisites:
-        named = ", ".join(f"#{prerequisite.number}" for prerequisite in prerequisites)
-        raise ConflictError(
-            f"#{number} waits for {named}",
-            hint="finish or cancel those first, or take the dependency away with `agentmon task edit --not-after N`",
-        )
-
-
-async def _cancel_queued(connection: AsyncConnection, execution: Execution, *, actor: Actor, at: datetime) -> None:
-    require_execution_move(execution.status, ExecutionStatus.CANCELLED)
-    executions, tasks = tables.executions, tables.tasks
+        await _hasten(connection, present, request, task["number"], actor=actor, at=at)
+        return await _read(connection, present.id)
+    if not request.may_wait:
+        await _require_no_prerequisites(connection, request.task_id, task["number"])
+    not_before = request.not_before
+    wait_reason = WaitReason.SCHEDULED if not_before is not None and not_before > at else None
     await connection.execute(
-        update(executions)
-        .where(executions.c.id == execution.id, executions.c.status == ExecutionStatus.QUEUED)
-        .values(status=ExecutionStatus.CANCELLED, ended_at=at, updated_at=at)
+        insert(executions).values(
+            id=execution_id,
+            task_id=request.task_id,
+            agent_id=request.agent_id,
+            capability_id=request.capability_id,
+            requested_by=LOCAL_USER_ID,
+            status=ExecutionStatus.QUEUED,
+            mode=request.mode,
+            args=dict(request.args),
+            log_file_path=log_file_path,
+            max_retries=request.max_retries,
+            priority=task["priority"],
+            not_before=not_before,
+            queued_at=at if wait_reason is None else not_before,
+            wait_reason=wait_reason,
+            created_at=at,
+            updated_at=at,
+        )
     )
-    payload = {"execution_id": execution.id, "status": ExecutionStatus.CANCELLED.value}
     await append_task_event(
         connection,
-        task_id=execution.task_id,
+        task_id=request.task_id,
         actor=actor,
-        event_type=TaskEventType.EXECUTION_ENDED,
-        payload=payload,
+        event_type=TaskEventType.EXECUTION_QUEUED,
+        payload={"execution_id": execution_id}
+        | ({} if wait_reason is None or not_before is None else {"not_before": not_before.isoformat()}),
         at=at,
     )
-    task = (await connection.execute(select(tasks).where(tasks.c.id == execution.task_id))).mappings().one()
+    await _open_card(connection, task, actor=actor, at=at)
+    return await _read(connection, execution_id)
+
+
+async def _back_to_todo(connection: AsyncConnection, task_id: TaskId, *, actor: Actor, at: datetime) -> None:
+    """Move the card of a run that was cancelled between two tries out of In progress."""
+    tasks = tables.tasks
+    task = (await connection.execute(select(tasks).where(tasks.c.id == task_id))).mappings().one()
     if TaskStatus(task["status"]) is TaskStatus.IN_PROGRESS:
         await move_task(connection, task, TaskStatus.TODO, actor=actor, at=at, cause="its queued run was cancelled")
 
 
-async def _ask_to_stop(
-    connection: AsyncConnection, execution: Execution, command_type: CommandType, *, actor: Actor, at: datetime
+async def _hasten(
+    connection: AsyncConnection,
+    execution: Execution,
+    request: ExecutionRequest,
+    number: int,
+    *,
+    actor: Actor,
+    at: datetime,
 ) -> None:
-    executions, commands = tables.executions, tables.execution_commands
-    asked = select(commands.c.type).where(commands.c.execution_id == execution.id)
-    present = {CommandType(word) for word in (await connection.execute(asked)).scalars()}
-    if command_type in present or CommandType.KILL in present:
-        return
-    if execution.status is not ExecutionStatus.CANCELLING:
-        require_execution_move(execution.status, ExecutionStatus.CANCELLING)
-        await connection.execute(
-            update(executions)
-            .where(executions.c.id == execution.id)
-            .values(status=ExecutionStatus.CANCELLING, updated_at=at)
+    """Let a queued execution that waits for a time start at once.
+
+    Raises:
+        ConflictError: It waits for no time, runs already, or is not what is asked for.
+    """
+    waits_until = execution.not_before if execution.status is ExecutionStatus.QUEUED else None
+    is_same = (execution.agent_id, execution.capability_id) == (request.agent_id, request.capability_id)
+    is_same = is_same and dict(execution.args) == dict(request.args) and request.not_before is None
+    if waits_until is None or waits_until <= at or not is_same:
+        raise ConflictError(
+            f"#{number} is already {execution.status.value}",
+            hint="one run of a task at a time; x on the board or `agentmon stop` ends it",
         )
+    executions = tables.executions
     await connection.execute(
-        insert(commands).values(
-            id=new_id(),
-            execution_id=execution.id,
-            actor_type=actor.type,
-            actor_id=actor.id,
-            type=command_type,
-            created_at=at,
-        )
+        update(executions)
+        .where(executions.c.id == execution.id, executions.c.status == ExecutionStatus.QUEUED)
+        .values(not_before=None, queued_at=at, wait_reason=None, error=None, updated_at=at)
     )
     await append_task_event(
         connection,
         task_id=execution.task_id,
         actor=actor,
-        event_type=TaskEventType.EXECUTION_STOP_REQUESTED,
-        payload={"execution_id": execution.id, "type": command_type.value},
+        event_type=TaskEventType.EXECUTION_HASTENED,
+        payload={"execution_id": execution.id, "waited_until": waits_until.isoformat()},
         at=at,
     )
+
+
+async def _open_card(connection: AsyncConnection, task: RowMapping, *, actor: Actor, at: datetime) -> None:
+    """Take a card that is closed back to the open columns, since it is queued again."""
+    if TaskStatus(task["status"]).is_open:
+        return
+    prerequisites = await read_prerequisites(connection, task["id"], open_only=True)
+    target = TaskStatus.BLOCKED if prerequisites else TaskStatus.TODO
+    await move_task(connection, task, target, actor=actor, at=at, cause="queued again")
+
+
+async def _require_no_prerequisites(connection: AsyncConnection, task_id: TaskId, number: int) -> None:
+    prerequisites = await read_prerequisites(connection, task_id, open_only=True)
+    if prerequisites:
+        numbers = [prerequisite.number for prerequisite in prerequisites]
+        raise WaitsForTasksError(
+            f"#{number} waits for {', '.join(f'#{other}' for other in numbers)}",
+            hint=f"`agentmon run {number} --when-ready` starts it by itself after that; "
+            f"`agentmon task edit {number} --not-after {numbers[0]}` takes the dependency away",
+        )
 
 
 async def _read(connection: AsyncConnection, execution_id: ExecutionId) -> Execution:

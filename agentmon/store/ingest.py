@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, select, update
 
@@ -13,9 +12,13 @@ from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.exit_codes import failure_text
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.domain.life_cycles import require_execution_move
+from agentmon.domain.refusals import RefusalKind
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.parking import count_ending, park_for_quota
+from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until
+from agentmon.store.stops import is_card_to_be_cancelled
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
 
 if TYPE_CHECKING:
@@ -29,9 +32,6 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import ExecutionId
     from agentmon.store.database import Database
 
-_FIRST_RETRY_AFTER: Final = timedelta(seconds=2)
-LAST_RETRY_AFTER: Final = timedelta(minutes=10)
-
 
 class IngestRepository:
     """Writes what journals say."""
@@ -39,10 +39,17 @@ class IngestRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def record(self, stretches: Sequence[ExecutionProgress], *, at: datetime) -> Mapping[ExecutionId, bool]:
+    async def record(
+        self, stretches: Sequence[ExecutionProgress], *, park_after: int, at: datetime
+    ) -> Mapping[ExecutionId, bool]:
         """Write the stretches of any number of journals in one transaction.
 
         A stretch whose ``from_offset`` is not what the row holds was written before, and is dropped.
+
+        Args:
+            stretches: Those of one journal in their order.
+            park_after: After how many failures in a row an agent is parked; 0 means never.
+            at: The time now.
 
         Returns:
             The executions whose try is over, each with whether it was queued again.
@@ -53,11 +60,11 @@ class IngestRepository:
                 row = await _advance(connection, stretch, at=at)
                 if row is None or stretch.ending is None:
                     continue
-                over[stretch.execution_id] = await _end(connection, row, stretch.ending, at=at)
+                over[stretch.execution_id] = await _end(connection, row, stretch.ending, park_after=park_after, at=at)
         return over
 
     async def end_without_journal(
-        self, execution_id: ExecutionId, ending: ExecutionEnding, *, at: datetime
+        self, execution_id: ExecutionId, ending: ExecutionEnding, *, park_after: int, at: datetime
     ) -> Mapping[ExecutionId, bool]:
         """End an execution whose journal will never tell.
 
@@ -72,7 +79,7 @@ class IngestRepository:
             row = (await connection.execute(statement)).mappings().first()
             if row is None:
                 return {}
-            return {execution_id: await _end(connection, row, ending, at=at)}
+            return {execution_id: await _end(connection, row, ending, park_after=park_after, at=at)}
 
 
 async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, at: datetime) -> RowMapping | None:
@@ -84,8 +91,12 @@ async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, a
         "log_line_count": stretch.log_line_count,
         "log_updated_at": stretch.log_updated_at,
         "last_line": stretch.last_line,
+        "error": stretch.complaint,
         "updated_at": at,
     }
+    paused: dict[str, object] = {}
+    if stretch.is_paused is not None:
+        paused = {"paused_at": at if stretch.is_paused else None}
     advanced = await connection.execute(
         update(executions)
         .where(
@@ -93,7 +104,7 @@ async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, a
             executions.c.journal_offset == stretch.from_offset,
             executions.c.status.in_(list(LIVE_STATUSES)),
         )
-        .values({name: content for name, content in columns.items() if content is not None})
+        .values({name: content for name, content in columns.items() if content is not None} | paused)
         .returning(executions)
     )
     row: RowMapping | None = advanced.mappings().first()
@@ -117,7 +128,9 @@ async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, a
     return row
 
 
-async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEnding, *, at: datetime) -> bool:
+async def _end(
+    connection: AsyncConnection, row: RowMapping, ending: ExecutionEnding, *, park_after: int, at: datetime
+) -> bool:
     present = ExecutionStatus(row["status"])
     status = ExecutionStatus.CANCELLED if present is ExecutionStatus.CANCELLING else ending.status
     if status is ExecutionStatus.CANCELLED and present is ExecutionStatus.RUNNING:
@@ -125,10 +138,41 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
         require_execution_move(present, ExecutionStatus.CANCELLING)
         present = ExecutionStatus.CANCELLING
     require_execution_move(present, status)
-    error = ending.error
+    error, refusal = ending.error, ending.refusal if status is ExecutionStatus.FAILED else None
+    wait_end = None if refusal is None else find_wait_end(row, refusal, at=at)
+    if refusal is not None and wait_end is None:
+        error = f"{refusal.text} – {refusal.advice}" if refusal.advice else refusal.text
     if error is None and status is ExecutionStatus.FAILED:
         error = failure_text(ending.exit_code, row["last_line"])
-    executions, tasks = tables.executions, tables.tasks
+    await _write_ending(connection, row, ending, status, error, at=at)
+    if refusal is not None and wait_end is not None:
+        if refusal.kind is RefusalKind.USAGE_LIMIT:
+            await park_for_quota(connection, row["agent_id"], refusal, until=wait_end, at=at)
+        await queue_until(connection, row, refusal, until=wait_end, at=at)
+        return True
+    await count_ending(connection, row["agent_id"], status, ending.reason, park_after=park_after, at=at)
+    may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None
+    if may_retry and row["retry_count"] < row["max_retries"]:
+        await queue_after_failure(connection, row, at=at)
+        return True
+    tasks = tables.tasks
+    task = (await connection.execute(select(tasks).where(tasks.c.id == row["task_id"]))).mappings().one()
+    is_card_cancelled = status is ExecutionStatus.CANCELLED and await is_card_to_be_cancelled(connection, row["id"])
+    target = status_at_end(TaskStatus(task["status"]), status, is_card_cancelled=is_card_cancelled)
+    await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run {status.value}")
+    return False
+
+
+async def _write_ending(
+    connection: AsyncConnection,
+    row: RowMapping,
+    ending: ExecutionEnding,
+    status: ExecutionStatus,
+    error: str | None,
+    *,
+    at: datetime,
+) -> None:
+    executions = tables.executions
     await connection.execute(
         update(executions)
         .where(executions.c.id == row["id"])
@@ -136,10 +180,18 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
             status=status,
             ended_at=ending.ended_at,
             exit_code=ending.exit_code,
+            end_reason=ending.reason,
             error=error,
+            paused_at=None,
             output_data=dict(ending.output_data),
             updated_at=at,
         )
+    )
+    commands = tables.execution_commands
+    await connection.execute(
+        update(commands)
+        .where(commands.c.execution_id == row["id"], commands.c.delivered_at.is_(None))
+        .values(delivered_at=at)
     )
     await append_task_event(
         connection,
@@ -149,53 +201,9 @@ async def _end(connection: AsyncConnection, row: RowMapping, ending: ExecutionEn
         payload={
             "execution_id": row["id"],
             "status": status.value,
+            "reason": ending.reason.value,
             "exit_code": ending.exit_code,
             "error": error,
         },
-        at=at,
-    )
-    if status is ExecutionStatus.FAILED and ending.may_retry and row["retry_count"] < row["max_retries"]:
-        await _queue_again(connection, row, at=at)
-        return True
-    task = (await connection.execute(select(tasks).where(tasks.c.id == row["task_id"]))).mappings().one()
-    target = status_at_end(TaskStatus(task["status"]), status)
-    await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run {status.value}")
-    return False
-
-
-async def _queue_again(connection: AsyncConnection, row: RowMapping, *, at: datetime) -> None:
-    """Put the execution back as if it had never begun; how it ended stands in the audit trail."""
-    require_execution_move(ExecutionStatus.FAILED, ExecutionStatus.QUEUED)
-    executions = tables.executions
-    retry_count = row["retry_count"] + 1
-    not_before = at + min(_FIRST_RETRY_AFTER * 2 ** min(retry_count - 1, 20), LAST_RETRY_AFTER)
-    await connection.execute(
-        update(executions)
-        .where(executions.c.id == row["id"])
-        .values(
-            status=ExecutionStatus.QUEUED,
-            retry_count=retry_count,
-            not_before=not_before,
-            journal_offset=0,
-            pid=None,
-            worker_id=None,
-            tmux_session_name=None,
-            started_at=None,
-            ended_at=None,
-            exit_code=None,
-            error=None,
-            output_data=None,
-            log_byte_size=0,
-            log_line_count=0,
-            log_updated_at=None,
-            last_line=None,
-        )
-    )
-    await append_task_event(
-        connection,
-        task_id=row["task_id"],
-        actor=SYSTEM_ACTOR,
-        event_type=TaskEventType.EXECUTION_REQUEUED,
-        payload={"execution_id": row["id"], "retry_count": retry_count, "max_retries": row["max_retries"]},
         at=at,
     )

@@ -29,7 +29,7 @@ from agentmon.domain.ids import (
     WorkspaceId,
 )
 from agentmon.domain.task_status import Priority, TaskStatus
-from agentmon.domain.tasks import InputContext, Task, Workspace
+from agentmon.domain.tasks import InputContext, Schedule, Task, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,6 +61,8 @@ def task_of(row: RowMapping) -> Task:
         assignee_agent_id=_optional(AgentId, row["assignee_agent_id"]),
         input_context=input_context_of(row["input_context"]),
         due_at=row["due_at"],
+        schedule=None if row["cron"] is None else Schedule(cron=row["cron"], zone=row["cron_zone"]),
+        next_run_at=row["next_run_at"],
         version=row["version"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -134,6 +136,10 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...]) -> Agent:
         env_allowlist=tuple(row["env_allowlist"]),
         is_active=row["is_active"],
         max_concurrent=row["max_concurrent"],
+        failure_streak=row["failure_streak"],
+        parked_until=row["parked_until"],
+        park_reason=row["park_reason"],
+        park_note=row["park_note"],
         discovery_method=DiscoveryMethod(row["discovery_method"]),
         version=row["version"],
         icon=str(metadata.get("icon", "")),
@@ -170,7 +176,13 @@ def execution_of(row: RowMapping) -> Execution:
         journal_offset=row["journal_offset"],
         retry_count=row["retry_count"],
         max_retries=row["max_retries"],
+        attempt=row["attempt"],
         not_before=row["not_before"],
+        wait_reason=row["wait_reason"],
+        wait_count=row["wait_count"],
+        paused_at=row["paused_at"],
+        end_reason=row["end_reason"],
+        log_removed_at=row["log_removed_at"],
         tokens_used=row["tokens_used"],
         cost_nano=row["cost_nano"],
     )
@@ -190,7 +202,7 @@ def task_event_of(row: RowMapping) -> TaskEvent:
     """Return the entry of the audit trail of a row of ``task_events``."""
     return TaskEvent(
         id=row["id"],
-        task_id=TaskId(row["task_id"]),
+        task_id=_optional(TaskId, row["task_id"]),
         actor=Actor(type=ActorType(row["actor_type"]), id=row["actor_id"]),
         event_type=TaskEventType(row["event_type"]),
         payload=row["payload"],

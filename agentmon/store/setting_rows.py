@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert
 
+from agentmon.domain.events import TaskEventType
 from agentmon.store import tables
+from agentmon.store.audit import append_task_event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from agentmon.domain.events import Actor
     from agentmon.store.database import Database
 
 
@@ -28,10 +31,22 @@ class SettingRepository:
         async with self._database.reading() as connection:
             return {row.key: row.value for row in await connection.execute(statement)}
 
-    async def set(self, key: str, setting: object, *, at: datetime) -> None:
-        """Write one setting over what was there."""
+    async def set(self, key: str, setting: object, *, actor: Actor, at: datetime) -> None:
+        """Write one setting over what was there, with its line in the audit trail."""
         statement = insert(tables.settings).values(key=key, value=setting, created_at=at, updated_at=at)
+        present = select(tables.settings.c.value).where(tables.settings.c.key == key)
         async with self._database.writing() as connection:
+            before = (await connection.execute(present)).scalar()
+            if before == setting:
+                return
+            await append_task_event(
+                connection,
+                task_id=None,
+                actor=actor,
+                event_type=TaskEventType.SETTING_CHANGED,
+                payload={"key": key, "from": before, "to": setting},
+                at=at,
+            )
             await connection.execute(
                 statement.on_conflict_do_update(
                     index_elements=["key"],

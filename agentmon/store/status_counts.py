@@ -16,24 +16,33 @@ SELECT status, count(*) FROM executions
 WHERE status IN ('cancelling', 'queued', 'running') GROUP BY status
 """
 RUNNING_LIMIT = "SELECT value FROM settings WHERE key = 'worker.max_running'"
+PAUSE = "SELECT value FROM settings WHERE key = 'queue.paused'"
 
 
 class StatusCounts:
     """The numbers of ``domain.board.StatusLine`` under the same names."""
 
-    __slots__ = ("cost_today_nano", "needs_you", "queued", "running", "running_limit", "tokens_today")
+    __slots__ = ("cost_today_nano", "is_paused", "needs_you", "queued", "running", "running_limit", "tokens_today")
 
-    def __init__(self, *, running: int = 0, running_limit: int = DEFAULT_RUNNING_LIMIT, queued: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        running: int = 0,
+        running_limit: int = DEFAULT_RUNNING_LIMIT,
+        queued: int = 0,
+        is_paused: bool = False,
+    ) -> None:
         self.running = running
         self.running_limit = running_limit
         self.queued = queued
+        self.is_paused = is_paused
         self.needs_you = 0
         self.cost_today_nano = 0
         self.tokens_today = 0
 
-    def as_document(self) -> dict[str, int]:
+    def as_document(self) -> dict[str, int | bool]:
         """Return the numbers by name, in the order of the status line."""
-        names = ("running", "running_limit", "queued", "needs_you", "cost_today_nano", "tokens_today")
+        names = ("running", "running_limit", "queued", "is_paused", "needs_you", "cost_today_nano", "tokens_today")
         return {name: getattr(self, name) for name in names}
 
 
@@ -51,12 +60,14 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
                 return None
             counts = dict(connection.execute(OPEN_EXECUTIONS).fetchall())
             stored_limit = connection.execute(RUNNING_LIMIT).fetchone()
+            pause = connection.execute(PAUSE).fetchone()
     except sqlite3.Error:
         return None
     return StatusCounts(
         running=counts.get("running", 0) + counts.get("cancelling", 0),
         running_limit=_whole_number(stored_limit[0]) if stored_limit else DEFAULT_RUNNING_LIMIT,
         queued=counts.get("queued", 0),
+        is_paused=pause is not None,
     )
 
 

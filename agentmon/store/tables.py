@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from typing import ClassVar, Final
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     CheckConstraint,
     Float,
@@ -19,14 +20,23 @@ from sqlalchemy import (
     Table,
     TextClause,
     UniqueConstraint,
+    event,
     text,
 )
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
-from agentmon.domain.agents import AgentKind, CapabilitySource, DangerLevel, DiscoveryMethod, InteractionMode, ToolType
+from agentmon.domain.agents import (
+    AgentKind,
+    CapabilitySource,
+    DangerLevel,
+    DiscoveryMethod,
+    InteractionMode,
+    ParkReason,
+    ToolType,
+)
 from agentmon.domain.events import ActorType, EventLevel, EventType
-from agentmon.domain.execution_status import OPEN_STATUSES, ExecutionStatus
+from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.executions import CommandType, ExecutionMode
 from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
@@ -128,7 +138,7 @@ class AgentRow(_Row, table=True):
     __table_args__ = (
         UniqueConstraint("slug"),
         CheckConstraint("model_tier BETWEEN 1 AND 4", name="model_tier"),
-        *_not_negative("max_concurrent", "temperature"),
+        *_not_negative("max_concurrent", "temperature", "failure_streak"),
         Index(None, "workspace_id", "is_active"),
     )
 
@@ -157,6 +167,12 @@ class AgentRow(_Row, table=True):
     temperature: float | None = Field(sa_type=_FLOAT)
     instructions: str | None
     last_scanned_at: datetime | None = Field(sa_type=_MOMENT)
+    failure_streak: int = Field(sa_column_kwargs=_ZERO)
+    """How many of its executions failed one after the other."""
+    parked_until: datetime | None = Field(sa_type=_MOMENT)
+    """Nothing of it starts before."""
+    park_reason: ParkReason | None = Field(sa_type=word(ParkReason, "park_reason"))
+    park_note: str | None
     metadata_: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_METADATA)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
@@ -217,6 +233,7 @@ class TaskRow(_Row, table=True):
         CheckConstraint("number >= 1", name="number_from_one"),
         CheckConstraint("version >= 1", name="version_from_one"),
         CheckConstraint("parent_task_id <> id", name="no_parent_of_itself"),
+        CheckConstraint("(cron IS NULL) = (cron_zone IS NULL)", name="cron_with_zone"),
         _where(
             "ix_tasks_workspace_id_status_sort_order",
             "workspace_id",
@@ -226,6 +243,7 @@ class TaskRow(_Row, table=True):
         ),
         Index(None, "parent_task_id"),
         Index(None, "assignee_agent_id"),
+        _where("ix_tasks_next_run_at", "next_run_at", where=text("next_run_at IS NOT NULL")),
     )
 
     id: str = Field(primary_key=True, sa_type=_ID)
@@ -241,6 +259,10 @@ class TaskRow(_Row, table=True):
     assignee_agent_id: str | None = Field(foreign_key="agents.id", ondelete="SET NULL", sa_type=_ID)
     input_context: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
     due_at: datetime | None = Field(sa_type=_MOMENT)
+    cron: str | None
+    cron_zone: str | None
+    """IANA name of the time zone in which the cron line is read."""
+    next_run_at: datetime | None = Field(sa_type=_MOMENT)
     version: int = Field(sa_column_kwargs=_ONE)
     """Counts the writes: a change names the version it has seen and is refused when the row has moved on."""
     deleted_at: datetime | None = Field(sa_type=_MOMENT)
@@ -263,13 +285,14 @@ class TaskDependencyRow(_Row, table=True):
 
 
 class TaskEventRow(_Row, table=True):
-    """One line of the audit trail; ids are never used twice."""
+    """One line of the audit trail; ids are never used twice, and lines are never changed or removed."""
 
     __tablename__ = "task_events"
     __table_args__ = (Index(None, "task_id", "id"), {"sqlite_autoincrement": True})
 
     id: int = Field(primary_key=True, sa_type=growing_id())
-    task_id: str = Field(foreign_key="tasks.id", ondelete="CASCADE", sa_type=_ID)
+    task_id: str | None = Field(foreign_key="tasks.id", ondelete="RESTRICT", sa_type=_ID)
+    """NULL for what concerns no single task: a setting, the queue, an agent."""
     actor_type: ActorType = Field(sa_type=word(ActorType, "actor_type"))
     actor_id: str | None
     event_type: str
@@ -322,13 +345,17 @@ class ExecutionRow(_Row, table=True):
             "journal_offset",
             "retry_count",
             "max_retries",
+            "attempt",
+            "wait_count",
             "tokens_used",
             "cost_nano",
         ),
+        _within("priority", Priority),
         _where(
             "ix_executions_queued",
-            "status",
-            "created_at",
+            "priority",
+            "queued_at",
+            "id",
             where=_one_of("status", [ExecutionStatus.QUEUED]),
         ),
         _where("uq_executions_open_task_id", "task_id", where=_one_of("status", OPEN_STATUSES), unique=True),
@@ -368,7 +395,20 @@ class ExecutionRow(_Row, table=True):
     journal_offset: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     retry_count: int = Field(sa_column_kwargs=_ZERO)
     max_retries: int = Field(sa_column_kwargs=_ZERO)
+    attempt: int = Field(sa_column_kwargs=_ZERO)
+    """How many tries of it were begun before this one; retries and waits for a vendor both make a new one."""
     not_before: datetime | None = Field(sa_type=_MOMENT)
+    wait_reason: WaitReason | None = Field(sa_type=word(WaitReason, "wait_reason"))
+    wait_count: int = Field(sa_column_kwargs=_ZERO)
+    """How often it waited for a vendor since it last got through."""
+    priority: int = Field(sa_column_kwargs=_THREE)
+    """That of its task, kept here for the order of the queue."""
+    queued_at: datetime = Field(sa_type=_MOMENT)
+    """Its age in the queue: when it was queued, or the moment before which it may not start."""
+    paused_at: datetime | None = Field(sa_type=_MOMENT)
+    end_reason: EndReason | None = Field(sa_type=word(EndReason, "end_reason"))
+    log_removed_at: datetime | None = Field(sa_type=_MOMENT)
+    """When its log was removed to keep within the limits of the settings."""
     output_data: dict[str, object] | None = Field(sa_type=_JSON)
     tokens_used: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     cost_nano: int | None = Field(sa_type=_BIG)
@@ -622,6 +662,16 @@ changes: Final[Table] = metadata.tables["changes"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 artifacts: Final[Table] = metadata.tables["artifacts"]
 documents: Final[Table] = metadata.tables["documents"]
+
+for _change in ("UPDATE", "DELETE"):
+    event.listen(
+        task_events,
+        "after_create",
+        DDL(  # type: ignore[no-untyped-call] # SQLAlchemy types its arguments, not its result
+            f"CREATE TRIGGER tr_task_events_no_{_change.lower()} BEFORE {_change} ON task_events "
+            "BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END"
+        ).execute_if(dialect="sqlite"),
+    )
 
 IS_OPEN: Final = _one_of("executions.status", OPEN_STATUSES)
 """The condition of the partial index over open executions, in its own words: with bound values it is not used."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import exists, or_, select, update
+from sqlalchemy import bindparam, exists, or_, select, update
 
 from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.life_cycles import require_task_move
 from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import SORT_ORDER_GAP
 from agentmon.store import tables
-from agentmon.store.audit import append_task_event
+from agentmon.store.audit import append_task_event, append_task_events
 from agentmon.store.columns import top_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from sqlalchemy import ColumnElement, RowMapping
@@ -64,6 +66,51 @@ async def move_task(
     )
     if not target.is_open:
         await free_dependents(connection, task["id"], at=at)
+
+
+async def move_tasks(
+    connection: AsyncConnection,
+    tasks: Sequence[RowMapping],
+    target: TaskStatus,
+    *,
+    actor: Actor,
+    at: datetime,
+    cause: str,
+) -> None:
+    """Move any number of cards to the top of an open column, the first of them topmost.
+
+    Raises:
+        IllegalMoveError: The life cycle of tasks has no such move.
+    """
+    if not tasks:
+        return
+    tops: dict[str, int] = {}
+    moves = []
+    for task in reversed(tasks):
+        require_task_move(TaskStatus(task["status"]), target)
+        workspace_id = task["workspace_id"]
+        if workspace_id in tops:
+            tops[workspace_id] -= SORT_ORDER_GAP
+        else:
+            tops[workspace_id] = await top_of(connection, workspace_id, target)
+        moves.append({"moved_id": task["id"], "place": tops[workspace_id]})
+    rows = tables.tasks
+    await connection.execute(
+        update(rows)
+        .where(rows.c.id == bindparam("moved_id"))
+        .values(status=target, sort_order=bindparam("place"), version=rows.c.version + 1, updated_at=at),
+        moves,
+    )
+    await append_task_events(
+        connection,
+        [
+            (task["id"], {"from": TaskStatus(task["status"]).value, "to": target.value, "cause": cause})
+            for task in tasks
+        ],
+        actor=actor,
+        event_type=TaskEventType.TASK_MOVED,
+        at=at,
+    )
 
 
 async def free_dependents(connection: AsyncConnection, task_id: str, *, at: datetime) -> None:

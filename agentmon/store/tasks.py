@@ -8,14 +8,18 @@ from sqlalchemy import func, insert, select, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.execution_status import OPEN_STATUSES
+from agentmon.domain.execution_status import OPEN_STATUSES, ExecutionStatus
+from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import LOCAL_USER_ID, TaskId, new_id
+from agentmon.domain.life_cycles import require_task_move
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.columns import bottom_of, place_at
 from agentmon.store.dependencies import add_dependency
 from agentmon.store.mapping import input_context_row, task_of
+from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
+from agentmon.store.subtasks import require_parent
 from agentmon.store.task_moves import free_dependents, move_task
 
 if TYPE_CHECKING:
@@ -38,16 +42,32 @@ class TaskRepository:
         self._database = database
 
     async def add(
-        self, workspace_id: WorkspaceId, draft: TaskDraft, *, after: Sequence[int], actor: Actor, at: datetime
+        self,
+        workspace_id: WorkspaceId,
+        draft: TaskDraft,
+        *,
+        after: Sequence[int],
+        next_run_at: datetime | None,
+        actor: Actor,
+        at: datetime,
     ) -> Task:
         """Put a new task at the bottom of Todo, or of Blocked when it has to wait for open tasks.
 
+        Args:
+            workspace_id: Where.
+            draft: What the person filled in.
+            after: Numbers of the tasks that it waits for.
+            next_run_at: The next time of the draft's schedule; None without one.
+            actor: Who makes it.
+            at: The time now.
+
         Raises:
-            NotFoundError: A number in ``after`` names no task of the workspace.
+            NotFoundError: A number in ``after`` names no task of the workspace, or the parent is not there.
         """
         tasks = tables.tasks
         task_id = new_id()
         async with self._database.writing() as connection:
+            await require_parent(connection, workspace_id, task_id, draft.parent_task_id)
             newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
             number = (await connection.execute(newest)).scalar_one() + 1
             await connection.execute(
@@ -60,6 +80,7 @@ class TaskRepository:
                     sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
                     created_at=at,
                     updated_at=at,
+                    next_run_at=next_run_at,
                     **_draft_row(draft),
                 )
             )
@@ -76,13 +97,21 @@ class TaskRepository:
             return task_of(await _row(connection, task_id))
 
     async def edit(
-        self, task_id: TaskId, draft: TaskDraft, *, expected_version: int, actor: Actor, at: datetime
+        self,
+        task_id: TaskId,
+        draft: TaskDraft,
+        *,
+        expected_version: int,
+        next_run_at: datetime | None,
+        actor: Actor,
+        at: datetime,
     ) -> Task:
-        """Write the draft over the task.
+        """Write the draft over the task; a queued execution of it takes the new priority.
 
         Raises:
-            NotFoundError: The task is gone.
-            ConflictError: Somebody changed the task since the version that the draft was made on.
+            NotFoundError: The task or its parent is gone.
+            ConflictError: Somebody changed the task since the version that the draft was made on, or the parent is one
+                of its own subtasks.
         """
         async with self._database.writing() as connection:
             row = await _row(connection, task_id)
@@ -95,11 +124,25 @@ class TaskRepository:
             changed = sorted(name for name, content in fresh.items() if (row[name] or None) != (content or None))
             if not changed:
                 return task_of(row)
+            await require_parent(connection, row["workspace_id"], task_id, draft.parent_task_id)
+            is_rescheduled = not {"cron", "cron_zone"}.isdisjoint(changed)
             await connection.execute(
                 update(tables.tasks)
                 .where(tables.tasks.c.id == task_id)
-                .values(version=expected_version + 1, updated_at=at, **fresh)
+                .values(
+                    version=expected_version + 1,
+                    next_run_at=next_run_at if is_rescheduled else row["next_run_at"],
+                    updated_at=at,
+                    **fresh,
+                )
             )
+            if "priority" in changed:
+                executions = tables.executions
+                await connection.execute(
+                    update(executions)
+                    .where(executions.c.task_id == task_id, tables.IS_QUEUED)
+                    .values(priority=int(draft.priority))
+                )
             shown = {name: {"from": row[name], "to": fresh[name]} for name in changed if name in {"title", "priority"}}
             await append_task_event(
                 connection,
@@ -114,12 +157,23 @@ class TaskRepository:
     async def move(self, task_id: TaskId, target: TaskStatus, *, index: int | None, actor: Actor, at: datetime) -> Task:
         """Move the card to a column, at the index inside it or at its top.
 
+        Closing a card cancels its queued execution. Cancelling one whose execution runs asks for the end of that; the
+        card moves when nothing of it is alive any more.
+
         Raises:
             NotFoundError: The task is gone.
             IllegalMoveError: The life cycle of tasks has no such move.
         """
         async with self._database.writing() as connection:
             row = await _row(connection, task_id)
+            open_execution = None if target.is_open else await find_open(connection, task_id)
+            if open_execution is not None and open_execution.status is ExecutionStatus.QUEUED:
+                require_task_move(TaskStatus(row["status"]), target)
+                await cancel_queued(connection, open_execution, actor=actor, at=at)
+            elif open_execution is not None and target is TaskStatus.CANCELLED:
+                require_task_move(TaskStatus(row["status"]), target)
+                await ask_to_stop(connection, open_execution, CommandType.STOP, actor=actor, at=at, cancels_card=True)
+                return task_of(row)
             sort_order = (
                 None
                 if index is None
@@ -258,4 +312,7 @@ def _draft_row(draft: TaskDraft) -> dict[str, object]:
         "assignee_agent_id": draft.assignee_agent_id,
         "input_context": input_context_row(draft.input_context),
         "due_at": draft.due_at,
+        "parent_task_id": draft.parent_task_id,
+        "cron": None if draft.schedule is None else draft.schedule.cron,
+        "cron_zone": None if draft.schedule is None else draft.schedule.zone,
     }

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.store import tables
+from agentmon.store.audit import append_task_event
 from agentmon.store.mapping import workspace_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from agentmon.domain.events import Actor
     from agentmon.domain.ids import WorkspaceId
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
+
+_MAX_RUNNING: Final = "max_running"
+"""The claim reads it from the JSON by this name."""
 
 
 class WorkspaceRepository:
@@ -56,6 +62,36 @@ class WorkspaceRepository:
             )
             statement = select(tables.workspaces).where(tables.workspaces.c.root_path == root_path)
             return workspace_of((await connection.execute(statement)).mappings().one())
+
+    async def max_running(self, workspace_id: WorkspaceId) -> int:
+        """Return how many executions of the workspace may run at one time; 0 means no limit of its own."""
+        statement = select(tables.workspaces.c.settings).where(tables.workspaces.c.id == workspace_id)
+        async with self._database.reading() as connection:
+            stored = (await connection.execute(statement)).scalar_one()
+        limit = stored.get(_MAX_RUNNING, 0)
+        return limit if isinstance(limit, int) else 0
+
+    async def set_max_running(self, workspace_id: WorkspaceId, limit: int, *, actor: Actor, at: datetime) -> None:
+        """Write how many executions of the workspace may run at one time, with its line in the audit trail."""
+        workspaces = tables.workspaces
+        async with self._database.writing() as connection:
+            row = (await connection.execute(select(workspaces).where(workspaces.c.id == workspace_id))).mappings().one()
+            before = row["settings"].get(_MAX_RUNNING, 0)
+            if before == limit:
+                return
+            await connection.execute(
+                update(workspaces)
+                .where(workspaces.c.id == workspace_id)
+                .values(settings={**row["settings"], _MAX_RUNNING: limit}, updated_at=at)
+            )
+            await append_task_event(
+                connection,
+                task_id=None,
+                actor=actor,
+                event_type=TaskEventType.SETTING_CHANGED,
+                payload={"key": "workspace.max_running", "workspace": row["name"], "from": before, "to": limit},
+                at=at,
+            )
 
     async def list(self) -> tuple[Workspace, ...]:
         """Return every workspace by name."""

@@ -331,7 +331,7 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         if found is not None and found[0] is listing:
             return found[1]
         execution = listing.execution
-        state = live_state(execution.status)
+        state = execution.live_state
         text = plain_line(
             f"#{listing.task_number} {listing.task_title} {listing.agent_slug} {program_word(listing)} "
             f"{state.with_cause(exit_code=execution.exit_code)} {execution.last_line or execution.error or ''}",
@@ -400,7 +400,7 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
     def _row_line(self, row: int, width: int, base: Style) -> Strip:
         listing = self._rows[row]
         execution = listing.execution
-        state = live_state(execution.status)
+        state = execution.live_state
         if row == self._cursor:
             base += self.get_component_rich_style("execution-table--cursor", partial=True)
         elif row == self._hovered:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.events import Event, EventLevel, EventType
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding, ExecutionProgress
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
@@ -21,6 +21,8 @@ from agentmon.runners.journal import (
     Entry,
     HostOutcome,
     OutputEntry,
+    PausedEntry,
+    ResumedEntry,
     StartFailedEntry,
     StorageFullEntry,
     StragglersEntry,
@@ -30,6 +32,7 @@ from agentmon.runners.journal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from agentmon.domain.ids import ExecutionId
@@ -66,13 +69,28 @@ def read_stretch(journal: Path, *, execution_id: ExecutionId, offset: int) -> Ex
         last_line=plain_line(redact(outputs[-1].last_line), max_characters=LAST_LINE_MAX_CHARACTERS)
         if outputs
         else None,
+        is_paused=_is_paused(entries),
+        complaint=_complaint(entries),
         events=tuple(_event(entry, execution_id) for entry in entries if not isinstance(entry, OutputEntry)),
         ending=_ending(ended[-1]) if ended else None,
     )
 
 
+def _is_paused(entries: Sequence[Entry]) -> bool | None:
+    changes = [entry for entry in entries if isinstance(entry, (PausedEntry, ResumedEntry))]
+    return isinstance(changes[-1], PausedEntry) if changes else None
+
+
+def _complaint(entries: Sequence[Entry]) -> str | None:
+    stuck = [entry for entry in entries if isinstance(entry, CouldNotStopEntry)]
+    if not stuck:
+        return None
+    named = ", ".join(f"{process.pid} ({process.command})" for process in stuck[-1].processes)
+    return plain_line(redact(f"could not stop pid {named}"), max_characters=ERROR_MAX_CHARACTERS)
+
+
 def _ending(entry: EndedEntry) -> ExecutionEnding:
-    status, may_retry = ExecutionStatus.FAILED, True
+    status, may_retry, reason = ExecutionStatus.FAILED, True, EndReason(entry.outcome.value)
     match entry.outcome:
         case HostOutcome.EXITED:
             if entry.exit_code == 0:
@@ -88,6 +106,7 @@ def _ending(entry: EndedEntry) -> ExecutionEnding:
     return ExecutionEnding(
         status=status,
         ended_at=_moment(entry.at_ms),
+        reason=reason,
         exit_code=entry.exit_code,
         error=None if entry.error is None else plain_line(redact(entry.error), max_characters=ERROR_MAX_CHARACTERS),
         may_retry=may_retry,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import platform
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +11,10 @@ from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.settings import load_worker_settings
+from agentmon.worker.commands import hand_on_commands
+from agentmon.worker.owners import Takeover, this_owner
+from agentmon.worker.retention import remove_old_logs
+from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.starting import Starter
 from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.watching import Watch
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.runners.tmux import Tmux
     from agentmon.settings import WorkerSettings
-    from agentmon.store.claims import ClaimRepository
-    from agentmon.store.database import Database
-    from agentmon.store.ingest import IngestRepository
-    from agentmon.store.setting_rows import SettingRepository
+    from agentmon.worker.repositories import Repositories
     from agentmon.worker.wake import WakeSocket
     from agentmon.worker.watching import Watched
 
 _log = logging.getLogger(__name__)
 
-_HEARTBEAT_EVERY_S: Final = 30.0
+_REMOVE_LOGS_EVERY_S: Final = 600.0
+_BUSY_CYCLE_S_PER_RUN: Final = 0.002
+_LONGEST_BUSY_CYCLE_S: Final = 0.25
+"""With many runs the news of several are taken together: a transaction for each would cost most of a core."""
 _MAX_START_TRIES: Final = 3
 _PAUSE_AFTER_ERROR_S: Final = 1.0
 _SAME_COMPLAINT_EVERY_S: Final = 300.0
@@ -51,27 +53,30 @@ class WorkerLoop:
     def __init__(
         self,
         *,
-        database: Database,
-        claims: ClaimRepository,
-        ingest: IngestRepository,
-        settings: SettingRepository,
+        repositories: Repositories,
         tmux: Tmux,
         wake: WakeSocket,
         paths: Paths,
         clock: Clock,
         has_place: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._database = database
+        self._repositories = repositories
+        self._claims = repositories.claims
+        self._live = repositories.live
+        self._scheduler = Scheduler(
+            schedules=repositories.schedules, agents=repositories.agents, paths=paths, clock=clock
+        )
         self._has_place = has_place
-        self._claims = claims
-        self._settings_rows = settings
         self._wake = wake
         self._paths = paths
         self._clock = clock
         self.worker_id = WorkerId(new_id())
-        self._watch = Watch(ingest=ingest, paths=paths, clock=clock)
-        self._starter = Starter(tmux=tmux, claims=claims, paths=paths, worker_id=self.worker_id, clock=clock)
+        self._owner = this_owner(self.worker_id, paths.run_dir)
+        self._takeover = Takeover(self._owner)
+        self._watch = Watch(ingest=repositories.ingest, paths=paths, clock=clock)
+        self._starter = Starter(tmux=tmux, live=self._live, paths=paths, worker_id=self.worker_id, clock=clock)
         self._settings = load_worker_settings(paths.settings_file, {})
+        self._is_paused = True
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
         self._is_stopping = False
@@ -80,9 +85,12 @@ class WorkerLoop:
         self._complained_at = float("-inf")
         self._seen_version: int | None = None
         self._has_waiting = True
+        self._may_have_missed_news = True
         self._beaten_at = float("-inf")
         self._read_all_at = float("-inf")
         self._proved_at = float("-inf")
+        self._worked_at = float("-inf")
+        self._removed_logs_at = float("-inf")
 
     def stop(self) -> None:
         """Let ``run`` return."""
@@ -108,14 +116,13 @@ class WorkerLoop:
     async def _work_once(self, group: asyncio.TaskGroup) -> None:
         messages, self._messages = self._messages, set()
         self._woken.clear()
+        self._worked_at = time.monotonic()
         # Those whose messages got lost have their turn also while others keep the worker awake.
-        is_poll = time.monotonic() >= self._read_all_at + self._settings.poll_interval_s
+        is_poll = self._worked_at >= self._read_all_at + self._settings.poll_interval_s
         try:
             if not self._has_adopted:
-                await self._adopt(group)
-                await sweep_environments(self._claims, self._paths)
-                self._has_adopted = True
-            has_news = await self._has_news(messages)
+                await self._settle_in(group)
+            has_news = await self._has_news(messages, is_poll=is_poll)
             if is_poll:
                 self._read_all_at = time.monotonic()
                 if not self._has_place():
@@ -124,10 +131,12 @@ class WorkerLoop:
                     return
             named = [ExecutionId(message) for message in messages if message]
             has_ended = await self._watch.read_journals(None if is_poll else named)
+            self._pass_over_own_news()
             await self._look_after_hosts(group)
-            if has_news or has_ended or self._has_waiting:
-                await self._hand_on_commands()
+            if await self._scheduler.queue_due() or has_news or has_ended or (is_poll and self._has_waiting):
+                await hand_on_commands(self._live, self._watch, self.worker_id, self._clock, self._complain)
                 await self._claim(group)
+            await self._remove_old_logs()
         except DatabaseMovedError as error:
             _log.warning("%s", error)
             self.stop()
@@ -138,30 +147,60 @@ class WorkerLoop:
             _log.exception("the worker goes on after an error of its own")
             await self._pause()
 
-    async def _has_news(self, messages: Collection[str]) -> bool:
-        version = self._database.data_version()
-        if version == self._seen_version and "" not in messages:
+    async def _settle_in(self, group: asyncio.TaskGroup) -> None:
+        await self._has_news([""], is_poll=True)
+        await self._beat([])
+        await self._take_over(group)
+        await sweep_environments(self._live, self._paths)
+        self._has_adopted = True
+
+    async def _has_news(self, messages: Collection[str], *, is_poll: bool) -> bool:
+        version = self._repositories.data_version()
+        is_looked_for = "" in messages or (is_poll and self._may_have_missed_news)
+        if version == self._seen_version and not is_looked_for:
             return False
         self._seen_version = version
+        self._may_have_missed_news = False
         self._settings = await self._read_settings()
+        self._watch.park_after = self._settings.park_after_failures
+        self._is_paused = await self._repositories.pause.get() is not None
+        await self._scheduler.look()
         return True
+
+    def _pass_over_own_news(self) -> None:
+        """Take what this worker has just written for seen; what others wrote at the same time is found by a poll."""
+        version = self._repositories.data_version()
+        if version != self._seen_version:
+            self._seen_version = version
+            self._may_have_missed_news = True
 
     async def _read_settings(self) -> WorkerSettings:
         try:
-            return load_worker_settings(self._paths.settings_file, await self._settings_rows.all())
+            return load_worker_settings(self._paths.settings_file, await self._repositories.settings.all())
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")
             return self._settings
 
-    async def _adopt(self, group: asyncio.TaskGroup) -> None:
-        for claimed in await self._claims.live():
+    async def _take_over(self, group: asyncio.TaskGroup) -> None:
+        """Watch what workers that are gone left running, and start what they claimed and never began."""
+        claims = await self._live.owned_by_others(self.worker_id)
+        if not claims:
+            return
+        now = self._clock.now()
+        free = self._takeover.find_free(claims, after_s=self._settings.takeover_after_s, at=now)
+        if len(free) < len(claims):
+            self._complain(f"{len(claims) - len(free)} runs belong to a worker of another folder or machine")
+        if not free:
+            return
+        taken = await self._live.take_over(free, worker_id=self.worker_id, at=now)
+        for claimed in taken:
             watched = await self._watch.add(claimed)
             _log.info("execution %s: taken over", watched.id)
         await self._watch.read_journals()
-        for claimed in await self._claims.live():
+        for claimed in taken:
             watched_again = self._watch.find(claimed.execution.id)
-            if watched_again is not None and not watched_again.has_begun:
-                self._start_apart(claimed, group)
+            if watched_again is not None and not watched_again.has_begun and not self._is_paused:
+                self._start_apart(watched_again.claimed, group)
 
     async def _look_after_hosts(self, group: asyncio.TaskGroup) -> None:
         now = time.monotonic()
@@ -169,18 +208,25 @@ class WorkerLoop:
             return
         self._proved_at = now
         look = await self._watch.look_at_hosts()
-        for watched in look.unbegun:
+        for watched in () if self._is_paused else look.unbegun:
             await self._start_again(watched, group)
         for watched in look.lost:
             settling = self._guarded(self._watch.settle(watched), watched.id)
             group.create_task(settling, name=f"settle {watched.id}")
-        if now - self._beaten_at >= _HEARTBEAT_EVERY_S:
-            self._beaten_at = now
+        await self._take_over(group)
+        if now - self._beaten_at >= self._settings.heartbeat_s:
             await self._beat([watched.id for watched in look.alive])
 
     async def _beat(self, alive: list[ExecutionId]) -> None:
-        particulars = {"host": platform.node(), "pid": os.getpid(), "version": __version__}
-        await self._claims.beat(alive, worker_id=self.worker_id, particulars=particulars, at=self._clock.now())
+        self._beaten_at = time.monotonic()
+        particulars = self._owner.particulars(version=__version__)
+        await self._live.beat(alive, worker_id=self.worker_id, particulars=particulars, at=self._clock.now())
+
+    async def _remove_old_logs(self) -> None:
+        now = time.monotonic()
+        if now - self._removed_logs_at >= _REMOVE_LOGS_EVERY_S:
+            self._removed_logs_at = now
+            await remove_old_logs(self._repositories.old_logs, self._settings, self._clock)
 
     async def _start_again(self, watched: Watched, group: asyncio.TaskGroup) -> None:
         if watched.start_tries >= _MAX_START_TRIES:
@@ -192,34 +238,20 @@ class WorkerLoop:
         watched.start_asked_at = time.monotonic()
         self._start_apart(watched.claimed, group)
 
-    async def _hand_on_commands(self) -> None:
-        commands = await self._claims.undelivered_commands()
-        if not commands:
-            return
-        delivered = []
-        for command in commands:
-            watched = self._watch.find(command.execution_id)
-            try:
-                if watched is not None:
-                    line = {"id": command.id, "type": command.type.value}
-                    await asyncio.to_thread(watched.folder.append_command, line)
-            except OSError as error:
-                # Its folder was removed, which the looks at the hosts settle, or the disk is full: later, then.
-                self._complain(f"execution {command.execution_id}: a command cannot be handed on: {error}")
-            else:
-                delivered.append(command.id)
-        if delivered:
-            await self._claims.mark_delivered(delivered, at=self._clock.now())
-
     async def _claim(self, group: asyncio.TaskGroup) -> None:
         while not self._is_stopping and len(self._watch) < self._settings.max_running:
             claimed = await self._claims.claim(
-                worker_id=self.worker_id, max_running=self._settings.max_running, at=self._clock.now()
+                worker_id=self.worker_id,
+                max_running=self._settings.max_running,
+                park_after=self._settings.park_after_failures,
+                limit=self._settings.max_running - len(self._watch),
+                at=self._clock.now(),
             )
-            if claimed is None:
+            for one in claimed:
+                await self._watch.add(one)
+                self._start_apart(one, group)
+            if not claimed:
                 break
-            await self._watch.add(claimed)
-            self._start_apart(claimed, group)
         self._has_waiting = await self._claims.count_waiting() > 0
 
     def _start_apart(self, claimed: ClaimedExecution, group: asyncio.TaskGroup) -> None:
@@ -254,6 +286,8 @@ class WorkerLoop:
         try:
             async with asyncio.timeout(self._settings.poll_interval_s - (time.monotonic() - self._read_all_at)):
                 await self._woken.wait()
+                busy_cycle_s = min(len(self._watch) * _BUSY_CYCLE_S_PER_RUN, _LONGEST_BUSY_CYCLE_S)
+                await asyncio.sleep(self._worked_at + busy_cycle_s - time.monotonic())
         except TimeoutError:
             pass
 

@@ -16,12 +16,10 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.paths import find_paths
 from agentmon.runners.tmux import Tmux
-from agentmon.store.claims import ClaimRepository
 from agentmon.store.database import open_database
-from agentmon.store.ingest import IngestRepository
-from agentmon.store.setting_rows import SettingRepository
 from agentmon.worker.loop import WorkerLoop
 from agentmon.worker.presence import WorkerLock, read_presence
+from agentmon.worker.repositories import Repositories
 from agentmon.worker.wake import WakeSocket
 
 if TYPE_CHECKING:
@@ -82,10 +80,7 @@ async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -
     wake = WakeSocket.bind(paths.worker_socket)
     try:
         worker = WorkerLoop(
-            database=opened.database,
-            claims=ClaimRepository(opened.database),
-            ingest=IngestRepository(opened.database),
-            settings=SettingRepository(opened.database),
+            repositories=Repositories.over(opened.database),
             tmux=tmux,
             wake=wake,
             paths=paths,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.agents import ToolType
 from agentmon.domain.errors import RunnerError
 from agentmon.runners import host
 from agentmon.runners.adapters.template import check_arguments, render_command
@@ -21,12 +22,21 @@ if TYPE_CHECKING:
 COLUMNS: Final = 200
 ROWS: Final = 50
 """Size of a session that nobody looks at: wide enough that tables are not broken."""
+_INTERRUPTS: Final = {ToolType.AI_AGENT: ("INT", "TERM")}
+"""The signals that ask a program to end, gentlest first; an agent takes the first as a person's ctrl+c."""
 _HOST_MAIN: Final = Path(host.__file__).with_name("__main__.py")
 
 
 def session_name(execution: Execution) -> str:
     """Return the name of the tmux session of a try, so that what is left of an earlier one cannot be in its way."""
-    return f"am-{execution.id}" + (f"-{execution.retry_count}" if execution.retry_count else "")
+    return f"am-{execution.id}" + (f"-{execution.attempt}" if execution.attempt else "")
+
+
+def folder_of(execution: Execution, paths: Paths) -> ExecutionFolder:
+    """Return the folder of an execution, also of one that was queued or begun from another data folder."""
+    if execution.log_file_path is None:
+        return ExecutionFolder(paths.execution_dir(execution.id))
+    return ExecutionFolder(Path(execution.log_file_path).parent)
 
 
 def host_command(folder: ExecutionFolder) -> tuple[str, ...]:
@@ -44,7 +54,7 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
         OSError: The folder cannot be written.
     """
     execution, task, capability = claimed.execution, claimed.task, claimed.capability
-    folder = ExecutionFolder(paths.execution_dir(execution.id))
+    folder = folder_of(execution, paths)
     folder.make()
     if capability.interaction_mode.value != "template":
         raise RunnerError(f"{claimed.agent.slug} cannot be run in the mode {capability.interaction_mode.value}")
@@ -75,6 +85,7 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
             "timeout_s": capability.timeout_s,
             "max_output_bytes": capability.max_output_bytes,
             "grace_s": settings.grace_s,
+            "interrupt": list(_INTERRUPTS.get(claimed.agent.tool_type, ("TERM",))),
             "notify_socket": str(paths.worker_socket),
             "columns": COLUMNS,
             "rows": ROWS,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.runners.tmux import Tmux
     from agentmon.settings import WorkerSettings
-    from agentmon.store.claims import ClaimRepository
+    from agentmon.store.live_executions import LiveExecutionRepository
 
 _log = logging.getLogger(__name__)
 
@@ -24,9 +24,11 @@ _log = logging.getLogger(__name__)
 class Starter:
     """Starts hosts in sessions of the private tmux server."""
 
-    def __init__(self, *, tmux: Tmux, claims: ClaimRepository, paths: Paths, worker_id: WorkerId, clock: Clock) -> None:
+    def __init__(
+        self, *, tmux: Tmux, live: LiveExecutionRepository, paths: Paths, worker_id: WorkerId, clock: Clock
+    ) -> None:
         self._tmux = tmux
-        self._claims = claims
+        self._live = live
         self._paths = paths
         self._worker_id = worker_id
         self._clock = clock
@@ -57,7 +59,7 @@ class Starter:
                 return f"{error} – {error.hint}" if error.hint else str(error)
         except OSError as error:
             return f"its folder cannot be written: {error}"
-        await self._claims.record_session(
+        await self._live.record_session(
             execution.id, worker_id=self._worker_id, tmux_session_name=name, at=self._clock.now()
         )
         return None

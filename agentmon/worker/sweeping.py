@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from agentmon.domain.ids import ExecutionId
     from agentmon.paths import Paths
-    from agentmon.store.claims import ClaimRepository
+    from agentmon.store.live_executions import LiveExecutionRepository
 
 _LEFT_ALONE_FOR_S: Final = 60.0
 """A client writes the file before its execution has a row."""
 
 
-async def sweep_environments(claims: ClaimRepository, paths: Paths) -> None:
+async def sweep_environments(live: LiveExecutionRepository, paths: Paths) -> None:
     """Remove the environment files of every execution that neither waits nor runs."""
-    open_ids = await claims.open_ids()
+    open_ids = await live.open_ids()
     await asyncio.to_thread(_sweep, paths.executions_dir, open_ids)
 
 

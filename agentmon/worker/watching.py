@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
-from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
 from agentmon.worker.journal_reading import ERROR_MAX_CHARACTERS, read_stretch
+from agentmon.worker.preparation import folder_of
+from agentmon.worker.refusal_reading import with_refusal
 from agentmon.worker.strays import end_strays
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
     from agentmon.domain.ids import ExecutionId
     from agentmon.paths import Paths
+    from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.store.ingest import IngestRepository
 
 _log = logging.getLogger(__name__)
@@ -80,6 +82,8 @@ class Watch:
         self._ingest = ingest
         self._paths = paths
         self._clock = clock
+        self.park_after = 0
+        """After how many failures in a row an agent is parked; 0 means never."""
         self._watched: dict[ExecutionId, Watched] = {}
         # Two readers of one journal would move its offset past what the slower one's transaction drops.
         self._reading = asyncio.Lock()
@@ -98,9 +102,9 @@ class Watch:
         What earlier tries left in its folder is set aside first: the journal of one would be read as that of this one.
         """
         execution = claimed.execution
-        folder = ExecutionFolder(self._paths.execution_dir(execution.id))
+        folder = folder_of(execution, self._paths)
         try:
-            await asyncio.to_thread(folder.set_tries_aside, execution.retry_count)
+            await asyncio.to_thread(folder.set_tries_aside, execution.attempt)
         except OSError as error:
             _log.warning("execution %s: its earlier tries cannot be set aside: %s", execution.id, error)
         watched = Watched(
@@ -128,7 +132,7 @@ class Watch:
             stretches = await asyncio.to_thread(_read_new, chosen)
             if not stretches:
                 return False
-            over = await self._ingest.record(stretches, at=self._clock.now())
+            over = await self._ingest.record(stretches, park_after=self.park_after, at=self._clock.now())
             for stretch in stretches:
                 watched = self._watched.get(stretch.execution_id)
                 if watched is not None:
@@ -137,20 +141,25 @@ class Watch:
         await self._forget(over)
         return bool(over)
 
-    async def fail(self, watched: Watched, reason: str, *, may_retry: bool = False) -> None:
+    async def fail(
+        self, watched: Watched, error: str, *, reason: EndReason = EndReason.START_FAILED, may_retry: bool = False
+    ) -> None:
         """End an execution whose host will never tell how it ended.
 
         Raises:
             StoreError: Nothing was written, and the execution stays watched.
         """
-        _log.warning("execution %s: %s", watched.id, reason)
+        _log.warning("execution %s: %s", watched.id, error)
         ending = ExecutionEnding(
             status=ExecutionStatus.FAILED,
             ended_at=self._clock.now(),
-            error=plain_line(redact(reason), max_characters=ERROR_MAX_CHARACTERS),
+            reason=reason,
+            error=plain_line(redact(error), max_characters=ERROR_MAX_CHARACTERS),
             may_retry=may_retry,
         )
-        over = await self._ingest.end_without_journal(watched.id, ending, at=self._clock.now())
+        over = await self._ingest.end_without_journal(
+            watched.id, ending, park_after=self.park_after, at=self._clock.now()
+        )
         await self._forget(over)
         self._watched.pop(watched.id, None)
 
@@ -186,12 +195,12 @@ class Watch:
             if watched.id not in self._watched or watched.found_dead_at is None:
                 return
             left = await end_strays(watched.id, grace_s=_STRAYS_GRACE_S)
-            reason = "lost: its host ended without a word (killed, or the machine went down)"
+            error = "lost: its host ended without a word (killed, or the machine went down)"
             if not await asyncio.to_thread(watched.folder.path.exists):
-                reason = "lost: its folder was removed while it ran"
+                error = "lost: its folder was removed while it ran"
             if left:
-                reason += f"; could not stop pid {', '.join(str(pid) for pid in left)}"
-            await self.fail(watched, reason, may_retry=not left)
+                error += f"; could not stop pid {', '.join(str(pid) for pid in left)}"
+            await self.fail(watched, error, reason=EndReason.LOST, may_retry=not left)
         finally:
             watched.is_being_settled = False
 
@@ -214,6 +223,16 @@ def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:
                 break
             if stretch is None:
                 break
+            if stretch.ending is not None:
+                stretch = _with_refusal(stretch, stretch.ending, watched)
             stretches.append(stretch)
             offset = stretch.to_offset
     return stretches
+
+
+def _with_refusal(stretch: ExecutionProgress, ending: ExecutionEnding, watched: Watched) -> ExecutionProgress:
+    try:
+        return replace(stretch, ending=with_refusal(ending, watched.claimed, watched.folder))
+    except OSError as error:
+        _log.warning("execution %s: the end of its log cannot be read: %s", watched.id, error)
+        return stretch

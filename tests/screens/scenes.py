@@ -22,8 +22,8 @@ from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
-from agentmon.store.column_types import moment_text
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.moments import moment_text
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Board, until
 

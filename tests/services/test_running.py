@@ -32,7 +32,7 @@ async def test_a_run_leaves_its_output_its_exit_code_and_its_history(services: S
     assert services.executions.log_path(execution).read_bytes() == b"one\ntwo\n"
     assert (execution.log_byte_size, execution.log_line_count, execution.last_line) == (8, 2, "two")
     assert (await services.tasks.get(task.id)).status is TaskStatus.BLOCKED
-    history = [entry.event_type.value for entry in await services.tasks.history(task.id)]
+    history = [entry.event_type.value for entry in await services.audit.of_task(task.id)]
     assert history == [
         "task_created",
         "execution_queued",

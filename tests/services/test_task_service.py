@@ -85,7 +85,7 @@ async def test_an_edit_of_an_older_version_is_refused_and_changes_nothing(
         )
 
     assert (await services.tasks.get(task.id)).title == "second"
-    history = await services.tasks.history(task.id)
+    history = await services.audit.of_task(task.id)
     assert [entry.event_type.value for entry in history] == ["task_created", "task_edited"]
     assert history[-1].payload["changed"] == ["priority", "title"]
 

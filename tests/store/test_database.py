@@ -313,7 +313,8 @@ async def test_the_rule_of_one_open_execution_has_its_name(database: Database) -
             for execution_id in ("a", "b"):
                 await connection.exec_driver_sql(
                     "INSERT INTO executions (id, task_id, agent_id, capability_id, requested_by, status, mode,"
-                    " created_at, updated_at) VALUES (?, 't', 'a', 'c', 'u', 'queued', 'template', '', '')",
+                    " queued_at, created_at, updated_at)"
+                    " VALUES (?, 't', 'a', 'c', 'u', 'queued', 'template', '', '', '')",
                     (execution_id,),
                 )
 

@@ -18,6 +18,7 @@ from agentmon.store.board_pages import BoardRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.database import open_database
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.live_executions import LiveExecutionRepository
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -50,10 +51,12 @@ async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
 ) -> None:
     statements = _recorded(database)
     claims = ClaimRepository(database)
-    await claims.claim(worker_id=WorkerId(new_id()), max_running=4, at=SystemClock().now())
+    worker_id = WorkerId(new_id())
+    await claims.claim(worker_id=worker_id, max_running=4, park_after=5, limit=4, at=SystemClock().now())
     await claims.count_waiting()
-    await claims.live()
-    await claims.undelivered_commands()
+    live = LiveExecutionRepository(database)
+    await live.owned_by_others(worker_id)
+    await live.undelivered_commands(worker_id)
     await ExecutionRepository(database).list(None, limit=50, offset=0)
     board = BoardRepository(database)
     await board.page(WORKSPACE, [ColumnRequest(status=status) for status in TaskStatus], running_limit=4)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import update
 
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.ids import WorkerId, new_id
 from agentmon.store import tables
 from agentmon.store.claims import ClaimRepository
@@ -23,9 +23,10 @@ async def _is_claimed(place: Stored, *, waits_for: timedelta) -> bool:
     execution = await place.add_run(task.id, ExecutionStatus.QUEUED)
     async with place.services.database.writing() as connection:
         rows = tables.executions
-        await connection.execute(update(rows).where(rows.c.id == execution.id).values(not_before=now + waits_for))
+        waiting = {"not_before": now + waits_for, "wait_reason": WaitReason.RETRY}
+        await connection.execute(update(rows).where(rows.c.id == execution.id).values(**waiting))
     claims = ClaimRepository(place.services.database)
-    return await claims.claim(worker_id=WorkerId(new_id()), max_running=10, at=now) is not None
+    return bool(await claims.claim(worker_id=WorkerId(new_id()), max_running=10, park_after=5, limit=10, at=now))
 
 
 async def test_a_retry_waits_for_its_time(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
-from agentmon.store.column_types import json_text, moment_text, parse_moment
+from agentmon.store.column_types import json_text
+from agentmon.store.moments import moment_text, parse_moment
 from agentmon.store.upgrade import prepare_database
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "status": "queued",
         "mode": "template",
         "cost_nano": 0,
+        "queued_at": _STAMP,
         **_BOTH,
     },
     "execution_commands": {
@@ -224,6 +226,7 @@ _SPECIAL: Final[Mapping[str, Mapping[str, object]]] = {
     "ck_tasks_number_from_one": {"number": 0},
     "ck_tasks_version_from_one": {"version": 0},
     "ck_tasks_no_parent_of_itself": {"parent_task_id": "task"},
+    "ck_tasks_cron_with_zone": {"cron": "@daily"},
     "ck_task_dependencies_not_on_itself": {"depends_on_task_id": "task"},
 }
 
@@ -233,6 +236,7 @@ def test_every_check_refuses_a_row_that_breaks_it(connection: sqlite3.Connection
     column = rule.removeprefix(f"ck_{table}_").removesuffix("_not_negative")
     broken = _SPECIAL.get(rule) or {column: -1 if rule.endswith("_not_negative") else "nonsense"}
     assignments = ", ".join(f'"{name}" = ?' for name in broken)
+    _drop_triggers(connection)
 
     with pytest.raises(sqlite3.IntegrityError, match=f"CHECK constraint failed: {rule}$"):
         connection.execute(f"UPDATE {table} SET {assignments}", tuple(broken.values()))
@@ -323,6 +327,8 @@ def _references() -> list[tuple[str, str]]:
 def test_every_reference_refuses_a_row_that_is_not_there(
     connection: sqlite3.Connection, table: str, column: str
 ) -> None:
+    _drop_triggers(connection)
+
     with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY constraint failed"):
         connection.execute(f"UPDATE {table} SET {column} = 'nowhere'")
 
@@ -350,7 +356,24 @@ def test_the_parts_of_an_execution_go_with_it(connection: sqlite3.Connection) ->
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 
+def _drop_triggers(connection: sqlite3.Connection) -> None:
+    """Take away what refuses any change of the audit trail, so that its other rules are reached."""
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+
+
+@pytest.mark.parametrize("change", ["UPDATE task_events SET event_type = 'x'", "DELETE FROM task_events"])
+def test_nothing_changes_or_removes_a_line_of_the_audit_trail(connection: sqlite3.Connection, change: str) -> None:
+    before = connection.execute("SELECT * FROM task_events").fetchall()
+
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(change)
+
+    assert connection.execute("SELECT * FROM task_events").fetchall() == before != []
+
+
 def test_an_id_of_the_stream_is_never_used_twice(connection: sqlite3.Connection) -> None:
+    _drop_triggers(connection)
     for table in ("events", "task_events"):
         newest = connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
         connection.execute(f"DELETE FROM {table}")
@@ -363,7 +386,10 @@ def test_an_id_of_the_stream_is_never_used_twice(connection: sqlite3.Connection)
 @pytest.mark.parametrize(
     ("query", "index"),
     [
-        ("SELECT id FROM executions WHERE status = ? ORDER BY created_at", "ix_executions_queued"),
+        (
+            "SELECT id FROM executions WHERE status = 'queued' AND id <> ? ORDER BY priority, queued_at, id",
+            "ix_executions_queued",
+        ),
         ("SELECT id FROM executions WHERE task_id = ? ORDER BY created_at DESC", "ix_executions_task_id_created_at"),
         ("SELECT id FROM executions WHERE heartbeat_at < ?", "ix_executions_heartbeat_at"),
         ("SELECT count(*) FROM executions WHERE agent_id = ? AND status = 'running'", "ix_executions_agent_id_status"),

@@ -18,8 +18,8 @@ from agentmon.runners.tmux import Tmux
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.ingest import IngestRepository
-from agentmon.store.setting_rows import SettingRepository
 from agentmon.worker.loop import WorkerLoop
+from agentmon.worker.repositories import Repositories
 from agentmon.worker.wake import WakeSocket, wake_worker
 from agentmon.worker.watching import Watch
 from tests.live_home import add_command
@@ -67,8 +67,7 @@ async def claim(place: Stored, *, max_retries: int = 0) -> tuple[ClaimedExecutio
 async def claim_next(place: Stored) -> tuple[ClaimedExecution, ExecutionFolder]:
     claims = ClaimRepository(place.services.database)
     late = SystemClock().now().replace(year=2099)
-    claimed = await claims.claim(worker_id=WorkerId(new_id()), max_running=100, at=late)
-    assert claimed is not None
+    (claimed,) = await claims.claim(worker_id=WorkerId(new_id()), max_running=100, park_after=5, limit=1, at=late)
     return claimed, ExecutionFolder(place.services.paths.execution_dir(claimed.execution.id))
 
 
@@ -95,10 +94,7 @@ async def running_loop(place: Stored) -> AsyncIterator[WorkerLoop]:
     paths.run_dir.mkdir(parents=True, exist_ok=True)
     wake, tmux = WakeSocket.bind(paths.worker_socket), Tmux(paths.tmux_socket)
     loop = WorkerLoop(
-        database=services.database,
-        claims=ClaimRepository(services.database),
-        ingest=IngestRepository(services.database),
-        settings=SettingRepository(services.database),
+        repositories=Repositories.over(services.database),
         tmux=tmux,
         wake=wake,
         paths=paths,
@@ -185,11 +181,13 @@ class Gate(IngestRepository):
         self.is_held = asyncio.Event()
         self.opens = asyncio.Event()
 
-    async def record(self, stretches: Sequence[ExecutionProgress], *, at: datetime) -> Mapping[ExecutionId, bool]:
+    async def record(
+        self, stretches: Sequence[ExecutionProgress], *, park_after: int, at: datetime
+    ) -> Mapping[ExecutionId, bool]:
         if not self.is_held.is_set():
             self.is_held.set()
             await self.opens.wait()
-        return await super().record(stretches, at=at)
+        return await super().record(stretches, park_after=park_after, at=at)
 
 
 async def test_two_readers_of_one_journal_lose_nothing_of_it(tmp_path: Path) -> None:

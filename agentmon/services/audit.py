@@ -1,0 +1,44 @@
+"""The audit trail: who changed what, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentmon.domain.events import TaskEvent
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import Workspace
+    from agentmon.store.audit import AuditRepository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLine:
+    """One entry with the number of the task it is about."""
+
+    event: TaskEvent
+    task_number: int | None
+    """None for what concerns no single task: the queue, an agent, a setting."""
+
+
+class AuditService:
+    """Reads the audit trail; nothing changes it."""
+
+    def __init__(self, audit: AuditRepository) -> None:
+        self._audit = audit
+
+    async def of_task(self, task_id: TaskId, *, limit: int = 500) -> tuple[TaskEvent, ...]:
+        """Return the newest entries of a task, oldest first."""
+        return await self._audit.of_task(task_id, limit=limit)
+
+    async def all(self, workspace: Workspace | None, *, after_id: int = 0, limit: int = 500) -> tuple[AuditLine, ...]:
+        """Return the newest entries after an id, oldest first.
+
+        Args:
+            workspace: Only its tasks, and what concerns no single task; None means all workspaces.
+            after_id: The id of the last entry that is known already; 0 for the whole trail.
+            limit: Most entries.
+        """
+        workspace_id = None if workspace is None else workspace.id
+        found = await self._audit.all(workspace_id, after_id=after_id, limit=limit)
+        return tuple(AuditLine(event=event, task_number=number) for event, number in found)

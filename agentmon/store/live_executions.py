@@ -1,0 +1,143 @@
+"""The worker's side of executions that have or may have a process: heartbeats, owners, commands on their way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
+from agentmon.domain.ids import ExecutionId, WorkerId
+from agentmon.domain.owners import Owner
+from agentmon.store import tables
+from agentmon.store.claims import read_claimed
+from agentmon.store.mapping import command_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from agentmon.domain.executions import ClaimedExecution, ExecutionCommand
+    from agentmon.domain.ids import CommandId
+    from agentmon.store.database import Database
+
+
+class LiveExecutionRepository:
+    """What the worker reads and writes about executions that it watches."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def owned_by_others(self, worker_id: WorkerId) -> tuple[tuple[ExecutionId, Owner], ...]:
+        """Return every execution that has or may have a process and belongs to another worker, oldest first."""
+        executions, heartbeats = tables.executions, tables.worker_heartbeats
+        statement = (
+            select(executions.c.id, executions.c.worker_id, heartbeats.c.last_seen_at, heartbeats.c.metadata)
+            .outerjoin(heartbeats, heartbeats.c.worker_id == executions.c.worker_id)
+            .where(
+                tables.IS_OPEN,
+                executions.c.status != ExecutionStatus.QUEUED,
+                executions.c.worker_id.is_distinct_from(worker_id),
+            )
+            .order_by(executions.c.started_at)
+            .limit(10_000)
+        )
+        async with self._database.reading() as connection:
+            return tuple(
+                (
+                    ExecutionId(row["id"]),
+                    Owner.of_particulars(
+                        WorkerId(row["worker_id"] or ""), row["metadata"] or {}, last_seen_at=row["last_seen_at"]
+                    ),
+                )
+                for row in (await connection.execute(statement)).mappings()
+            )
+
+    async def take_over(
+        self, execution_ids: Sequence[ExecutionId], *, worker_id: WorkerId, at: datetime
+    ) -> tuple[ClaimedExecution, ...]:
+        """Make the worker the owner of executions whose owner is gone, and return them with all that starting needs."""
+        await self._update(execution_ids, {"worker_id": worker_id, "updated_at": at})
+        executions = tables.executions
+        owned = (
+            select(executions.c.id)
+            .where(executions.c.id.in_(execution_ids), executions.c.worker_id == worker_id, tables.IS_OPEN)
+            .order_by(executions.c.started_at)
+        )
+        async with self._database.reading() as connection:
+            return await read_claimed(connection, (await connection.execute(owned)).scalars().all())
+
+    async def open_ids(self) -> frozenset[ExecutionId]:
+        """Return the executions that wait or run."""
+        statement = select(tables.executions.c.id).where(tables.IS_OPEN)
+        async with self._database.reading() as connection:
+            return frozenset(ExecutionId(found) for found in (await connection.execute(statement)).scalars())
+
+    async def record_session(
+        self, execution_id: ExecutionId, *, worker_id: WorkerId, tmux_session_name: str, at: datetime
+    ) -> None:
+        """Note who watches the execution and the session in which its host runs."""
+        await self._update(
+            [execution_id], {"worker_id": worker_id, "tmux_session_name": tmux_session_name, "updated_at": at}
+        )
+
+    async def beat(
+        self,
+        execution_ids: Sequence[ExecutionId],
+        *,
+        worker_id: WorkerId,
+        particulars: Mapping[str, object],
+        at: datetime,
+    ) -> None:
+        """Say that the worker and the hosts of these executions live."""
+        await self._update(execution_ids, {"heartbeat_at": at})
+        heartbeats = tables.worker_heartbeats
+        statement = insert(heartbeats).values(
+            worker_id=worker_id,
+            last_seen_at=at,
+            current_executions=len(execution_ids),
+            metadata=dict(particulars),
+            created_at=at,
+        )
+        async with self._database.writing() as connection:
+            await connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=["worker_id"],
+                    set_={
+                        "last_seen_at": statement.excluded.last_seen_at,
+                        "current_executions": statement.excluded.current_executions,
+                        "metadata": statement.excluded.metadata,
+                    },
+                )
+            )
+
+    async def undelivered_commands(self, worker_id: WorkerId) -> tuple[ExecutionCommand, ...]:
+        """Return the commands for executions of this worker that no host has got yet, oldest first."""
+        commands, executions = tables.execution_commands, tables.executions
+        statement = (
+            select(commands)
+            .join(executions, executions.c.id == commands.c.execution_id)
+            .where(commands.c.delivered_at.is_(None), executions.c.worker_id == worker_id)
+            .order_by(commands.c.id)
+            .limit(1000)
+        )
+        async with self._database.reading() as connection:
+            return tuple(command_of(row) for row in (await connection.execute(statement)).mappings())
+
+    async def mark_delivered(self, command_ids: Sequence[CommandId], *, at: datetime) -> None:
+        """Note that the commands stand in their hosts' files."""
+        commands = tables.execution_commands
+        async with self._database.writing() as connection:
+            await connection.execute(update(commands).where(commands.c.id.in_(command_ids)).values(delivered_at=at))
+
+    async def _update(self, execution_ids: Sequence[ExecutionId], columns: Mapping[str, object]) -> None:
+        if not execution_ids:
+            return
+        executions = tables.executions
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(executions)
+                .where(executions.c.id.in_(execution_ids), executions.c.status.in_(list(LIVE_STATUSES)))
+                .values(**columns)
+            )

@@ -1,0 +1,54 @@
+"""What the worker reads and writes, over one open database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentmon.store.agents import AgentRepository
+from agentmon.store.claims import ClaimRepository
+from agentmon.store.ingest import IngestRepository
+from agentmon.store.live_executions import LiveExecutionRepository
+from agentmon.store.old_logs import OldLogRepository
+from agentmon.store.queue_pause import QueuePauseRepository
+from agentmon.store.schedules import ScheduleRepository
+from agentmon.store.setting_rows import SettingRepository
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from agentmon.store.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repositories:
+    """The worker's repositories."""
+
+    database: Database
+    claims: ClaimRepository
+    live: LiveExecutionRepository
+    ingest: IngestRepository
+    settings: SettingRepository
+    pause: QueuePauseRepository
+    old_logs: OldLogRepository
+    schedules: ScheduleRepository
+    agents: AgentRepository
+
+    @classmethod
+    def over(cls, database: Database) -> Self:
+        """Return all repositories over the database."""
+        return cls(
+            database=database,
+            claims=ClaimRepository(database),
+            live=LiveExecutionRepository(database),
+            ingest=IngestRepository(database),
+            settings=SettingRepository(database),
+            pause=QueuePauseRepository(database),
+            old_logs=OldLogRepository(database),
+            schedules=ScheduleRepository(database),
+            agents=AgentRepository(database),
+        )
+
+    def data_version(self) -> int:
+        """Return a number that differs from the last one when anybody has changed the database since."""
+        return self.database.data_version()

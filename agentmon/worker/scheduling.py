@@ -1,0 +1,94 @@
+"""Tasks that run by themselves: queued when their time comes, once however many times were missed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from agentmon.domain.errors import AgentmonError
+from agentmon.domain.executions import ExecutionRequest
+from agentmon.domain.ids import ExecutionId, new_id
+from agentmon.schedule import next_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.tasks import Task
+    from agentmon.paths import Paths
+    from agentmon.store.agents import AgentRepository
+    from agentmon.store.schedules import ScheduleRepository
+
+_log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Queues what is due."""
+
+    def __init__(self, *, schedules: ScheduleRepository, agents: AgentRepository, paths: Paths, clock: Clock) -> None:
+        self._schedules = schedules
+        self._agents = agents
+        self._paths = paths
+        self._clock = clock
+        self._next_time: datetime | None = None
+
+    async def look(self) -> None:
+        """Read anew when the next task is due."""
+        self._next_time = await self._schedules.next_time()
+
+    async def queue_due(self) -> bool:
+        """Queue every task whose time has come; return whether there was one.
+
+        Raises:
+            StoreError: The rest is queued at the next call.
+        """
+        now = self._clock.now()
+        if self._next_time is None or now < self._next_time:
+            return False
+        for task in await self._schedules.due(at=now):
+            await self._queue(task, now)
+        await self.look()
+        return True
+
+    async def _queue(self, task: Task, now: datetime) -> None:
+        request, cannot_run = None, ""
+        try:
+            request = await self._request(task)
+        except AgentmonError as error:
+            cannot_run = str(error)
+        next_run_at = None
+        if task.schedule is not None:
+            try:
+                next_run_at = await asyncio.to_thread(next_time, task.schedule.cron, task.schedule.zone, now)
+            except AgentmonError as error:
+                _log.warning("task #%s runs no more by itself: %s", task.number, error)
+                cannot_run = cannot_run or str(error)
+        execution_id = ExecutionId(new_id())
+        queued = await self._schedules.queue_due(
+            task,
+            request,
+            execution_id=execution_id,
+            log_file_path=str(self._paths.execution_dir(execution_id) / "output.log"),
+            next_run_at=next_run_at,
+            cannot_run=cannot_run,
+            at=now,
+        )
+        if queued is not None:
+            _log.info("task #%s queued by its schedule: execution %s", task.number, execution_id)
+
+    async def _request(self, task: Task) -> ExecutionRequest:
+        if task.assignee_agent_id is None:
+            raise AgentmonError("it has no program to run")
+        agent = await self._agents.find(task.assignee_agent_id)
+        if agent is None:
+            raise AgentmonError("its program is gone")
+        capability = agent.choose_capability(task.input_context.capability_key)
+        return ExecutionRequest(
+            task_id=task.id,
+            agent_id=agent.id,
+            capability_id=capability.id,
+            args=task.input_context.args,
+            max_retries=task.input_context.max_retries,
+            may_wait=True,
+        )

@@ -34,6 +34,7 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
         exit_code=ending.exit_code,
         now=ending.ended_at,
         zone=ZoneInfo(local_zone_name()),
+        may_wrap_agent=not claimed.agent.binary_path,
     )
     return ending if refusal is None else replace(ending, refusal=refusal)
 

@@ -431,6 +431,33 @@ def test_a_program_that_is_no_agent_has_to_say_it_clearly_and_last(output: str) 
 
 
 @pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        ("Not logged in · Please run /login", LOGIN),
+        ("You've hit your usage limit. Try again in 3 days 4 hours 12 minutes.", USAGE),
+        ("Claude AI usage limit reached|1796000000", USAGE),
+    ],
+)
+def test_a_script_that_calls_an_agent_is_understood_as_the_agent_is(output: str, kind: RefusalKind) -> None:
+    told = f"starting\n{output}\n".encode()
+
+    refusal = find_refusal(told, program="sh", is_agent=False, exit_code=1, now=NOW, zone=BERLIN, may_wrap_agent=True)
+
+    assert refusal is not None
+    assert refusal.kind is kind
+
+
+@pytest.mark.parametrize("output", ["1 failed, 3 passed in 0.2s", "assert 'Not logged in' in page", "exit 41"])
+def test_a_script_that_fails_for_reasons_of_its_own_was_not_refused(output: str) -> None:
+    assert (
+        find_refusal(
+            output.encode(), program="sh", is_agent=False, exit_code=41, now=NOW, zone=BERLIN, may_wrap_agent=True
+        )
+        is None
+    )
+
+
+@pytest.mark.parametrize(
     ("exit_code", "output", "kind"),
     [
         (41, "Please set an auth method", LOGIN),

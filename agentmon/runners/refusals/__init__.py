@@ -54,6 +54,7 @@ def find_refusal(
     exit_code: int | None,
     now: datetime,
     zone: tzinfo,
+    may_wrap_agent: bool = False,
 ) -> Refusal | None:
     """Return the refusal that a failed run's output tells of, or None when it failed for reasons of its own.
 
@@ -68,11 +69,13 @@ def find_refusal(
         exit_code: What the program returned; None when a signal ended it or nobody knows.
         now: When the run ended, aware: a bare clock time is the next one after it.
         zone: The zone of times that name none.
+        may_wrap_agent: Whether the program may have called an agent, as a shell or a script can: then the words of
+            every vendor count, though not their exit codes.
     """
     lines = output_lines(output_tail)
     name = PurePath(program).name
     for rule in load_rules():
-        if not _concerns(rule, name, is_agent=is_agent, exit_code=exit_code):
+        if not _concerns(rule, name, is_agent=is_agent, may_wrap_agent=may_wrap_agent, exit_code=exit_code):
             continue
         window = lines[_first_of_last(lines, rule.last_lines) :]
         trusts_records = is_agent or bool(rule.programs)
@@ -83,11 +86,11 @@ def find_refusal(
     return None
 
 
-def _concerns(rule: Rule, name: str, *, is_agent: bool, exit_code: int | None) -> bool:
+def _concerns(rule: Rule, name: str, *, is_agent: bool, may_wrap_agent: bool, exit_code: int | None) -> bool:
     if rule.exit_codes and exit_code not in rule.exit_codes:
         return False
     if rule.programs:
-        return name in rule.programs
+        return name in rule.programs or (may_wrap_agent and not rule.exit_codes)
     return is_agent or not rule.is_for_agents
 
 

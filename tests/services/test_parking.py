@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.errors import ConflictError
+from agentmon.domain.events import TaskEventType
+from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
+from agentmon.domain.live_state import LiveState
+from agentmon.domain.task_status import TaskStatus
+from agentmon.services.actors import USER_ACTOR
+from tests.live_home import add_command, run_to_end
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from agentmon.bootstrap import Services
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.tasks import Task, Workspace
+
+
+async def until_waiting(services: Services, task: Task) -> Execution:
+    """Return the run of the task once it has been tried and put back."""
+
+    async def is_back() -> bool:
+        newest = await services.executions.newest(task.id)
+        return newest is not None and newest.status is ExecutionStatus.QUEUED and newest.attempt > 0
+
+    await until(is_back)
+    newest = await services.executions.newest(task.id)
+    assert newest is not None
+    return newest
+
+
+async def test_a_used_up_quota_parks_the_run_until_the_reset_that_was_told(
+    services: Services, workspace: Workspace
+) -> None:
+    reset = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=3)
+    line = f"Claude AI usage limit reached|{int(reset.timestamp())}"
+    task = await add_command(services, workspace, "sh", "-c", f"echo '{line}'; exit 1")
+
+    await services.queue.run(task.id, actor=USER_ACTOR)
+    parked = await until_waiting(services, task)
+
+    assert parked.live_state is LiveState.PARKED
+    assert parked.wait_reason is WaitReason.USAGE_LIMIT
+    assert parked.not_before is not None
+    assert timedelta(0) <= parked.not_before - reset < timedelta(minutes=1)
+    assert "usage limit reached" in (parked.error or "")
+    assert parked.retry_count == 0
+    assert (await services.agents.by_slug("command")).failure_streak == 0
+    types = [event.event_type for event in await services.audit.of_task(task.id)]
+    assert TaskEventType.EXECUTION_PARKED in types
+
+
+async def test_a_parked_run_that_a_person_runs_again_starts_at_once(services: Services, workspace: Workspace) -> None:
+    script = "test -e lifted && exit 0; touch lifted; echo 'Claude AI usage limit reached|4102444800'; exit 1"
+    task = await add_command(services, workspace, "sh", "-c", script.replace("4102444800", str(_in_a_day())))
+    first = await services.queue.run(task.id, actor=USER_ACTOR)
+    await until_waiting(services, task)
+
+    again = await services.queue.run(task.id, actor=USER_ACTOR)
+    ended = await services.queue.wait(again.id)
+
+    assert again.id == first.id
+    assert (ended.status, ended.attempt, ended.retry_count) == (ExecutionStatus.SUCCEEDED, 1, 0)
+
+
+async def test_too_many_requests_are_waited_for_a_short_while(services: Services, workspace: Workspace) -> None:
+    script = "test -e again && exit 0; touch again; echo 'Error: 429 Too Many Requests, Retry-After: 1'; exit 1"
+    task = await add_command(services, workspace, "sh", "-c", script)
+
+    ended = await run_to_end(services, task)
+
+    assert (ended.status, ended.attempt, ended.retry_count) == (ExecutionStatus.SUCCEEDED, 1, 0)
+    assert ended.wait_reason is None
+
+
+async def test_a_bad_login_fails_at_once_and_says_what_to_do(services: Services, workspace: Workspace) -> None:
+    script = "echo 'Not logged in · Please run /login'; exit 1"
+    task = await add_command(services, workspace, "sh", "-c", script, max_retries=3)
+
+    ended = await run_to_end(services, task)
+
+    assert (ended.status, ended.retry_count, ended.attempt) == (ExecutionStatus.FAILED, 0, 0)
+    assert "Not logged in" in (ended.error or "")
+    assert (await services.tasks.get(task.id)).status is TaskStatus.BLOCKED
+
+
+async def test_an_agent_that_fails_five_times_in_a_row_is_parked_and_says_so(
+    services: Services, workspace: Workspace
+) -> None:
+    await services.settings.set("worker.max_running", "1")
+    tasks = [await add_command(services, workspace, "sh", "-c", "echo >> tried; exit 1") for _ in range(7)]
+    runs = [await services.queue.run(task.id, actor=USER_ACTOR) for task in tasks]
+
+    for run in runs[:5]:
+        await services.queue.wait(run.id)
+    agent = await services.agents.by_slug("command")
+
+    assert agent.failure_streak == 5
+    assert agent.parked_until is not None
+    assert agent.parked_until > datetime.now(UTC)
+    assert agent.park_note == "its last 5 runs failed"
+    assert [(await services.executions.get(run.id)).status for run in runs[5:]] == [ExecutionStatus.QUEUED] * 2
+    trail = await services.audit.all(workspace)
+    assert [line.event.payload["agent"] for line in trail if line.event.event_type is TaskEventType.AGENT_PARKED] == [
+        "command"
+    ]
+
+    await services.agents.release("command", actor=USER_ACTOR)
+    await services.queue.wait(runs[6].id)
+
+    assert (await services.agents.by_slug("command")).failure_streak == 2
+    with pytest.raises(ConflictError, match="not parked"):
+        await services.agents.release("command", actor=USER_ACTOR)
+
+
+async def test_after_its_rest_a_parked_agent_gets_one_try_and_a_longer_rest_when_that_fails(
+    services: Services, workspace: Workspace
+) -> None:
+    tasks = [await add_command(services, workspace, "sh", "-c", "exit 1") for _ in range(7)]
+    for task in tasks[:5]:
+        await run_to_end(services, task)
+    runs = [await services.queue.run(task.id, actor=USER_ACTOR) for task in tasks[5:]]
+    with closing(sqlite3.connect(services.paths.database_path)) as connection, connection:
+        connection.execute("UPDATE agents SET parked_until = '2020-01-01T00:00:00.000Z'")
+
+    ended = await services.queue.wait(runs[0].id)
+    agent = await services.agents.by_slug("command")
+
+    assert ended.end_reason is EndReason.EXITED
+    assert agent.failure_streak == 6
+    assert agent.parked_until is not None
+    assert agent.parked_until - datetime.now(UTC) > timedelta(seconds=90)
+    assert (await services.executions.get(runs[1].id)).status is ExecutionStatus.QUEUED
+
+
+def _in_a_day() -> int:
+    return int((datetime.now(UTC) + timedelta(days=1)).timestamp())

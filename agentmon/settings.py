@@ -38,7 +38,7 @@ class WorkerSettings(BaseSettings):
     )
     takeover_after_s: float = Field(
         120.0,
-        ge=5,
+        ge=1,
         le=86400,
         description="Seconds without a heartbeat until runs of a dead worker of another folder are taken over.",
     )

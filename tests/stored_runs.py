@@ -80,16 +80,19 @@ class Stored:
     def set_status(
         self, execution_id: ExecutionId, status: ExecutionStatus, *, started_at: datetime | None = None
     ) -> None:
-        """Write a status as a worker would, with the times and the exit code that belong to it."""
+        """Write a status as a worker would, with the times, the exit code and the size of the log that belong to it."""
         started_at = started_at or datetime.now(UTC)
+        log_path = self.services.paths.execution_dir(execution_id) / "output.log"
         with closing(sqlite3.connect(self.services.paths.database_path)) as connection, connection:
             connection.execute(
-                "UPDATE executions SET status = ?, started_at = ?, ended_at = ?, exit_code = ? WHERE id = ?",
+                "UPDATE executions SET status = ?, started_at = ?, ended_at = ?, exit_code = ?, log_byte_size = ?"
+                " WHERE id = ?",
                 (
                     status.value,
                     None if status is ExecutionStatus.QUEUED else moment_text(started_at),
                     None if status.is_open else moment_text(started_at + timedelta(seconds=5)),
                     _EXIT_CODES.get(status),
+                    log_path.stat().st_size if log_path.exists() else 0,
                     execution_id,
                 ),
             )

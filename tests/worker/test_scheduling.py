@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.clock import FakeClock
+from agentmon.domain.errors import UsageError
+from agentmon.domain.events import ActorType, TaskEventType
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
+from agentmon.services.actors import USER_ACTOR
+from agentmon.store.agents import AgentRepository
+from agentmon.store.moments import moment_text
+from agentmon.store.schedules import ScheduleRepository
+from agentmon.worker.scheduling import Scheduler
+from tests.stored_runs import stored
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.tasks import Task, Workspace
+    from tests.live_home import LiveHome
+    from tests.stored_runs import Stored
+
+DAILY = Schedule(cron="30 7 * * *", zone="Europe/Berlin")
+
+
+async def add_scheduled(services: Services, workspace: Workspace, schedule: Schedule) -> Task:
+    agent = await services.agents.by_slug("command")
+    draft = TaskDraft(
+        title="a daily task",
+        assignee_agent_id=agent.id,
+        input_context=InputContext(args={"argv": ["true"]}),
+        schedule=schedule,
+    )
+    return await services.tasks.add(workspace, draft, actor=USER_ACTOR)
+
+
+def scheduler_of(place: Stored, clock: FakeClock) -> Scheduler:
+    database = place.services.database
+    return Scheduler(
+        schedules=ScheduleRepository(database),
+        agents=AgentRepository(database),
+        paths=place.services.paths,
+        clock=clock,
+    )
+
+
+async def test_a_task_says_when_it_runs_next_in_the_zone_of_its_schedule(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        task = await add_scheduled(place.services, place.workspace, DAILY)
+
+        assert task.schedule == DAILY
+        assert task.next_run_at is not None
+        local = task.next_run_at.astimezone(ZoneInfo("Europe/Berlin"))
+        assert (local.hour, local.minute) == (7, 30)
+        assert timedelta(0) < task.next_run_at - datetime.now(UTC) <= timedelta(days=1, hours=1)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(cron="61 * * * *", zone="UTC"),
+        Schedule(cron="* * *", zone="UTC"),
+        Schedule(cron="0 0 30 2 *", zone="UTC"),
+        Schedule(cron="@daily", zone="Europe/Berlni"),
+    ],
+)
+async def test_a_schedule_that_cannot_be_read_is_refused(tmp_path: Path, schedule: Schedule) -> None:
+    async with stored(tmp_path) as place:
+        with pytest.raises(UsageError):
+            await add_scheduled(place.services, place.workspace, schedule)
+
+        assert await place.services.tasks.list(place.workspace) == ()
+
+
+async def test_times_that_were_missed_run_once(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        task = await add_scheduled(place.services, place.workspace, DAILY)
+        assert task.next_run_at is not None
+        clock = FakeClock(task.next_run_at + timedelta(days=10, hours=1))
+        scheduler = scheduler_of(place, clock)
+        await scheduler.look()
+
+        assert await scheduler.queue_due()
+        assert not await scheduler.queue_due()
+
+        runs = await place.services.executions.of_task(task.id)
+        assert [run.status for run in runs] == [ExecutionStatus.QUEUED]
+        moved_on = await place.services.tasks.get(task.id)
+        assert moved_on.next_run_at is not None
+        assert timedelta(0) < moved_on.next_run_at - clock.now() <= timedelta(days=1)
+        queued = [
+            event
+            for event in await place.services.audit.of_task(task.id)
+            if event.event_type is TaskEventType.EXECUTION_QUEUED
+        ]
+        assert [event.actor.type for event in queued] == [ActorType.SYSTEM]
+
+
+async def test_a_time_that_comes_while_the_last_run_goes_on_is_passed_over_and_told(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        task = await add_scheduled(place.services, place.workspace, DAILY)
+        await place.add_run(task.id, ExecutionStatus.RUNNING)
+        assert task.next_run_at is not None
+        scheduler = scheduler_of(place, FakeClock(task.next_run_at))
+        await scheduler.look()
+
+        assert await scheduler.queue_due()
+
+        assert len(await place.services.executions.of_task(task.id)) == 1
+        last = (await place.services.audit.of_task(task.id))[-1]
+        assert last.event_type is TaskEventType.SCHEDULE_PASSED_OVER
+        assert last.payload["reason"] == "it is still running"
+
+
+async def test_two_workers_queue_a_due_task_once(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        task = await add_scheduled(place.services, place.workspace, DAILY)
+        assert task.next_run_at is not None
+        clock = FakeClock(task.next_run_at)
+        schedulers = [scheduler_of(place, clock) for _ in range(2)]
+        for scheduler in schedulers:
+            await scheduler.look()
+
+        for scheduler in schedulers:
+            await scheduler.queue_due()
+
+        assert len(await place.services.executions.of_task(task.id)) == 1
+
+
+async def test_a_task_without_a_program_is_passed_over_and_told(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        draft = TaskDraft(title="no program", schedule=DAILY)
+        task = await place.services.tasks.add(place.workspace, draft, actor=USER_ACTOR)
+        assert task.next_run_at is not None
+        scheduler = scheduler_of(place, FakeClock(task.next_run_at))
+        await scheduler.look()
+
+        await scheduler.queue_due()
+
+        last = (await place.services.audit.of_task(task.id))[-1]
+        assert last.payload["reason"] == "it has no program to run"
+
+
+async def test_a_living_worker_runs_a_task_when_its_time_comes(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        task = await add_scheduled(services, workspace, DAILY)
+        with closing(sqlite3.connect(services.paths.database_path)) as connection, connection:
+            past = moment_text(datetime.now(UTC) - timedelta(days=3))
+            connection.execute("UPDATE tasks SET next_run_at = ?", (past,))
+        await services.workers.ensure_running()
+
+        async def is_done() -> bool:
+            return (await services.tasks.get(task.id)).status is TaskStatus.DONE
+
+        await until(is_done)
+        runs = await services.executions.of_task(task.id)
+
+    assert [run.status for run in runs] == [ExecutionStatus.SUCCEEDED]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from agentmon.runners.host.family import send_to_same
 from agentmon.runners.host.lean import signal
 
@@ -80,14 +82,13 @@ class Pause:
         if now >= self._next_look:
             self._look(now)
 
-    def end(self, now: float, command_id: str | None = None) -> None:
+    def end(self, command_id: str | None = None) -> None:
         """Let everything go on; journaled as ``resumed`` when a command asked for it."""
         if self._since is None:
             return
         members = self._by_descent()
         if command_id is not None and not self._has_noted:
             self._note_paused(members)
-        self.forget(now)
         # Children before parents, as they were halted parents first: a shell never finds a child of its own halted.
         for process in reversed(members):
             self._asked.pop(_identity(process), None)
@@ -97,6 +98,7 @@ class Pause:
             send_to_same(process, signal.SIGCONT)
         if command_id is not None:
             self._journal.add("resumed", command_id=command_id)
+        self.forget(time.monotonic())
 
     def forget(self, now: float) -> None:
         """Take the pause as over, since the run is being ended, which lets what is halted go on by itself."""

@@ -278,20 +278,18 @@ class Supervisor:
 
     def _obey_resume(self, command: Command) -> None:
         if self._pause.is_on:
-            now = time.monotonic()
             self._pane.note("resumed")
-            self._pane.write(now)
-            self._pause.end(now, command.command_id)
+            self._pane.write(time.monotonic())
+            self._pause.end(command.command_id)
 
     def _note_program_end(self, status: int) -> None:
         self._has_noted_program_end = True
         self._attachment.cancel()
         code = os.waitstatus_to_exitcode(status)
         self._journal.add("exited", exit_code=code if code >= 0 else None, signal=-code if code < 0 else None)
-        now = time.monotonic()
         # What outlives the program may finish its work within the usual time.
-        self._pause.end(now)
-        self._ending.note_program_end(now)
+        self._pause.end()
+        self._ending.note_program_end(time.monotonic())
 
     # Storage
 

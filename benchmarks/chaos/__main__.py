@@ -65,6 +65,8 @@ def _report(evidence: Evidence, settled_s: float) -> None:
     print(f"runs: {len(evidence.rows)} ({_counts(endings)}), {sum(row.retry_count for row in evidence.rows)} retries")
     print(f"programs: {len(programs)} ({_counts(Counter(program.kind for program in programs))})")
     print(f"output checked: {logged_bytes:,} bytes; events checked: {sum(map(len, evidence.events.values())):,}")
+    most = max((len(sample.marked) for sample in evidence.samples), default=0)
+    print(f"most live at one time: {most} (limit {evidence.running_limit})")
     print(f"samples: {evidence.sample_count:,}, the longest gap {1000 * evidence.longest_gap_s:.0f} ms")
     print(f"at rest after {settled_s:.0f} s")
 

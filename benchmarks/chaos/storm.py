@@ -17,6 +17,7 @@ from agentmon.domain.errors import AgentmonError
 from agentmon.domain.ids import TaskId
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.agents import AgentRepository
+from agentmon.worker.presence import read_presence
 from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.clients import AppInTerminal, Clients
 from benchmarks.chaos.evidence import gather
@@ -31,14 +32,19 @@ if TYPE_CHECKING:
     from benchmarks.chaos.tasks import Card
 
 SETTLE_WITHIN_S: Final = 180.0
-_KILL_EVERY_S: Final = (0.3, 1.1)
+_KILL_EVERY_S: Final = (0.2, 0.8)
 _AT_ONCE: Final = 0.15
 """How often the next kill follows without a pause."""
-_MOST_FRESH: Final = 8
+_MOST_ASKING: Final = 4
+_STARTING_WORKERS_TOO: Final = 0.1
+_MOST_FRESH: Final = 16
 """How many tasks wait to be run by some client; more are made as they go."""
-_MOST_OPEN: Final = 14
-_KILL_WEIGHTS: Final = {"worker": 32, "client": 38, "app": 9, "tmux server": 8, "host's parent": 8, "host": 5}
+_MOST_OPEN: Final = 20
+_KILL_WEIGHTS: Final = {"worker": 34, "client": 30, "app": 11, "tmux server": 11, "host's parent": 11, "host": 3}
 _HOSTS_END_WITHIN_S: Final = 20.0
+
+Targets = dict[str, list[tuple[int, str | None]]]
+"""By kind: pids, with the execution where it is a host."""
 
 
 class Storm:
@@ -57,7 +63,7 @@ class Storm:
         """Make tasks, run them, stop some, and kill whatever there is, for so long."""
         producer = await self._prepare()
         async with asyncio.TaskGroup() as group:
-            for work in (self._produce(producer), self._ask(), self._use_app(), self._kill(), self._spoil()):
+            for work in (self._produce(producer), self._ask(group), self._use_app(), self._kill(), self._spoil()):
                 group.create_task(work)
             await asyncio.sleep(seconds)
             self._over.set()
@@ -73,8 +79,7 @@ class Storm:
                 await self._services.workers.ensure_running()
             cards = await self._cards()
             for card in [card for card in cards if card.is_fresh]:
-                with contextlib.suppress(AgentmonError):
-                    await self._services.queue.run(TaskId(card.id), actor=USER_ACTOR)
+                await self._run(card)
             if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):
                 break
             await asyncio.sleep(0.5)
@@ -112,22 +117,49 @@ class Storm:
             else:
                 await asyncio.sleep(0.3)
 
-    async def _ask(self) -> None:
+    async def _ask(self, group: asyncio.TaskGroup) -> None:
+        asking: set[asyncio.Task[None]] = set()
         while not self._over.is_set():
-            await asyncio.sleep(self._chance.uniform(0.1, 0.6))
+            await asyncio.sleep(self._chance.uniform(0.1, 0.4))
             cards = await self._cards()
             busy = [card for card in cards if card.open_status]
             fresh = [card for card in cards if card.is_fresh]
             again = [card for card in cards if card.status == "todo" and card.runs and not card.open_status]
-            if not self._clients.has_room:
+            if fresh and len(busy) < _MOST_OPEN and len(asking) < _MOST_ASKING and self._chance.random() < 0.4:
+                task = group.create_task(self._run_and_disturb(self._chance.sample(fresh, min(4, len(fresh)))))
+                asking.add(task)
+                task.add_done_callback(asking.discard)
+            elif not self._clients.has_room:
                 continue
-            if busy and self._chance.random() < 0.25:
+            elif busy and self._chance.random() < 0.25:
                 await self._clients.stop(self._chance.choice(busy))
             elif again and self._chance.random() < 0.1:
                 await self._clients.run([self._chance.choice(again)])
             elif fresh and len(busy) < _MOST_OPEN:
                 count = 4 if self._chance.random() < 0.5 else 1
                 await self._clients.run(self._chance.sample(fresh, min(count, len(fresh))))
+
+    async def _run_and_disturb(self, cards: list[Card]) -> None:
+        """Queue runs from this process, and at times stop one or kill the worker while it starts them."""
+        for card in cards:
+            if await self._run(card):
+                self.actions.accepted_runs[card.number] += 1
+        disturbance = self._chance.random()
+        await asyncio.sleep(self._chance.uniform(0.0, 0.4))
+        if disturbance < 0.25:
+            self.actions.stopped_tasks.add(cards[0].number)
+            with contextlib.suppress(AgentmonError):
+                is_forced = self._chance.random() < 0.3
+                await self._services.queue.stop(TaskId(cards[0].id), actor=USER_ACTOR, kill=is_forced)
+        elif disturbance < 0.5:
+            self._kill_one_of("worker", await self._targets())
+
+    async def _run(self, card: Card) -> bool:
+        try:
+            await self._services.queue.run(TaskId(card.id), actor=USER_ACTOR)
+        except AgentmonError:
+            return False
+        return True
 
     async def _use_app(self) -> None:
         while not self._over.is_set():
@@ -139,20 +171,25 @@ class Storm:
         while not self._over.is_set():
             pause_s = self._chance.uniform(*_KILL_EVERY_S)
             await asyncio.sleep(0 if self._chance.random() < _AT_ONCE else pause_s)
-            found = await asyncio.to_thread(find_processes, self._home.place.home)
-            clients = [client for client in self._clients.living if client.process.returncode is None]
-            targets: dict[str, list[tuple[int, str | None]]] = {
-                "worker": [(worker.pid, None) for worker in found.workers],
-                "client": [(client.process.pid, None) for client in clients],
-                "app": [(self._app.pid, None)] if self._app.pid is not None else [],
-                "tmux server": [(server.pid, None) for server in found.servers],
-                "host's parent": [(pid, None) for pid in found.parents],
-                "host": [(host.pid, host.execution_id) for host in found.hosts],
-            }
-            there = [what for what, pids in targets.items() if pids]
-            if not there:
-                continue
-            what = self._chance.choices(there, weights=[_KILL_WEIGHTS[name] for name in there])[0]
+            (what,) = self._chance.choices(list(_KILL_WEIGHTS), weights=list(_KILL_WEIGHTS.values()))
+            self._kill_one_of(what, await self._targets())
+
+    async def _targets(self) -> Targets:
+        found = await asyncio.to_thread(find_processes, self._home.place.home)
+        clients = [client for client in self._clients.living if client.process.returncode is None]
+        # One that is killed before it has its lock is waited for by all: seldom, or nothing would ever run.
+        ready, is_any = read_presence(self._home.paths.worker_lock).pid, self._chance.random() < _STARTING_WORKERS_TOO
+        return {
+            "worker": [(worker.pid, None) for worker in found.workers if worker.pid == ready or is_any],
+            "client": [(client.process.pid, None) for client in clients],
+            "app": [(self._app.pid, None)] if self._app.pid is not None else [],
+            "tmux server": [(server.pid, None) for server in found.servers],
+            "host's parent": [(pid, None) for pid in found.parents],
+            "host": [(host.pid, host.execution_id) for host in found.hosts],
+        }
+
+    def _kill_one_of(self, what: str, targets: Targets) -> None:
+        if targets[what]:
             pid, execution_id = self._chance.choice(targets[what])
             if kill(pid):
                 self.actions.note_kill(what, pid, execution_id)

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Task, Workspace
 
 _PROGRAM: Final = Path(__file__).with_name("program.py")
-RUNNING_LIMIT: Final = 6
+RUNNING_LIMIT: Final = 4
 AGENT_LIMITS: Final = {"chaos-brief": 2}
 """Most live executions of an agent; the other one has no limit of its own."""
 _KINDS: Final = {
-    "short": 24,
+    "short": 18,
     "silent": 8,
     "noisy": 10,
-    "long": 8,
+    "long": 12,
     "failing": 8,
     "flaky": 8,
     "forking": 8,
     "daemon": 7,
     "setsid": 5,
-    "stubborn": 5,
+    "stubborn": 7,
     "overtime": 5,
     "overtime_stubborn": 4,
 }

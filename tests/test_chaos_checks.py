@@ -394,6 +394,13 @@ def test_a_run_that_a_client_was_promised_and_is_not_there_is_seen(scene: Scene)
     assert "#1: clients said 2 times" in scene.violations()["what a client was told is true"]
 
 
+def test_a_retry_that_a_client_hastened_is_no_second_run(scene: Scene) -> None:
+    scene.actions.accepted_runs.update({1: 2})
+    scene.add_audit("one", "hastened")
+
+    assert scene.violations() == {}
+
+
 def test_a_damaged_database_is_seen(scene: Scene) -> None:
     scene.sql("CREATE TABLE spare (word TEXT)")
     scene.sql("CREATE INDEX of_spare ON spare (word)")

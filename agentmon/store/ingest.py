@@ -63,6 +63,20 @@ class IngestRepository:
                 over[stretch.execution_id] = await _end(connection, row, stretch.ending, park_after=park_after, at=at)
         return over
 
+    async def complain(self, execution_id: ExecutionId, complaint: str, *, at: datetime) -> None:
+        """Write what a person has to know of an execution that is still open."""
+        executions = tables.executions
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(executions)
+                .where(
+                    executions.c.id == execution_id,
+                    executions.c.status.in_(list(LIVE_STATUSES)),
+                    executions.c.error.is_distinct_from(complaint),
+                )
+                .values(error=complaint, updated_at=at)
+            )
+
     async def end_without_journal(
         self, execution_id: ExecutionId, ending: ExecutionEnding, *, park_after: int, at: datetime
     ) -> Mapping[ExecutionId, bool]:

@@ -187,6 +187,8 @@ class Watch:
     async def settle(self, watched: Watched) -> None:
         """End what a dead host left behind and record the execution as lost; takes seconds when that resists.
 
+        While something of it cannot be ended the execution stays open and says so; the next looks try again.
+
         Raises:
             StoreError: It could not be recorded; the next looks find the host dead again.
         """
@@ -195,12 +197,15 @@ class Watch:
             if watched.id not in self._watched or watched.found_dead_at is None:
                 return
             left = await end_strays(watched.id, grace_s=_STRAYS_GRACE_S)
+            if left:
+                complaint = f"could not stop pid {', '.join(str(pid) for pid in left)}; its host is gone"
+                _log.warning("execution %s: %s", watched.id, complaint)
+                await self._ingest.complain(watched.id, complaint, at=self._clock.now())
+                return
             error = "lost: its host ended without a word (killed, or the machine went down)"
             if not await asyncio.to_thread(watched.folder.path.exists):
                 error = "lost: its folder was removed while it ran"
-            if left:
-                error += f"; could not stop pid {', '.join(str(pid) for pid in left)}"
-            await self.fail(watched, error, reason=EndReason.LOST, may_retry=not left)
+            await self.fail(watched, error, reason=EndReason.LOST, may_retry=True)
         finally:
             watched.is_being_settled = False
 

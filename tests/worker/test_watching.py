@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.ids import WorkerId, new_id
+from agentmon.domain.live_state import LiveState
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.tmux import Tmux
 from agentmon.services.actors import USER_ACTOR
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
+
+    import pytest
 
     from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
     from agentmon.domain.ids import ExecutionId
@@ -272,6 +275,36 @@ async def test_a_dead_host_that_left_a_stubborn_process_holds_no_other_run_up(tm
         finally:
             stubborn.kill()
             stubborn.communicate()
+
+
+async def test_a_dead_host_whose_process_cannot_be_ended_stays_open_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [(4242,), ()]
+
+    async def end_strays(execution_id: ExecutionId, *, grace_s: float) -> tuple[int, ...]:
+        del execution_id, grace_s
+        return answers.pop(0)
+
+    # Nothing that root runs resists SIGKILL for long, so what a stubborn kernel would answer is given.
+    monkeypatch.setattr("agentmon.worker.watching.end_strays", end_strays)
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place)
+        write_journal(folder, STARTED)
+        watch = new_watch(place)
+        watched = await watch.add(claimed)
+        watched.found_dead_at = 0.0
+        await watch.read_journals()
+        watched.found_dead_at = 0.0
+
+        await watch.settle(watched)
+        stuck = await place.services.executions.get(claimed.execution.id)
+        await watch.settle(watched)
+        ended = await place.services.executions.get(claimed.execution.id)
+
+    assert (stuck.status, stuck.live_state) == (ExecutionStatus.RUNNING, LiveState.STUCK)
+    assert "could not stop pid 4242" in (stuck.error or "")
+    assert (ended.live_state, ended.end_reason) == (LiveState.LOST, EndReason.LOST)
 
 
 async def _has_entries(place: Stored, execution_id: ExecutionId, count: int) -> bool:

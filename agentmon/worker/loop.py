@@ -38,6 +38,8 @@ _BUSY_CYCLE_S_PER_RUN: Final = 0.002
 _LONGEST_BUSY_CYCLE_S: Final = 0.25
 """With many runs the news of several are taken together: a transaction for each would cost most of a core."""
 _MAX_START_TRIES: Final = 3
+_MAX_TRIES_WITH_PROBLEM: Final = 15
+"""Some 45 s without tmux."""
 _PAUSE_AFTER_ERROR_S: Final = 1.0
 _SAME_COMPLAINT_EVERY_S: Final = 300.0
 """How often the log says the same: a full disk can last for days."""
@@ -229,10 +231,9 @@ class WorkerLoop:
             await remove_old_logs(self._repositories.old_logs, self._settings, self._clock)
 
     async def _start_again(self, watched: Watched, group: asyncio.TaskGroup) -> None:
-        if watched.start_tries >= _MAX_START_TRIES:
-            await self._watch.fail(
-                watched, "its host did not start; `agentmon doctor` shows whether tmux and Python work"
-            )
+        if watched.start_tries >= (_MAX_TRIES_WITH_PROBLEM if watched.start_problem else _MAX_START_TRIES):
+            reason = watched.start_problem or "its host did not start"
+            await self._watch.fail(watched, f"{reason}; `agentmon doctor` shows whether tmux and Python work")
             return
         watched.start_tries += 1
         watched.start_asked_at = time.monotonic()
@@ -260,10 +261,14 @@ class WorkerLoop:
         group.create_task(self._guarded(self._start(claimed), execution_id), name=f"start {execution_id}")
 
     async def _start(self, claimed: ClaimedExecution) -> None:
-        reason = await self._starter.start(claimed, self._settings)
+        problem = await self._starter.start(claimed, self._settings)
         watched = self._watch.find(claimed.execution.id)
-        if reason is not None and watched is not None and not watched.has_begun:
-            await self._watch.fail(watched, reason)
+        if watched is None or watched.has_begun:
+            return
+        if problem is not None and problem.is_lasting:
+            await self._watch.fail(watched, problem.reason)
+        else:
+            watched.start_problem = "" if problem is None else problem.reason
 
     async def _guarded(self, work: Coroutine[object, object, None], execution_id: ExecutionId) -> None:
         """Let the work's error end nothing but itself: the execution stays watched, and the next looks settle it."""

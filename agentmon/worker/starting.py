@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartProblem:
+    """Why a host was not started."""
+
+    reason: str
+    is_lasting: bool
+    """Whether trying again soon cannot help."""
+
+
 class Starter:
     """Starts hosts in sessions of the private tmux server."""
 
@@ -33,11 +43,11 @@ class Starter:
         self._worker_id = worker_id
         self._clock = clock
 
-    async def start(self, claimed: ClaimedExecution, settings: WorkerSettings) -> str | None:
-        """Start the host and return None, or the reason why it cannot be started at all.
+    async def start(self, claimed: ClaimedExecution, settings: WorkerSettings) -> StartProblem | None:
+        """Start the host and return None, or what is in the way.
 
-        A tmux that does not answer is no such reason: the session may exist, so the execution stays as it is and is
-        looked at again. Starting twice is safe, since a second host refuses to touch the folder of the first.
+        A tmux that is missing or does not answer may come back, and the session may exist: the execution stays as it
+        is and is looked at again. Starting twice is safe, since a second host refuses to touch the folder of the first.
         """
         execution = claimed.execution
         name = session_name(execution)
@@ -53,12 +63,12 @@ class Starter:
             )
         except TmuxUnavailableError as error:
             _log.warning("execution %s: %s", execution.id, error)
-            return await self._reason_without_tmux()
+            return StartProblem(reason=_told(error), is_lasting=False)
         except AgentmonError as error:
             if not await self._has_session(name):
-                return f"{error} – {error.hint}" if error.hint else str(error)
+                return StartProblem(reason=_told(error), is_lasting=True)
         except OSError as error:
-            return f"its folder cannot be written: {error}"
+            return StartProblem(reason=f"its folder cannot be written: {error}", is_lasting=True)
         await self._live.record_session(
             execution.id, worker_id=self._worker_id, tmux_session_name=name, at=self._clock.now()
         )
@@ -70,9 +80,6 @@ class Starter:
         except TmuxUnavailableError:
             return True
 
-    async def _reason_without_tmux(self) -> str | None:
-        try:
-            await self._tmux.check()
-        except TmuxUnavailableError as error:
-            return f"{error} – {error.hint}" if error.hint else str(error)
-        return None
+
+def _told(error: AgentmonError) -> str:
+    return f"{error} – {error.hint}" if error.hint else str(error)

@@ -28,6 +28,8 @@ async def end_strays(execution_id: ExecutionId, *, grace_s: float) -> tuple[int,
         deadline = time.monotonic() + patience_s
         for stray in strays:
             send_to_same(stray, number)
+            # A halted process acts on the signal only once it goes on.
+            send_to_same(stray, signal.SIGCONT)
         while strays and time.monotonic() < deadline:
             await asyncio.sleep(_LOOK_EVERY_S)
             strays = await asyncio.to_thread(_find, execution_id)

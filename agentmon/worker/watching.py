@@ -35,6 +35,8 @@ _LOST_AFTER_S: Final = 1.0
 _STRAYS_GRACE_S: Final = 2.0
 _START_PATIENCE_S: Final = 15.0
 """How long a host may take from its session's start to its first sign of life."""
+_PROBLEM_PATIENCE_S: Final = 2.0
+"""How long to the next try when the last one was in vain, as without tmux."""
 _MAX_STRETCHES: Final = 8
 """Most pieces of one journal (of 1 MiB) that are in memory at one time; the next look reads on."""
 
@@ -49,6 +51,8 @@ class Watched:
     start_asked_at: float
     """Monotonic time of the last try to start its host."""
     start_tries: int = 1
+    start_problem: str = ""
+    """What was in the way of the last try, if that may pass."""
     found_dead_at: float | None = None
     """Monotonic time of the first look that found its host dead."""
     is_being_settled: bool = False
@@ -170,12 +174,17 @@ class Watch:
         one look.
         """
         alive, unbegun, lost = [], [], []
-        for watched in [one for one in self._watched.values() if not one.is_being_settled]:
-            if await asyncio.to_thread(is_locked, watched.folder.host_lock):
+        looked_at = [one for one in self._watched.values() if not one.is_being_settled]
+        are_alive = await asyncio.to_thread(lambda: [_is_host_alive(one) for one in looked_at])
+        for watched, is_alive in zip(looked_at, are_alive, strict=True):
+            if is_alive is None:
+                continue
+            if is_alive:
                 watched.found_dead_at = None
                 alive.append(watched)
             elif not watched.has_begun:
-                if time.monotonic() - watched.start_asked_at > _START_PATIENCE_S:
+                patience_s = _PROBLEM_PATIENCE_S if watched.start_problem else _START_PATIENCE_S
+                if time.monotonic() - watched.start_asked_at > patience_s:
                     unbegun.append(watched)
             elif watched.found_dead_at is None:
                 watched.found_dead_at = time.monotonic()
@@ -214,6 +223,15 @@ class Watch:
             watched = self._watched.pop(execution_id, None)
             if watched is not None and not is_queued_again:
                 await asyncio.to_thread(watched.folder.remove_environments)
+
+
+def _is_host_alive(watched: Watched) -> bool | None:
+    """Return whether the host holds its lock; None when that cannot be told."""
+    try:
+        return is_locked(watched.folder.host_lock)
+    except OSError as error:
+        _log.warning("execution %s: its host's lock cannot be looked at: %s", watched.id, error)
+        return None
 
 
 def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:

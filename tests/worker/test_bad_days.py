@@ -22,6 +22,8 @@ from tests.live_home import add_command, marked_processes, run_to_end, until_sta
 from tests.waiting import DEADLINE_S, until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.live_home import LiveHome
 
 STAND_IN_WORKER = """
@@ -186,3 +188,37 @@ def _holders(path: str) -> list[int]:
             if Path(path) in links:
                 holders.append(int(entry.name))
     return holders
+
+
+async def test_a_tmux_that_vanishes_for_a_moment_fails_no_run(
+    live_home: LiveHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "sleep", "true", "tmux"):
+        found = shutil.which(name)
+        assert found is not None
+        (programs / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(programs))
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        await services.settings.set("worker.max_running", "1")
+        holder = await add_command(services, workspace, "sleep", "300")
+        held = await services.queue.run(holder.id, actor=USER_ACTOR)
+        await until_started(services, held)
+        task = await add_command(services, workspace, "true")
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+
+        (programs / "tmux").rename(programs / "away")
+        await services.queue.stop(holder.id, actor=USER_ACTOR, kill=True)
+
+        async def is_missed() -> bool:
+            return f"execution {execution.id}: tmux" in live_home.paths.worker_log.read_text()
+
+        await until(is_missed)
+        meanwhile = await services.executions.get(execution.id)
+        (programs / "away").rename(programs / "tmux")
+        ended = await services.queue.wait(execution.id)
+
+    assert (meanwhile.status, meanwhile.error) == (ExecutionStatus.RUNNING, None)
+    assert ended.status is ExecutionStatus.SUCCEEDED

@@ -4,7 +4,22 @@ from typing import Annotated
 
 import typer
 
-from agentmon.cli import agents, attach, board, demo, doctor, executions, log, settings, tasks, worker
+from agentmon.cli import (
+    agents,
+    attach,
+    audit,
+    board,
+    demo,
+    doctor,
+    executions,
+    log,
+    pausing,
+    run,
+    settings,
+    stop,
+    tasks,
+    worker,
+)
 from agentmon.cli.context import JsonOption
 from agentmon.cli.registration import register
 from agentmon.cli.status import print_status, print_version
@@ -24,6 +39,7 @@ root = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 root.add_typer(tasks.group, name="task")
+root.add_typer(agents.group, name="agents")
 
 
 def show_status(as_json: JsonOption = False) -> None:
@@ -38,14 +54,15 @@ def show_status(as_json: JsonOption = False) -> None:
     raise typer.Exit(print_status(["--json"] if as_json else []))
 
 
-register(root, "run", executions.run)
-register(root, "stop", executions.stop)
+register(root, "run", run.run)
+register(root, "stop", stop.stop)
+register(root, "pause", pausing.pause)
+register(root, "resume", pausing.resume)
 register(root, "log", log.log)
 register(root, "attach", attach.attach)
 register(root, "board", board.board)
 register(root, "executions", executions.list_executions)
-register(root, "agents", agents.list_agents)
-register(root, "audit", tasks.history)
+register(root, "audit", audit.audit)
 register(root, "status", show_status)
 register(root, "worker", worker.worker)
 register(root, "doctor", doctor.doctor)

@@ -10,6 +10,7 @@ from agentmon.bootstrap import Services
 from agentmon.cli.columns import columns_of, fit, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
+from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document
 from agentmon.domain.amounts import cost_text, duration_text
 from agentmon.domain.board import BoardPage, Card, ColumnPage, ColumnRequest, StatusLine
@@ -81,6 +82,7 @@ def status_text(numbers: StatusLine) -> str:
         f"{LiveState.RUNNING.glyph} {numbers.running}/{numbers.running_limit} running  "
         f"{LiveState.QUEUED.glyph} {numbers.queued} queued  "
         f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} needs you"
+        + (f"  {LiveState.PAUSED.glyph} {LiveState.PAUSED.value}" if numbers.is_paused else "")
     )
 
 
@@ -102,7 +104,15 @@ def _facts(card: Card, now: datetime) -> list[str]:
         words += [card.state.glyph, card.state.with_cause(exit_code=card.exit_code)]
     if card.started_at is not None:
         words.append(duration_text(((card.ended_at or now) - card.started_at).total_seconds()))
+    if card.waits_until is not None and card.waits_until > now:
+        words.append(f"until {local_words(card.waits_until)}")
     facts = [" ".join(words)] if words else []
+    if card.state is LiveState.PARKED and card.error:
+        facts.append(plain_line(card.error, max_characters=60))
+    if card.subtask_count:
+        facts.append(f"{card.subtasks_closed} of {card.subtask_count} done")
+    if card.next_run_at is not None:
+        facts.append(f"next {local_words(card.next_run_at)}")
     if card.cost_nano:
         facts.append(cost_text(card.cost_nano))
     if card.waits_for:

@@ -12,10 +12,11 @@ import typer
 from agentmon.bootstrap import Services
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.output import flush, say_bytes, say_clean_line, say_document, tell
+from agentmon.cli.removed_logs import require_log
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.executions import Execution
 from agentmon.domain.ids import ExecutionId
-from agentmon.domain.tasks import Workspace
+from agentmon.domain.tasks import Task, Workspace
 from agentmon.logs.log_file import LogFile
 from agentmon.logs.log_text import iter_clean_lines, iter_raw_chunks, tail_lines
 
@@ -43,12 +44,19 @@ def log(
     execution_id: Annotated[
         str | None, typer.Option("--execution", metavar="ID", help="This run of the task instead of its newest.")
     ] = None,
+    try_number: Annotated[
+        int | None,
+        typer.Option("--try", min=1, metavar="N", help="The N-th try of the run, when it was tried again."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print what a task's newest run printed, safe for the terminal.
 
+    A run that failed and was tried again has a log of each try: --try 1 is the first, without --try it is the last.
+
     Examples:
       agentmon log 12
+      agentmon log 12 --try 1
       agentmon log 12 -f -n 20
       agentmon log 12 --raw > output.log
     """
@@ -56,27 +64,30 @@ def log(
     async def work(services: Services, workspace: Workspace) -> None:
         if as_json and is_raw:
             raise UsageError("--raw and --json exclude each other", hint="--json names the file with the raw bytes")
-        execution = await _chosen_execution(services, workspace, number, execution_id)
-        wanted = _Wanted(path=services.executions.log_path(execution), is_raw=is_raw, line_count=line_count)
+        task = await numbered_task(services, workspace, number)
+        execution = await _chosen_execution(services, task, execution_id)
+        await require_log(services, task, execution)
+        path, is_earlier = _path_of_try(services.executions.log_path(execution), execution, try_number)
+        if try_number is None and execution.attempt:
+            tell(_tries_note(number, execution))
+        wanted = _Wanted(path=path, is_raw=is_raw, line_count=line_count)
         if as_json:
-            if is_following:
+            if is_following and not is_earlier:
                 await services.queue.wait(execution.id)
             document = await asyncio.to_thread(_document, wanted, execution)
             say_document(document)
-        elif is_following:
+        elif is_following and not is_earlier:
             await _follow(services, wanted, execution)
         else:
             await asyncio.to_thread(_print_present, wanted)
             if not wanted.path.exists():
-                tell(f"no output yet: the run is {execution.status.value.replace('_', ' ')}")
+                what = "that try printed nothing" if is_earlier else "no output yet"
+                tell(f"{what}: the run is {execution.status.value.replace('_', ' ')}")
 
     with_workspace(folder, work)
 
 
-async def _chosen_execution(
-    services: Services, workspace: Workspace, number: str, execution_id: str | None
-) -> Execution:
-    task = await numbered_task(services, workspace, number)
+async def _chosen_execution(services: Services, task: Task, execution_id: str | None) -> Execution:
     if execution_id is not None:
         execution = await services.executions.get(ExecutionId(execution_id))
         if execution.task_id != task.id:
@@ -89,6 +100,32 @@ async def _chosen_execution(
     if newest is None:
         raise NotFoundError(f"#{task.number} has not run yet", hint=f"agentmon run {task.number} starts it")
     return newest
+
+
+def _path_of_try(path: Path, execution: Execution, try_number: int | None) -> tuple[Path, bool]:
+    """Return the log of a try, the last one by default, and whether it is over because others came after it.
+
+    Raises:
+        NotFoundError: The run has had no such try.
+    """
+    tries = execution.attempt + 1
+    if try_number is None:
+        return path, False
+    if try_number > tries:
+        had = "1 try" if tries == 1 else f"{tries} tries"
+        raise NotFoundError(f"the run has no try {try_number}: it had {had}", hint="without --try it is the last one")
+    aside = path.parent / f"try-{try_number}" / path.name
+    # The files of a try are set aside when the next one begins, which a queued retry has not done yet.
+    has_begun = not execution.attempt or (path.parent / f"try-{execution.attempt}").is_dir()
+    if try_number == tries and not has_begun:
+        raise NotFoundError(f"try {try_number} has not begun yet", hint=f"--try {try_number - 1} is the one before")
+    is_in_place = try_number == (tries if has_begun else execution.attempt)
+    return (path, False) if is_in_place else (aside, True)
+
+
+def _tries_note(number: str, execution: Execution) -> str:
+    earlier = "the first try" if execution.attempt == 1 else f"the first of {execution.attempt} earlier tries"
+    return f"note: agentmon log {number.lstrip('#')} --try 1 shows {earlier}"
 
 
 async def _follow(services: Services, wanted: _Wanted, execution: Execution) -> None:

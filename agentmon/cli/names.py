@@ -10,6 +10,8 @@ COMMAND_NAMES = frozenset(
         "doctor",
         "executions",
         "log",
+        "pause",
+        "resume",
         "run",
         "settings",
         "status",

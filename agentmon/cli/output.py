@@ -39,6 +39,13 @@ def say_document(document: object) -> None:
     _write(json.dumps(document, indent=2))
 
 
+def say_document_line(document: object) -> None:
+    """Print a JSON document as one line of a stream of them."""
+    import json  # noqa: PLC0415 - only who follows something needs it
+
+    _write(json.dumps(document))
+
+
 def say_bytes(chunk: bytes) -> None:
     """Write bytes to standard output as they are."""
     sys.stdout.flush()

@@ -15,10 +15,20 @@ _HEADING = "\n\nExamples:\n"
 
 def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> None:
     """Make the function a command of the parent."""
+    text, epilog = _help_of(command)
+    parent.command(name, help=text, epilog=epilog)(_ending_in_exit_codes(command))
+
+
+def register_default(group: typer.Typer, command: Callable[..., None]) -> None:
+    """Make the function what a group does before any of its commands, and when none is named."""
+    text, epilog = _help_of(command)
+    group.callback(invoke_without_command=True, help=text, epilog=epilog)(_ending_in_exit_codes(command))
+
+
+def _help_of(command: Callable[..., None]) -> tuple[str, str | None]:
     text, _, examples = inspect.cleandoc(command.__doc__ or "").partition(_HEADING)
     # A line with a backspace alone keeps the paragraph's line breaks.
-    epilog = "\b\nExamples:\n" + examples if examples else None
-    parent.command(name, help=text, epilog=epilog)(_ending_in_exit_codes(command))
+    return text, "\b\nExamples:\n" + examples if examples else None
 
 
 def _ending_in_exit_codes(command: Callable[..., None]) -> Callable[..., None]:

@@ -9,82 +9,105 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.context import numbered_task
 from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import tell
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
+from agentmon.domain.ids import TaskId
 from agentmon.domain.redaction import has_secret
 from agentmon.domain.task_status import Priority
-from agentmon.domain.tasks import InputContext, TaskDraft
+from agentmon.domain.tasks import InputContext, Schedule, TaskDraft, Workspace
 from agentmon.runners.adapters.template import coerce_arguments, parse_command
 from agentmon.runners.environment import looks_secret
+from agentmon.schedule import local_zone_name
 
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
-DescriptionOption = Annotated[str | None, typer.Option("--description", "-d", metavar="TEXT", help="What to do.")]
-AgentOption = Annotated[
-    str | None, typer.Option("--agent", "-a", metavar="SLUG", help="The program, as `agentmon agents` names it.")
-]
-CapabilityOption = Annotated[
-    str | None, typer.Option("--with", "-w", metavar="CAPABILITY", help="What the program is to do.")
-]
-ArgumentsOption = Annotated[
-    list[str] | None, typer.Option("--arg", metavar="KEY=VALUE", help="An argument of the capability; repeatable.")
-]
-CommandOption = Annotated[
-    str | None,
-    typer.Option("--command", "-c", metavar="COMMAND", help="Any command, in shell quotes, run without a shell."),
-]
-PriorityOption = Annotated[
-    int | None, typer.Option("--priority", "-p", metavar="1-5", min=1, max=5, help="1 is the most urgent, 3 is normal.")
-]
-FolderOption = Annotated[
-    str | None, typer.Option("--dir", metavar="PATH", help="Where to run; the root of the workspace by default.")
-]
-EnvironmentOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--env",
-        metavar="NAME[=VALUE]",
-        help="A variable for the program; without a value it is taken from your environment at each run, "
-        "and never stored. Repeatable.",
-    ),
-]
-RetriesOption = Annotated[
-    int | None,
-    typer.Option("--max-retries", metavar="N", min=0, max=1000, help="How often a failed run is tried again."),
-]
-AfterOption = Annotated[
-    list[str] | None, typer.Option("--after", metavar="NUMBER", help="Wait until this task is done; repeatable.")
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramOptions:
+    """What is to run, as it was typed; None means that the option was not given."""
+
+    agent_slug: Annotated[
+        str | None, typer.Option("--agent", "-a", metavar="SLUG", help="The program, as `agentmon agents` names it.")
+    ] = None
+    """An empty one takes the assignee away."""
+    capability_key: Annotated[
+        str | None, typer.Option("--with", "-w", metavar="CAPABILITY", help="What the program is to do.")
+    ] = None
+    arguments: Annotated[
+        list[str] | None, typer.Option("--arg", metavar="KEY=VALUE", help="An argument of the capability; repeatable.")
+    ] = None
+    command: Annotated[
+        str | None,
+        typer.Option("--command", "-c", metavar="COMMAND", help="Any command, in shell quotes, run without a shell."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskOptions:
-    """The options of a command as they were typed; None means that the option was not given."""
+class TaskOptions(ProgramOptions):
+    """The options that make and change a task, as they were typed; None means that the option was not given."""
 
-    title: str | None = None
-    description: str | None = None
-    agent_slug: str | None = None
-    """An empty one takes the assignee away."""
-    capability_key: str | None = None
-    arguments: Sequence[str] = ()
-    command: str | None = None
-    priority: int | None = None
-    folder: str | None = None
+    description: Annotated[str | None, typer.Option("--description", "-d", metavar="TEXT", help="What to do.")] = None
+    priority: Annotated[
+        int | None,
+        typer.Option("--priority", "-p", metavar="1-5", min=1, max=5, help="1 is the most urgent, 3 is normal."),
+    ] = None
+    working_dir: Annotated[
+        str | None, typer.Option("--dir", metavar="PATH", help="Where to run; the root of the workspace by default.")
+    ] = None
     """An empty one means the root of the workspace again."""
-    environment: Sequence[str] = ()
-    removed_environment: Sequence[str] = ()
-    max_retries: int | None = None
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            metavar="NAME[=VALUE]",
+            help="A variable for the program; without a value it is taken from your environment at each run, "
+            "and never stored. Repeatable.",
+        ),
+    ] = None
+    max_retries: Annotated[
+        int | None,
+        typer.Option("--max-retries", metavar="N", min=0, max=1000, help="How often a failed run is tried again."),
+    ] = None
+    after: Annotated[
+        list[str] | None, typer.Option("--after", metavar="NUMBER", help="Wait until this task is done; repeatable.")
+    ] = None
+    parent: Annotated[
+        str | None, typer.Option("--parent", metavar="NUMBER", help="The task that this one is a part of.")
+    ] = None
+    """An empty one takes the parent away."""
+    cron: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule",
+            metavar="CRON",
+            help="Run by itself at these times: minute hour day month weekday, such as '0 7 * * 1-5', or @daily.",
+        ),
+    ] = None
+    """An empty one takes the schedule away."""
+    zone: Annotated[
+        str | None,
+        typer.Option("--zone", metavar="ZONE", help="The time zone of --schedule; that of this machine by default."),
+    ] = None
 
 
-async def drafted(services: Services, options: TaskOptions, base: TaskDraft) -> TaskDraft:
+async def drafted(
+    services: Services,
+    workspace: Workspace,
+    options: TaskOptions,
+    base: TaskDraft,
+    *,
+    title: str | None = None,
+    removed_environment: Sequence[str] = (),
+) -> TaskDraft:
     """Return the base with every given option in its place.
 
     Raises:
         UsageError: An option makes no sense; the message names it.
-        NotFoundError: There is no such program or capability.
+        NotFoundError: There is no such program, capability or parent.
     """
     context = base.input_context
     agent_id = base.assignee_agent_id
@@ -92,19 +115,22 @@ async def drafted(services: Services, options: TaskOptions, base: TaskDraft) -> 
         agent = await _chosen_agent(services, options, base)
         context = _with_program(context, options, agent, is_same_agent=agent is not None and agent.id == agent_id)
         agent_id = agent.id if agent is not None else None
-    if options.folder is not None:
-        context = replace(context, working_dir=str(existing_folder(options.folder)) if options.folder else None)
-    if options.environment or options.removed_environment:
-        context = _with_environment(context, options)
+    if options.working_dir is not None:
+        working_dir = str(existing_folder(options.working_dir)) if options.working_dir else None
+        context = replace(context, working_dir=working_dir)
+    if options.environment or removed_environment:
+        context = _with_environment(context, options.environment or (), removed_environment)
     if options.max_retries is not None:
         context = replace(context, max_retries=options.max_retries)
     return replace(
         base,
-        title=valid_text(options.title) if options.title is not None else base.title,
+        title=valid_text(title) if title is not None else base.title,
         description=valid_text(options.description) if options.description is not None else base.description,
         priority=Priority(options.priority) if options.priority is not None else base.priority,
         assignee_agent_id=agent_id,
         input_context=context,
+        parent_task_id=await _parent_id(services, workspace, options.parent, base),
+        schedule=_schedule(options, base),
     )
 
 
@@ -130,19 +156,19 @@ def parsed_arguments(pairs: Sequence[str], capability: Capability) -> dict[str, 
     return coerce_arguments(capability.args_schema, given)
 
 
-def warn_of_secrets(options: TaskOptions) -> None:
+def warn_of_secrets(options: TaskOptions, title: str | None) -> None:
     """Tell the person when something that would be stored looks like a secret."""
     for name, text in (
         ("--command", options.command),
         ("--description", options.description),
-        ("the title", options.title),
-        ("--arg", "\n".join(options.arguments)),
+        ("the title", title),
+        ("--arg", "\n".join(options.arguments or ())),
     ):
         if text and has_secret(text):
             tell(f"warning: {name} holds what looks like a secret and is stored; --env NAME passes one unstored")
 
 
-def _names_program(options: TaskOptions) -> bool:
+def _names_program(options: ProgramOptions) -> bool:
     return bool(
         options.agent_slug is not None
         or options.capability_key is not None
@@ -186,17 +212,37 @@ def _with_program(
     key = options.capability_key if options.capability_key is not None or not is_same_agent else context.capability_key
     is_same_capability = is_same_agent and key == context.capability_key
     kept: Mapping[str, object] = context.args if is_same_capability else {}
-    arguments = parsed_arguments(options.arguments, agent.choose_capability(key))
+    arguments = parsed_arguments(options.arguments or (), agent.choose_capability(key))
     return replace(context, capability_key=key, args={**kept, **arguments})
 
 
-def _with_environment(context: InputContext, options: TaskOptions) -> InputContext:
+async def _parent_id(services: Services, workspace: Workspace, parent: str | None, base: TaskDraft) -> TaskId | None:
+    if parent is None:
+        return base.parent_task_id
+    return (await numbered_task(services, workspace, parent)).id if parent.strip() else None
+
+
+def _schedule(options: TaskOptions, base: TaskDraft) -> Schedule | None:
+    if options.cron is None and options.zone is None:
+        return base.schedule
+    cron = options.cron if options.cron is not None or base.schedule is None else base.schedule.cron
+    if cron is None:
+        raise UsageError("--zone needs a schedule", hint="--schedule '0 7 * * 1-5' names the times")
+    if not cron.strip():
+        if options.zone:
+            raise UsageError("--zone needs a schedule, and --schedule '' takes it away", hint="leave out one of them")
+        return None
+    kept_zone = base.schedule.zone if base.schedule is not None else None
+    return Schedule(cron=valid_text(cron), zone=valid_text(options.zone or kept_zone or local_zone_name()))
+
+
+def _with_environment(context: InputContext, entries: Sequence[str], removed_names: Sequence[str]) -> InputContext:
     overrides = dict(context.env_overrides)
     passed = list(context.env_passed)
-    for name in options.removed_environment:
+    for name in removed_names:
         overrides.pop(name, None)
         passed = [other for other in passed if other != name]
-    for entry in options.environment:
+    for entry in entries:
         name, separator, value = valid_text(entry).partition("=")
         if not _VARIABLE_NAME.fullmatch(name):
             raise UsageError(f"--env: {name!r} is not the name of a variable", hint="--env NAME=VALUE or --env NAME")

@@ -10,10 +10,9 @@ from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.audit import actor_name, event_sentence
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution
-from agentmon.domain.plain_text import plain_line, plain_lines
+from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Task
 
-_MOST_EXECUTIONS = 10
 _VALUE_CHARACTERS = 120
 
 
@@ -30,48 +29,23 @@ def elapsed_text(execution: Execution, now: datetime) -> str:
     return duration_text(((execution.ended_at or now) - execution.started_at).total_seconds())
 
 
-def task_lines(
-    task: Task, agent: Agent | None, dependencies: Sequence[Task], executions: Sequence[Execution]
-) -> list[str]:
-    """Return all that is known of a task, one fact a line."""
-    context = task.input_context
-    facts = [
-        ("status", task.status.label),
-        ("priority", f"P{int(task.priority)}"),
-        ("program", _program_text(task, agent)),
-        ("folder", context.working_dir or ""),
-        ("variables", ", ".join([*(f"{name}=…" for name in context.env_overrides), *context.env_passed])),
-        ("retries", str(context.max_retries) if context.max_retries else ""),
-        ("waits for", ", ".join(f"#{other.number} ({other.status.label})" for other in dependencies)),
-        ("created", local_time(task.created_at)),
-        ("changed", local_time(task.updated_at)),
-    ]
-    lines = [f"#{task.number} {plain_line(task.title)}"]
-    lines += [f"  {name + ':':<11}{plain_line(fact)}" for name, fact in facts if fact]
-    if task.description:
-        lines += ["", *(f"  {line}" for line in plain_lines(task.description).split("\n"))]
-    if executions:
-        lines += ["", "  runs, newest first:"]
-        lines += [f"    {execution_line(execution)}" for execution in executions[:_MOST_EXECUTIONS]]
-    return lines
-
-
-def execution_line(execution: Execution) -> str:
-    """Return an execution as one line, with its id at the end."""
+def execution_line(execution: Execution, state: str = "") -> str:
+    """Return an execution as one line, with its id at the end; ``state`` replaces the words for its state."""
     parts = [
-        f"{state_text(execution):<18}",
+        f"{state or state_text(execution):<18}",
         local_time(execution.started_at or execution.created_at),
         elapsed_text(execution, execution.ended_at or execution.log_updated_at or execution.created_at),
         size_text(execution.log_byte_size),
+        f"log removed {local_time(execution.log_removed_at)}" if execution.log_removed_at is not None else "",
         execution.error or "",
         execution.id,
     ]
     return "  ".join(plain_line(part) for part in parts if part)
 
 
-def event_line(event: TaskEvent) -> str:
-    """Return an event of the audit trail as one line: when, who and what."""
-    return f"{local_time(event.created_at)}  {actor_name(event.actor):<9} {event_sentence(event)}"
+def event_line(event: TaskEvent, subject: str = "") -> str:
+    """Return an event of the audit trail as one line: when, about what, who and what."""
+    return f"{local_time(event.created_at)}  {subject}{actor_name(event.actor):<9} {event_sentence(event)}"
 
 
 def local_time(moment: datetime) -> str:
@@ -79,7 +53,8 @@ def local_time(moment: datetime) -> str:
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _program_text(task: Task, agent: Agent | None) -> str:
+def program_text(task: Task, agent: Agent | None) -> str:
+    """Return what a task runs, as a person would write it; empty when it has no program."""
     if agent is None:
         return ""
     arguments = task.input_context.args

@@ -1,11 +1,13 @@
 """``agentmon task …``: cards made, looked at, changed, moved, deleted and brought back."""
 
 import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.audit import history
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import (
     JsonOption,
@@ -15,56 +17,38 @@ from agentmon.cli.context import (
     task_number,
     with_workspace,
 )
+from agentmon.cli.dependencies import after, graph
 from agentmon.cli.json_form import json_form
+from agentmon.cli.local_time import zone_words
+from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register
-from agentmon.cli.task_options import (
-    AfterOption,
-    AgentOption,
-    ArgumentsOption,
-    CapabilityOption,
-    CommandOption,
-    DescriptionOption,
-    EnvironmentOption,
-    FolderOption,
-    PriorityOption,
-    RetriesOption,
-    TaskOptions,
-    drafted,
-    warn_of_secrets,
-)
-from agentmon.cli.task_text import event_line, task_lines
+from agentmon.cli.run import StartOptions
+from agentmon.cli.task_options import TaskOptions, drafted, warn_of_secrets
+from agentmon.cli.task_show import show
+from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.agents import Agent
 from agentmon.domain.errors import UsageError
-from agentmon.domain.events import TaskEvent
-from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Task, TaskDraft, Workspace
 from agentmon.services.actors import USER_ACTOR
 
 group = typer.Typer(
-    help="Make, show, change, move, delete and restore tasks.",
+    help="Make, show, change, order, move, delete and restore tasks.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
 
 
+@spreading(TaskOptions, StartOptions)
 def add(
     title: Annotated[str, typer.Argument(metavar="TITLE", help="One line; after -- it may begin with a dash.")],
     *,
     folder: WorkspaceOption = None,
-    description: DescriptionOption = None,
-    agent: AgentOption = None,
-    capability: CapabilityOption = None,
-    arg: ArgumentsOption = None,
-    command: CommandOption = None,
-    priority: PriorityOption = None,
-    working_dir: FolderOption = None,
-    env: EnvironmentOption = None,
-    max_retries: RetriesOption = None,
-    after: AfterOption = None,
-    is_run: Annotated[bool, typer.Option("--run", help="Run it at once.")] = False,
+    options: TaskOptions,
+    is_run: Annotated[bool, typer.Option("--run", help="Run it at once, or as the next two options say.")] = False,
+    start: StartOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Add a task to the top of Todo.
@@ -72,45 +56,46 @@ def add(
     Examples:
       agentmon task add "Run the tests" --command "make test" --run
       agentmon task add "Build it" -c "sh -c 'make && make install'" --priority 2
-      agentmon task add "Deploy" --agent make --with build --arg targets=deploy --after 12
+      agentmon task add "Deploy" --agent make --with build --arg targets=deploy --after 12 --run --when-ready
+      agentmon task add "Back up" -c "make backup" --schedule "0 7 * * 1-5" --zone Europe/Berlin
+      agentmon task add "Write the manual" --parent 12
       agentmon task add --env API_KEY -- "-v is ignored by the linter"
     """
-    options = TaskOptions(
-        title=title,
-        description=description,
-        agent_slug=agent,
-        capability_key=capability,
-        arguments=arg or (),
-        command=command,
-        priority=priority,
-        folder=working_dir,
-        environment=env or (),
-        max_retries=max_retries,
-    )
+    if start != StartOptions() and not is_run:
+        raise UsageError("--at and --when-ready need --run", hint="they say when the run starts")
+    not_before = start.not_before()
 
-    async def work(services: Services, workspace: Workspace) -> tuple[Task, Execution | None]:
-        numbers = [task_number(number) for number in after or ()]
-        draft = await drafted(services, options, TaskDraft(title=title))
-        warn_of_secrets(options)
+    async def work(services: Services, workspace: Workspace) -> tuple[Task, str]:
+        numbers = [task_number(number) for number in options.after or ()]
+        draft = await drafted(services, workspace, options, TaskDraft(title=title), title=title)
+        warn_of_secrets(options, title)
         if is_run and draft.assignee_agent_id is None:
             raise UsageError("a task without a program cannot run", hint="add --command or --agent")
         task = await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=numbers)
         if not is_run:
-            return task, None
+            return task, ""
         try:
-            execution = await services.queue.run(task.id, actor=USER_ACTOR, environ=os.environ)
+            execution = await services.queue.run(
+                task.id,
+                actor=USER_ACTOR,
+                environ=os.environ,
+                not_before=not_before,
+                when_ready=start.is_when_ready,
+            )
         except BaseException:
             tell(f"note: #{task.number} was added, but does not run")
             raise
-        return await services.tasks.get(task.id), execution
+        state = waiting_text(execution, await obstacles_of(services, execution))
+        return await services.tasks.get(task.id), state
 
-    task, execution = with_workspace(folder, work)
+    task, state = with_workspace(folder, work)
     if as_json:
         say_document(json_form(task))
     else:
         say(f"#{task.number} {plain_line(task.title, max_characters=200)}")
-        if execution is not None:
-            tell(f"queued; agentmon log {task.number} -f shows its output")
+        if state:
+            tell(f"{state}; agentmon log {task.number} -f shows its output")
+    _tell_schedule(task, options)
 
 
 def list_tasks(
@@ -152,81 +137,43 @@ def list_tasks(
     say("\n".join(table(("TASK", "PRIO", "STATUS", "PROGRAM", "TITLE"), rows, terminal_width())))
 
 
-def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Show a task, what it waits for and its runs.
-
-    Examples:
-      agentmon task show 12
-    """
-
-    async def work(
-        services: Services, workspace: Workspace
-    ) -> tuple[Task, tuple[Task, ...], tuple[Execution, ...], Agent | None]:
-        task = await numbered_task(services, workspace, number)
-        agent = await services.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
-        return task, await services.tasks.dependencies(task.id), await services.executions.of_task(task.id), agent
-
-    task, dependencies, executions, agent = with_workspace(folder, work)
-    if as_json:
-        form = json_form(task)
-        beside = {"dependencies": json_form(dependencies), "executions": json_form(executions)}
-        say_document({**form, **beside} if isinstance(form, dict) else form)
-    else:
-        say("\n".join(task_lines(task, agent, dependencies, executions)))
-
-
+@spreading(TaskOptions)
 def edit(
     number: NumberArgument,
     *,
     folder: WorkspaceOption = None,
     title: Annotated[str | None, typer.Option("--title", "-t", metavar="TITLE", help="The new title.")] = None,
-    description: DescriptionOption = None,
-    agent: AgentOption = None,
-    capability: CapabilityOption = None,
-    arg: ArgumentsOption = None,
-    command: CommandOption = None,
-    priority: PriorityOption = None,
-    working_dir: FolderOption = None,
-    env: EnvironmentOption = None,
+    options: TaskOptions,
     no_env: Annotated[
         list[str] | None, typer.Option("--no-env", metavar="NAME", help="Forget this variable; repeatable.")
     ] = None,
-    max_retries: RetriesOption = None,
-    after: AfterOption = None,
     not_after: Annotated[
         list[str] | None, typer.Option("--not-after", metavar="NUMBER", help="No longer wait for this task.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change what is named and keep the rest; an empty --agent or --dir takes it away.
+    """Change what is named and keep the rest.
+
+    An empty --agent, --dir, --parent or --schedule takes it away.
 
     Examples:
       agentmon task edit 12 --title "Fix the login" --priority 1
       agentmon task edit 12 --command "pytest -k login" --after 9
+      agentmon task edit 12 --schedule "30 7 * * 1-5"
+      agentmon task edit 12 --parent ""
     """
-    options = TaskOptions(
-        title=title,
-        description=description,
-        agent_slug=agent,
-        capability_key=capability,
-        arguments=arg or (),
-        command=command,
-        priority=priority,
-        folder=working_dir,
-        environment=env or (),
-        removed_environment=no_env or (),
-        max_retries=max_retries,
-    )
-    has_options = options != TaskOptions(arguments=(), environment=(), removed_environment=())
+    changes_fields = title is not None or bool(no_env) or replace(options, after=None) != TaskOptions()
 
     async def work(services: Services, workspace: Workspace) -> Task:
-        if not (has_options or after or not_after):
+        if not (changes_fields or options.after or not_after):
             raise UsageError("nothing to change", hint="agentmon task edit --help lists what can be")
-        added, removed = ([task_number(text) for text in numbers or ()] for numbers in (after, not_after))
+        added, removed = ([task_number(text) for text in numbers or ()] for numbers in (options.after, not_after))
         task = await numbered_task(services, workspace, number)
-        if has_options:
-            draft = await drafted(services, options, _draft_of(task))
-            warn_of_secrets(options)
+        if changes_fields:
+            draft = await drafted(
+                services, workspace, options, _draft_of(task), title=title, removed_environment=no_env or ()
+            )
+            warn_of_secrets(options, title)
             await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
         for other in added:
             await services.tasks.add_dependency(task.id, other, actor=USER_ACTOR)
@@ -234,7 +181,9 @@ def edit(
             await services.tasks.remove_dependency(task.id, other, actor=USER_ACTOR)
         return await services.tasks.get(task.id)
 
-    _print_task(with_workspace(folder, work), as_json=as_json)
+    task = with_workspace(folder, work)
+    _print_task(task, as_json=as_json)
+    _tell_schedule(task, options)
 
 
 def move(
@@ -289,32 +238,6 @@ def restore(number: NumberArgument, folder: WorkspaceOption = None, as_json: Jso
     _print_task(with_workspace(folder, work), as_json=as_json)
 
 
-def history(
-    number: NumberArgument,
-    folder: WorkspaceOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Most events shown; the newest stay.")] = 100_000,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the history of a task: who changed what and when.
-
-    The newest event comes last.
-
-    Examples:
-      agentmon audit 12
-      agentmon task history 12 --json
-    """
-
-    async def work(services: Services, workspace: Workspace) -> tuple[TaskEvent, ...]:
-        task = await numbered_task(services, workspace, number)
-        return await services.audit.of_task(task.id, limit=limit)
-
-    events = with_workspace(folder, work)
-    if as_json:
-        say_document(json_form(events))
-    else:
-        say("\n".join(event_line(event) for event in events))
-
-
 def _draft_of(task: Task) -> TaskDraft:
     return TaskDraft(
         title=task.title,
@@ -323,7 +246,17 @@ def _draft_of(task: Task) -> TaskDraft:
         assignee_agent_id=task.assignee_agent_id,
         input_context=task.input_context,
         due_at=task.due_at,
+        parent_task_id=task.parent_task_id,
+        schedule=task.schedule,
     )
+
+
+def _tell_schedule(task: Task, options: TaskOptions) -> None:
+    """Say in which zone the times are and when the next one is, after a schedule was set."""
+    if task.schedule is not None and (options.cron is not None or options.zone is not None):
+        zone = plain_line(task.schedule.zone)
+        next_time = "" if task.next_run_at is None else f", next {zone_words(task.next_run_at, task.schedule.zone)}"
+        tell(f"runs by itself at {plain_line(task.schedule.cron)} in {zone}{next_time}")
 
 
 def _print_task(task: Task, *, as_json: bool) -> None:
@@ -337,6 +270,8 @@ register(group, "add", add)
 register(group, "list", list_tasks)
 register(group, "show", show)
 register(group, "edit", edit)
+register(group, "after", after)
+register(group, "graph", graph)
 register(group, "move", move)
 register(group, "delete", delete)
 register(group, "restore", restore)

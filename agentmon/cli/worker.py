@@ -8,6 +8,7 @@ from agentmon.bootstrap import Services
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.pausing import pause_note
 from agentmon.paths import find_paths
 from agentmon.worker.presence import WorkerInfo
 
@@ -37,11 +38,13 @@ def worker(
         else:
             say("the worker has stopped" if was_running else "no worker was running")
     elif is_status:
-        status = with_services(lambda services: services.workers.status())
+        status, note = with_services(_look)
         if as_json:
             say_document(json_form(status))
         else:
             say(_status_text(status))
+            if note:
+                tell(note)
     else:
         _run_in_foreground(as_json=as_json)
 
@@ -51,12 +54,19 @@ async def _stop(services: Services) -> tuple[bool, WorkerInfo]:
     return was_running, await services.workers.status()
 
 
+async def _look(services: Services) -> tuple[WorkerInfo, str]:
+    return await services.workers.status(), await pause_note(services)
+
+
 def _run_in_foreground(*, as_json: bool) -> None:
     if as_json:
         raise typer.BadParameter("--json needs --stop or --status")
     from agentmon.worker.main import run_foreground  # noqa: PLC0415 - the other commands need no worker
 
+    note = with_services(pause_note)
     tell("worker in the foreground; ctrl+c stops it, what runs goes on")
+    if note:
+        tell(note)
     raise typer.Exit(run_foreground(find_paths()))
 
 

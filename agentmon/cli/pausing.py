@@ -1,0 +1,85 @@
+"""``agentmon pause`` and ``resume``: the whole queue halted and let go, and the line that says that it is halted."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli.context import JsonOption, with_services
+from agentmon.cli.json_form import json_form
+from agentmon.cli.local_time import local_words
+from agentmon.cli.output import say, say_document, tell
+from agentmon.domain.errors import ConflictError
+from agentmon.domain.pause import QueuePause
+from agentmon.services.actors import USER_ACTOR
+from agentmon.store.status_counts import find_status_counts
+
+
+def pause(
+    halts_running: Annotated[bool, typer.Option("--running", help="Also halt what runs, where it is.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let nothing start any more, in all workspaces, until ``agentmon resume``.
+
+    What runs may finish; with --running it is halted where it is. The pause outlives every restart.
+
+    Examples:
+      agentmon pause
+      agentmon pause --running
+    """
+
+    async def work(services: Services) -> tuple[QueuePause, int, int]:
+        present = await services.queue.find_pause()
+        try:
+            made = await services.queue.pause(actor=USER_ACTOR, halts_running=halts_running)
+        except ConflictError as error:
+            since = f" since {local_words(present.since)}" if present is not None else ""
+            raise ConflictError(f"{error}{since}", hint=error.hint) from error
+        return made, *await _open_counts(services)
+
+    made, running, queued = with_services(work)
+    if as_json:
+        say_document(_document(made, running, queued))
+        return
+    if running == 1:
+        fate = "1 running is halted where it is" if halts_running else "1 running goes on to its end"
+    else:
+        fate = f"{running} running " + ("are halted where they are" if halts_running else "go on to their end")
+    say(f"the queue is paused: {queued} queued, {fate if running else 'nothing runs'}")
+    tell("agentmon resume lets it go on")
+
+
+def resume(as_json: JsonOption = False) -> None:
+    """Let the queue go on, and what was halted.
+
+    Examples:
+      agentmon resume
+    """
+
+    async def work(services: Services) -> tuple[QueuePause, int, int]:
+        return await services.queue.resume(actor=USER_ACTOR), *await _open_counts(services)
+
+    ended, running, queued = with_services(work)
+    if as_json:
+        say_document(_document(ended, running, queued))
+    else:
+        say(f"the queue goes on: {queued} queued, {running} running")
+
+
+async def pause_note(services: Services) -> str:
+    """Return the line that tells of a pause in force; empty when there is none."""
+    present = await services.queue.find_pause()
+    if present is None:
+        return ""
+    return f"note: the queue is paused since {local_words(present.since)}; agentmon resume lets it go on"
+
+
+async def _open_counts(services: Services) -> tuple[int, int]:
+    """Return how many executions have or may have a process, and how many wait, over all workspaces."""
+    counts = await asyncio.to_thread(find_status_counts, str(services.paths.database_path))
+    return (counts.running, counts.queued) if counts is not None else (0, 0)
+
+
+def _document(made: QueuePause, running: int, queued: int) -> dict[str, object]:
+    return {"since": json_form(made.since), "halts_running": made.halts_running, "running": running, "queued": queued}

@@ -1,0 +1,165 @@
+"""``agentmon run``: tasks put into the queue, now or for later, and waited for."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli import exit_codes
+from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.local_time import moment_to_come
+from agentmon.cli.numbered_work import NumbersArgument, TaskExecution, executions_form, for_each_number
+from agentmon.cli.option_groups import spreading
+from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.run_waiting import WaitOption, all_finished, exit_code_of
+from agentmon.cli.task_options import ProgramOptions, parsed_arguments, valid_text
+from agentmon.cli.wait_text import obstacles_of, waiting_text
+from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
+from agentmon.domain.errors import UsageError
+from agentmon.domain.executions import Execution
+from agentmon.domain.tasks import Task, Workspace
+from agentmon.runners.adapters.template import parse_command
+from agentmon.services.actors import USER_ACTOR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """When a queued run starts, as it was typed."""
+
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help="Start then at the earliest: 15:04, 'tomorrow 7:00', 'in 2h'."),
+    ] = None
+    is_when_ready: Annotated[
+        bool, typer.Option("--when-ready", help="Start by itself when the last task it waits for is done.")
+    ] = False
+
+    def not_before(self) -> datetime | None:
+        """Return the time of ``--at``.
+
+        Raises:
+            UsageError: It is not understood, or is in the past.
+        """
+        return None if self.at is None else moment_to_come(self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChosenProgram:
+    """What a run takes instead of its task's own program, capability and arguments; None keeps that of the task."""
+
+    agent_slug: str | None
+    capability_key: str | None
+    args: Mapping[str, object] | None
+
+
+@spreading(ProgramOptions, StartOptions)
+def run(
+    numbers: NumbersArgument = None,
+    *,
+    folder: WorkspaceOption = None,
+    is_waiting: WaitOption = False,
+    start: StartOptions,
+    program: ProgramOptions,
+    is_lost: Annotated[
+        bool, typer.Option("--lost", help="Run again every task whose newest run was lost in a crash.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run tasks; with --wait the exit code tells how a run ended.
+
+    0 succeeded, the program's own code when it failed, 124 timed out, 130 cancelled; of several runs, 1 when not
+    all succeeded. Times are those of this machine's zone. A run that waits for a time starts at once when it is
+    asked for again.
+
+    Examples:
+      agentmon run 12
+      agentmon run 12 --wait && echo fine
+      agentmon run 3 4 5
+      agentmon run 12 --at "tomorrow 7:00"
+      agentmon run 12 --when-ready
+      agentmon run 12 --agent pytest --with test --arg paths=tests
+      agentmon run --lost
+    """
+    if bool(numbers) == is_lost:
+        raise UsageError(
+            "--lost and numbers exclude each other" if is_lost else "which task?",
+            hint="agentmon run NUMBER, or agentmon run --lost; `agentmon task list` shows the numbers",
+        )
+    not_before = start.not_before()
+    is_one = numbers is not None and len(numbers) == 1
+
+    async def work(services: Services, workspace: Workspace) -> tuple[list[TaskExecution], int]:
+        async def begin(number: str) -> TaskExecution:
+            task = await numbered_task(services, workspace, number)
+            chosen = await _chosen_program(services, task, program)
+            execution = await services.queue.run(
+                task.id,
+                actor=USER_ACTOR,
+                environ=os.environ,
+                not_before=not_before,
+                when_ready=start.is_when_ready,
+                agent_slug=chosen.agent_slug,
+                capability_key=chosen.capability_key,
+                args=chosen.args,
+            )
+            await _tell_start(services, task, execution, is_aside=is_waiting or as_json)
+            return TaskExecution(task=task, execution=execution)
+
+        asked = [str(task.number) for task in await services.queue.lost_tasks(workspace)] if is_lost else numbers or []
+        if is_lost and not asked:
+            tell(f"no newest run of a task in {workspace.name} was lost")
+        started, failed = await for_each_number(asked, begin)
+        if is_waiting:
+            started = await all_finished(services, started)
+        return started, failed
+
+    outcomes, failed = with_workspace(folder, work)
+    if as_json:
+        say_document(executions_form(outcomes, is_one=is_one))
+    elif not is_waiting and outcomes:
+        named = outcomes[0].task.number
+        tell(f"agentmon log {named} -f shows its output" if len(outcomes) == 1 else "agentmon log NUMBER -f shows one")
+    code = exit_codes.FAILED if failed else 0
+    if is_waiting:
+        codes = [exit_code_of(outcome.execution) for outcome in outcomes]
+        code = codes[0] if is_one else max(code, exit_codes.FAILED if any(codes) else 0)
+    if code:
+        raise typer.Exit(code)
+
+
+async def _tell_start(services: Services, task: Task, execution: Execution, *, is_aside: bool) -> None:
+    state = waiting_text(execution, await obstacles_of(services, execution))
+    if is_aside:
+        tell(f"#{task.number} {state}")
+    else:
+        say(f"{task.number} {state}")
+
+
+async def _chosen_program(services: Services, task: Task, program: ProgramOptions) -> _ChosenProgram:
+    if program.command is not None:
+        if program.agent_slug not in {None, ANY_COMMAND_SLUG} or program.capability_key or program.arguments:
+            raise UsageError("--command excludes --agent, --with and --arg")
+        words = list(parse_command(valid_text(program.command)))
+        return _ChosenProgram(agent_slug=ANY_COMMAND_SLUG, capability_key=ANY_COMMAND_KEY, args={"argv": words})
+    args = await _arguments(services, task, program) if program.arguments else None
+    return _ChosenProgram(agent_slug=program.agent_slug, capability_key=program.capability_key, args=args)
+
+
+async def _arguments(services: Services, task: Task, program: ProgramOptions) -> dict[str, object]:
+    """Return the arguments of this run: the task's own for the same program and capability, then the typed ones."""
+    context = task.input_context
+    if program.agent_slug is not None:
+        agent = await services.agents.by_slug(program.agent_slug)
+    elif task.assignee_agent_id is not None:
+        agent = await services.agents.get(task.assignee_agent_id)
+    else:
+        raise UsageError("--arg needs a program", hint="name it with --agent; `agentmon agents` lists them")
+    is_same_agent = agent.id == task.assignee_agent_id
+    is_own_key = program.capability_key is None and is_same_agent
+    key = context.capability_key if is_own_key else program.capability_key
+    kept = context.args if is_same_agent and key == context.capability_key else {}
+    return {**kept, **parsed_arguments(program.arguments or (), agent.choose_capability(key))}

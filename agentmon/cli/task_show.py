@@ -1,0 +1,151 @@
+"""``agentmon task show``: all that is known of one task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentmon.bootstrap import Services
+from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.json_form import json_form
+from agentmon.cli.local_time import zone_words
+from agentmon.cli.output import say, say_document
+from agentmon.cli.task_text import execution_line, local_time, program_text
+from agentmon.cli.wait_text import obstacles_of, waiting_text
+from agentmon.domain.agents import Agent
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.errors import NotFoundError
+from agentmon.domain.executions import Execution
+from agentmon.domain.live_state import LiveState
+from agentmon.domain.plain_text import plain_line, plain_lines
+from agentmon.domain.tasks import Schedule, Task, Workspace
+from agentmon.schedule import next_times
+
+_MOST_EXECUTIONS = 10
+_MOST_SUBTASKS = 50
+_NEXT_TIMES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TaskFacts:
+    """A task with what lies around it."""
+
+    task: Task
+    agent: Agent | None
+    parent: Task | None
+    subtasks: Sequence[Task]
+    waits_for: Sequence[Task]
+    """Open and closed ones."""
+    needed_by: Sequence[Task]
+    next_times: Sequence[datetime]
+    executions: Sequence[Execution]
+    """Newest first."""
+    newest_state: str
+    """The words for the state of the newest one, with what it waits for; empty when there is none."""
+
+
+def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show a task: its schedule, its parts, what waits for what, and its runs.
+
+    Examples:
+      agentmon task show 12
+      agentmon task show 12 --json
+    """
+    facts = with_workspace(folder, lambda services, workspace: _facts(services, workspace, number))
+    if not as_json:
+        say("\n".join(_lines(facts)))
+        return
+    form = json_form(facts.task)
+    beside = {
+        "parent": json_form(facts.parent),
+        "subtasks": json_form(facts.subtasks),
+        "dependencies": json_form(facts.waits_for),
+        "needed_by": json_form(facts.needed_by),
+        "next_times": json_form(facts.next_times),
+        "executions": json_form(facts.executions),
+    }
+    say_document({**form, **beside} if isinstance(form, dict) else form)
+
+
+async def _facts(services: Services, workspace: Workspace, number: str) -> _TaskFacts:
+    task = await numbered_task(services, workspace, number)
+    graph = await services.tasks.graph(task.id)
+    executions = await services.executions.of_task(task.id)
+    return _TaskFacts(
+        task=task,
+        agent=await services.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None,
+        parent=await _parent(services, task),
+        subtasks=await services.tasks.subtasks(task.id),
+        waits_for=[graph.tasks[one] for one in graph.needs.get(task.id, ())],
+        needed_by=[graph.tasks[one] for one in graph.needed_by.get(task.id, ())],
+        next_times=_next_times(task.schedule) if task.schedule is not None else (),
+        executions=executions,
+        newest_state=waiting_text(executions[0], await obstacles_of(services, executions[0])) if executions else "",
+    )
+
+
+async def _parent(services: Services, task: Task) -> Task | None:
+    if task.parent_task_id is None:
+        return None
+    try:
+        return await services.tasks.get(task.parent_task_id)
+    except NotFoundError:
+        return None
+
+
+def _next_times(schedule: Schedule) -> tuple[datetime, ...]:
+    return next_times(schedule.cron, schedule.zone, SystemClock().now(), _NEXT_TIMES)
+
+
+def _lines(facts: _TaskFacts) -> list[str]:
+    """Return all that is known of a task, one fact a line."""
+    task, context = facts.task, facts.task.input_context
+    named_facts = [
+        ("status", task.status.label),
+        ("priority", f"P{int(task.priority)}"),
+        ("program", program_text(task, facts.agent)),
+        ("folder", context.working_dir or ""),
+        ("variables", ", ".join([*(f"{name}=…" for name in context.env_overrides), *context.env_passed])),
+        ("retries", str(context.max_retries) if context.max_retries else ""),
+        ("schedule", _schedule_text(task.schedule, facts.next_times)),
+        ("parent", f"#{facts.parent.number} {facts.parent.title}" if facts.parent is not None else ""),
+        ("waits for", _named(facts.waits_for)),
+        ("needed by", _named(facts.needed_by)),
+        ("created", local_time(task.created_at)),
+        ("changed", local_time(task.updated_at)),
+    ]
+    lines = [f"#{task.number} {plain_line(task.title)}"]
+    lines += [f"  {name + ':':<11}{plain_line(fact)}" for name, fact in named_facts if fact]
+    if task.description:
+        lines += ["", *(f"  {line}" for line in plain_lines(task.description).split("\n"))]
+    return lines + _subtask_lines(facts.subtasks) + _execution_lines(facts)
+
+
+def _schedule_text(schedule: Schedule | None, times: Sequence[datetime]) -> str:
+    if schedule is None:
+        return ""
+    shown = ", ".join(zone_words(moment, schedule.zone) for moment in times)
+    return f"{schedule.cron} in {schedule.zone}, next {shown}"
+
+
+def _named(tasks: Sequence[Task]) -> str:
+    return ", ".join(f"#{task.number} ({task.status.label})" for task in tasks)
+
+
+def _subtask_lines(subtasks: Sequence[Task]) -> list[str]:
+    if not subtasks:
+        return []
+    closed = sum(not task.status.is_open for task in subtasks)
+    shown = subtasks[:_MOST_SUBTASKS]
+    lines = ["", f"  subtasks, {closed} of {len(subtasks)} done:"]
+    lines += [f"    #{task.number} {task.status.label}: {plain_line(task.title, max_characters=200)}" for task in shown]
+    return lines + ([f"    … {len(subtasks) - len(shown):,} more"] if len(shown) < len(subtasks) else [])
+
+
+def _execution_lines(facts: _TaskFacts) -> list[str]:
+    if not facts.executions:
+        return []
+    newest, *older = facts.executions[:_MOST_EXECUTIONS]
+    lines = ["", "  runs, newest first:", f"    {execution_line(newest, facts.newest_state)}"]
+    if newest.live_state is LiveState.LOST:
+        lines.append(f"      agentmon run {facts.task.number} runs it again")
+    return lines + [f"    {execution_line(execution)}" for execution in older]

@@ -1,0 +1,82 @@
+"""What a queued run waits for, in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentmon.bootstrap import Services
+from agentmon.cli.local_time import local_words
+from agentmon.cli.task_text import state_text
+from agentmon.domain.agents import Agent
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.execution_status import ExecutionStatus, WaitReason
+from agentmon.domain.executions import Execution
+from agentmon.domain.live_state import LiveState
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.tasks import Task
+
+PAUSED_WORDS = "queue is paused"
+_REASON_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacles:
+    """All that can keep a queued run from starting."""
+
+    agent: Agent | None
+    waits_for: Sequence[int] = ()
+    """Numbers of the open tasks that come first."""
+    is_paused: bool = False
+
+
+async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
+    """Return what can keep the run from starting; one that is not queued meets nothing."""
+    if execution.status is not ExecutionStatus.QUEUED:
+        return Obstacles(agent=None)
+    prerequisites: tuple[Task, ...] = await services.tasks.dependencies(execution.task_id)
+    return Obstacles(
+        agent=await services.agents.get(execution.agent_id),
+        waits_for=[task.number for task in prerequisites if task.status.is_open],
+        is_paused=await services.queue.find_pause() is not None,
+    )
+
+
+def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
+    """Return glyph and word of the run's state, and behind them what a queued one waits for.
+
+    Such as ``◌ queued, starts at 15:04``, ``◌ queued, starts after #38; queue is paused`` or
+    ``⏸ parked until 15:04: usage limit reached``.
+    """
+    if execution.status is not ExecutionStatus.QUEUED:
+        return state_text(execution)
+    parking = _parking(execution, obstacles.agent)
+    reasons = []
+    if obstacles.waits_for:
+        reasons.append("starts after " + ", ".join(f"#{number}" for number in obstacles.waits_for))
+    if parking is None and execution.not_before is not None and execution.not_before > SystemClock().now():
+        verb = "is tried again" if execution.wait_reason is WaitReason.RETRY else "starts"
+        reasons.append(f"{verb} at {local_words(execution.not_before)}")
+    if obstacles.is_paused:
+        reasons.append(PAUSED_WORDS)
+    if parking is not None:
+        return f"{LiveState.PARKED.glyph} {'; '.join([parking, *reasons])}"
+    head = f"{LiveState.QUEUED.glyph} {LiveState.QUEUED.value}"
+    return f"{head}, {'; '.join(reasons)}" if reasons else head
+
+
+def parked_text(agent: Agent) -> str:
+    """Return until when nothing of an agent starts, and why; empty when it is not parked."""
+    if agent.parked_until is None or agent.parked_until <= SystemClock().now():
+        return ""
+    return _parked(agent.parked_until, agent.park_note)
+
+
+def _parking(execution: Execution, agent: Agent | None) -> str | None:
+    if execution.live_state is LiveState.PARKED and execution.not_before is not None:
+        return _parked(execution.not_before, execution.error)
+    return (parked_text(agent) or None) if agent is not None else None
+
+
+def _parked(until: datetime, reason: str | None) -> str:
+    shown = plain_line(reason or "", max_characters=_REASON_CHARACTERS)
+    return f"parked until {local_words(until)}" + (f": {shown}" if shown else "")

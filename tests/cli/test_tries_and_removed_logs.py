@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.ids import ExecutionId, TaskId
+from agentmon.store.database import open_database
+from agentmon.store.old_logs import OldLog, OldLogRepository
+from tests.waiting import wait_for
+
+if TYPE_CHECKING:
+    from tests.cli.command_lines import CommandLine
+
+
+def test_each_try_of_a_run_has_its_log(cli: CommandLine) -> None:
+    script = "if [ -e tried ]; then echo second; else touch tried; echo first; exit 1; fi"
+    number = cli.add("fails once", "--max-retries", "1", "--command", f"sh -c '{script}'")
+    cli("run", number, "--wait")
+
+    newest = cli("log", number)
+    first, second, third = (cli("log", number, "--try", str(one)) for one in (1, 2, 3))
+
+    assert (newest.stdout, first.stdout, second.stdout) == ("second\n", "first\n", "second\n")
+    assert f"agentmon log {number} --try 1" in newest.stderr
+    assert first.stderr == second.stderr == ""
+    assert third.code == 2
+    assert "it had 2 tries" in third.stderr
+    assert cli("log", number, "--try", "1", "-f", "--json").document()["lines"] == ["first"]
+
+
+def test_a_retry_that_only_waits_has_no_log_yet(cli: CommandLine) -> None:
+    number = cli.add("fails", "--max-retries", "3", "--command", "sh -c 'echo no; exit 1'")
+    cli("run", number)
+    _wait_for_retry(cli, number)
+    cli("pause")
+
+    execution = cli("executions", "--task", number, "--json").document()[0]
+    waiting = cli("log", number, "--try", str(execution["attempt"] + 1))
+    before = cli("log", number, "--try", str(execution["attempt"]))
+    cli("stop", number)
+    cli("resume")
+
+    assert waiting.code == 2
+    assert "has not begun yet" in waiting.stderr
+    assert before.stdout == "no\n"
+
+
+@pytest.mark.parametrize(("is_too_old", "setting"), [(True, "worker.keep_logs_days"), (False, "worker.keep_logs_mb")])
+def test_a_removed_log_says_when_and_by_which_setting(cli: CommandLine, is_too_old: bool, setting: str) -> None:
+    number = cli.add("removed", "--command", "echo gone")
+    cli("run", number, "--wait")
+    execution = cli("executions", "--task", number, "--json").document()[0]
+    asyncio.run(_mark_removed(cli, execution, is_too_old=is_too_old))
+
+    ended = cli("log", number)
+
+    assert (ended.code, ended.stdout) == (1, "")
+    assert "the log of this run was removed " in ended.stderr
+    assert f"({setting} = " in ended.stderr
+    assert f"agentmon settings {setting} 0" in ended.stderr
+    assert "log removed " in cli("task", "show", number).stdout
+
+
+async def _mark_removed(cli: CommandLine, execution: dict[str, object], *, is_too_old: bool) -> None:
+    paths = cli.paths
+    opened = await open_database(paths.database_path, backups_dir=paths.backups_dir, release="0", clock=SystemClock())
+    try:
+        log = OldLog(
+            execution_id=ExecutionId(str(execution["id"])),
+            task_id=TaskId(str(execution["task_id"])),
+            log_file_path=str(execution["log_file_path"]),
+            log_byte_size=5,
+            is_too_old=is_too_old,
+        )
+        await OldLogRepository(opened.database).mark_removed(log, at=datetime.now(UTC))
+    finally:
+        await opened.database.close()
+
+
+def _wait_for_retry(cli: CommandLine, number: str) -> None:
+    wait_for(lambda: cli("executions", "--task", number, "--json").document()[0]["attempt"] > 0)

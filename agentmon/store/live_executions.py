@@ -29,8 +29,8 @@ class LiveExecutionRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def owned_by_others(self, worker_id: WorkerId) -> tuple[tuple[ExecutionId, Owner], ...]:
-        """Return every execution that has or may have a process and belongs to another worker, oldest first."""
+    async def owners(self) -> tuple[tuple[ExecutionId, Owner], ...]:
+        """Return every execution that has or may have a process with its owner, oldest first."""
         executions, heartbeats = tables.executions, tables.worker_heartbeats
         statement = (
             select(executions.c.id, executions.c.worker_id, heartbeats.c.last_seen_at, heartbeats.c.metadata)
@@ -38,7 +38,6 @@ class LiveExecutionRepository:
             .where(
                 tables.IS_OPEN,
                 executions.c.status != ExecutionStatus.QUEUED,
-                executions.c.worker_id.is_distinct_from(worker_id),
             )
             .order_by(executions.c.started_at)
             .limit(10_000)

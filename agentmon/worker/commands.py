@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 async def hand_on_commands(
     live: LiveExecutionRepository, watch: Watch, worker_id: WorkerId, clock: Clock, complain: Callable[[str], None]
-) -> None:
-    """Write every command that no host has got yet where its host finds it.
+) -> bool:
+    """Write every command that no host has got yet where its host finds it; return whether all were.
 
     Raises:
         StoreError: The next call hands on the same again, which a host obeys once.
     """
     delivered = []
-    for command in await live.undelivered_commands(worker_id):
+    commands = await live.undelivered_commands(worker_id)
+    for command in commands:
         watched = watch.find(command.execution_id)
         if watched is None:
             continue
@@ -37,3 +38,4 @@ async def hand_on_commands(
             delivered.append(command.id)
     if delivered:
         await live.mark_delivered(delivered, at=clock.now())
+    return len(delivered) == len(commands)

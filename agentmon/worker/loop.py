@@ -88,6 +88,7 @@ class WorkerLoop:
         self._seen_version: int | None = None
         self._has_waiting = True
         self._may_have_missed_news = True
+        self._has_undelivered = True
         self._beaten_at = float("-inf")
         self._read_all_at = float("-inf")
         self._proved_at = float("-inf")
@@ -136,8 +137,11 @@ class WorkerLoop:
             self._pass_over_own_news()
             await self._look_after_hosts(group)
             if await self._scheduler.queue_due() or has_news or has_ended or (is_poll and self._has_waiting):
-                await hand_on_commands(self._live, self._watch, self.worker_id, self._clock, self._complain)
                 await self._claim(group)
+            if has_news or (is_poll and self._has_undelivered):
+                self._has_undelivered = not await hand_on_commands(
+                    self._live, self._watch, self.worker_id, self._clock, self._complain
+                )
             await self._remove_old_logs()
         except DatabaseMovedError as error:
             _log.warning("%s", error)
@@ -184,8 +188,11 @@ class WorkerLoop:
             return self._settings
 
     async def _take_over(self, group: asyncio.TaskGroup) -> None:
-        """Watch what workers that are gone left running, and start what they claimed and never began."""
-        claims = await self._live.owned_by_others(self.worker_id)
+        """Watch what workers that are gone left running, and start what they claimed and never began.
+
+        So is what this worker claimed itself and could not read afterwards.
+        """
+        claims = [claim for claim in await self._live.owners() if claim[0] not in self._watch]
         if not claims:
             return
         now = self._clock.now()

@@ -79,13 +79,20 @@ async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -
     tmux = Tmux(paths.tmux_socket)
     wake = WakeSocket.bind(paths.worker_socket)
     try:
+        started_at = clock.now().isoformat()
+
+        def has_place() -> bool:
+            if not lock.is_announced:
+                lock.announce(version=__version__, started_at=started_at)
+            return lock.is_in_place and wake.is_in_place
+
         worker = WorkerLoop(
             repositories=Repositories.over(opened.database),
             tmux=tmux,
             wake=wake,
             paths=paths,
             clock=clock,
-            has_place=lambda: lock.is_in_place and wake.is_in_place,
+            has_place=has_place,
         )
 
         def end() -> None:
@@ -94,7 +101,7 @@ async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, end)
-        lock.announce(version=__version__, started_at=clock.now().isoformat())
+        lock.announce(version=__version__, started_at=started_at)
         _log.info("worker %s started, pid %s", worker.worker_id, os.getpid())
         await worker.run()
         _log.info("worker %s ended", worker.worker_id)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+_FILE_BYTES: Final = 512
 _READER_PATIENCE_S: Final = 0.2
 """Whoever looks whether the lock is held holds it for a moment, which must not pass for another worker."""
 
@@ -38,6 +39,8 @@ class WorkerLock:
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        self.is_announced = False
+        """Whether the particulars stand in the locked file."""
 
     @classmethod
     def take(cls, path: Path) -> Self | None:
@@ -46,9 +49,12 @@ class WorkerLock:
         return None if descriptor is None else cls(path, descriptor)
 
     def announce(self, *, version: str, started_at: str) -> None:
-        """Write the particulars of this process: from now on clients take the worker as ready."""
+        """Write the particulars of this process: from now on clients take the worker as ready.
+
+        On a full disk that may not work; ``is_announced`` tells.
+        """
         particulars = {"pid": os.getpid(), "version": version, "started_at": started_at}
-        os.pwrite(self._descriptor, json.dumps(particulars).encode(), 0)
+        self.is_announced = _write(self._descriptor, json.dumps(particulars).encode())
 
     @property
     def is_in_place(self) -> bool:
@@ -67,11 +73,12 @@ class WorkerLock:
             return False
         os.close(self._descriptor)
         self._descriptor = descriptor
+        self.is_announced = False
         return True
 
     def release(self) -> None:
         """Give the lock up."""
-        os.ftruncate(self._descriptor, 0)
+        _write(self._descriptor, b"")
         os.close(self._descriptor)
 
 
@@ -88,8 +95,16 @@ def _lock(path: Path) -> int | None:
                 return None
             time.sleep(_READER_PATIENCE_S / 10)
         else:
-            os.ftruncate(descriptor, 0)
+            _write(descriptor, b"")
             return descriptor
+
+
+def _write(descriptor: int, particulars: bytes) -> bool:
+    """Write over the whole file, which keeps its size, so that a disk that is full later does not matter."""
+    try:
+        return os.pwrite(descriptor, particulars.ljust(_FILE_BYTES), 0) == _FILE_BYTES
+    except OSError:
+        return False
 
 
 def read_presence(lock_path: Path) -> WorkerInfo:
@@ -102,7 +117,7 @@ def read_presence(lock_path: Path) -> WorkerInfo:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            return _particulars(os.pread(descriptor, 4096, 0))
+            return _particulars(os.pread(descriptor, _FILE_BYTES, 0))
         return WorkerInfo(is_running=False)
     finally:
         os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -68,7 +69,8 @@ class Starter:
             if not await self._has_session(name):
                 return StartProblem(reason=_told(error), is_lasting=True)
         except OSError as error:
-            return StartProblem(reason=f"its folder cannot be written: {error}", is_lasting=True)
+            is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+            return StartProblem(reason=f"its folder cannot be written: {error}", is_lasting=not is_full)
         await self._live.record_session(
             execution.id, worker_id=self._worker_id, tmux_session_name=name, at=self._clock.now()
         )

@@ -22,7 +22,7 @@ _LEFT_ALONE_FOR_S: Final = 60.0
 
 
 async def sweep_environments(live: LiveExecutionRepository, paths: Paths) -> None:
-    """Remove the environment files of every execution that neither waits nor runs."""
+    """Remove the environment files of every execution that neither waits nor runs, and folders with nothing else."""
     open_ids = await live.open_ids()
     await asyncio.to_thread(_sweep, paths.executions_dir, open_ids)
 
@@ -35,3 +35,5 @@ def _sweep(executions_dir: Path, open_ids: Collection[ExecutionId]) -> None:
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < written_before:
                 ExecutionFolder(path.parent).remove_environments()
+                # Empty by now when its client died before it queued anything.
+                path.parent.rmdir()

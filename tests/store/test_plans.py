@@ -55,7 +55,7 @@ async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     await claims.claim(worker_id=worker_id, max_running=4, park_after=5, limit=4, at=SystemClock().now())
     await claims.count_waiting()
     live = LiveExecutionRepository(database)
-    await live.owned_by_others(worker_id)
+    await live.owners()
     await live.undelivered_commands(worker_id)
     await ExecutionRepository(database).list(None, limit=50, offset=0)
     board = BoardRepository(database)

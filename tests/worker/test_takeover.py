@@ -16,10 +16,13 @@ from agentmon.domain.owners import Owner, ProcessIdentity
 from agentmon.paths import find_paths
 from agentmon.runners.host.process_table import find_boot_id, find_start_time
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store.claims import ClaimRepository
+from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.worker.launch import ensure_worker
 from agentmon.worker.owners import OwnerLife, Takeover, look_at, this_owner
 from agentmon.worker.presence import read_presence
 from tests.live_home import add_command, marked_processes, until_started
+from tests.stored_runs import stored
 from tests.waiting import until, wait_for
 
 if TYPE_CHECKING:
@@ -141,3 +144,20 @@ async def test_a_second_worker_on_one_database_leaves_a_living_ones_runs_alone_a
             os.kill(pid, signal.SIGKILL)
         kill_server = ["tmux", "-S", str(second.tmux_socket), "kill-server"]
         await asyncio.to_thread(subprocess.run, kill_server, check=False, capture_output=True, timeout=10)
+
+
+async def test_a_claim_that_its_own_worker_lost_sight_of_is_watched_again(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        task = await place.add_task()
+        run = await place.add_run(task.id, ExecutionStatus.QUEUED)
+        live = LiveExecutionRepository(place.services.database)
+        own = this_owner(WorkerId("own"), tmp_path)
+        now = datetime.now(UTC)
+        await ClaimRepository(place.services.database).claim(
+            worker_id=own.worker_id, max_running=4, park_after=5, limit=1, at=now
+        )
+        await live.beat([], worker_id=own.worker_id, particulars=own.particulars(version="1"), at=now)
+
+        free = Takeover(own).find_free(await live.owners(), after_s=120, at=now)
+
+        assert free == (run.id,)

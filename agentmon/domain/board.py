@@ -38,6 +38,8 @@ class Card:
     cost_nano: int | None = None
     waits_until: datetime | None = None
     """A queued execution does not start before: a retry, a schedule, a vendor's limit, a parked agent."""
+    is_retry: bool = False
+    """Whether a queued execution waits for that time since its last try failed."""
     waits_for: tuple[int, ...] = ()
     """Numbers of the tasks it depends on that are still open."""
     subtask_count: int = 0

@@ -204,6 +204,7 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
         last_line=_optional_text(last_line),
         cost_nano=None if cost_nano is None else _integer(cost_nano),
         waits_until=waits_until,
+        is_retry=wait_reason == WaitReason.RETRY,
         waits_for=waits_for,
         subtask_count=subtasks[0],
         subtasks_closed=subtasks[1],

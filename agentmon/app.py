@@ -27,6 +27,7 @@ from textual.app import App, SuspendNotSupported
 from textual.reactive import Reactive
 from textual.worker import WorkerState
 
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.plain_text import plain_lines
 from agentmon.screens.bindings import APP, key_word
@@ -44,10 +45,12 @@ from agentmon.widgets.guarded import Failed, Guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from rich.console import RenderableType
     from textual.binding import Binding, BindingType
     from textual.command import Provider
+    from textual.message import Message
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
     from textual.theme import Theme
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
+    from agentmon.screens.lost_runs import LostRunWatch
 
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
@@ -65,6 +69,8 @@ _OWN_THEMES: Final = {theme.name: theme for theme in THEMES}
 _SLOW_START_S: Final = 1.0
 _QUEUE_LOOK_S: Final = 10.0
 """How long the queue may stand still after the worker was killed."""
+_LOST_LOOK_S: Final = 3.0
+"""How long after a change of the database lost runs are looked for: a change brings more of them."""
 _TERMINAL_LOOK_S: Final = 1.0
 _WRITES_TIMEOUT_S: Final = 2.0
 _COUNT_TIMEOUT_S: Final = 1.0
@@ -115,6 +121,8 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         self._services_ended = asyncio.Event()
         self._services_ended.set()
         self._data_version = 0
+        self._lost_runs: LostRunWatch | None = None
+        self._is_lost_look_planned = False
         self._held_keys: list[events.Key] = []
         self._is_slow_start_told = False
         self._is_first_frame_shown = False
@@ -245,6 +253,44 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         """Go to a place."""
         self.switch_mode(mode)
 
+    def action_words(self, action: str) -> str | None:
+        """Return the words of an action that depend on the moment, for the palette."""
+        if action != "toggle_pause":
+            return None
+        from agentmon.screens.pausing import PAUSE_WORDS, RESUME_WORDS  # noqa: PLC0415 - not part of the first frame
+
+        screen = self._service_screen
+        return RESUME_WORDS if screen is not None and screen.is_queue_paused else PAUSE_WORDS
+
+    def action_toggle_pause(self) -> None:
+        """Pause the queue, or let it go on."""
+        from agentmon.screens.pausing import toggle_pause  # noqa: PLC0415 - not part of the first frame
+
+        screen = self._service_screen
+        if screen is not None:
+            screen.open_dialog(toggle_pause(screen), name="pause")
+
+    def action_run_lost(self) -> None:
+        """Ask, then run the tasks again whose runs were lost."""
+        from agentmon.screens.lost_runs import run_lost_again  # noqa: PLC0415 - not part of the first frame
+
+        screen = self._service_screen
+        if screen is not None:
+            screen.open_dialog(run_lost_again(screen, self._now()), name="run lost tasks")
+
+    def on_status_bar_pause_clicked(self, message: Message) -> None:
+        """Let the queue go on."""
+        message.stop()
+        self.action_toggle_pause()
+
+    @property
+    def _service_screen(self) -> ServiceScreen[None] | None:
+        """The screen that is shown, or the one below the dialogs."""
+        return next((screen for screen in reversed(self.screen_stack) if isinstance(screen, ServiceScreen)), None)
+
+    def _now(self) -> datetime:
+        return (self._clock or SystemClock()).now()
+
     def action_help(self) -> None:
         """Show the keys of this screen."""
         help_module = importlib.import_module("agentmon.screens.help")
@@ -302,11 +348,15 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
                 if self._opened is None:
                     self._opened = asyncio.get_running_loop().create_future()
                 self._opened.set_result((services, workspace))
+                from agentmon.screens.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
+
+                self._lost_runs = self._lost_runs or LostRunWatch()
                 for notice in services.notices:
                     self.notify(notice, severity="warning", timeout=15)
                 self._data_version = services.data_version()
                 self._tell_screens()
                 poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
+                self._look_for_lost()
                 self._look_after_queue()
                 look = self.set_interval(_QUEUE_LOOK_S, self._look_after_queue, name="queue")
                 try:
@@ -327,6 +377,22 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         if data_version != self._data_version:
             self._data_version = data_version
             self._tell_screens()
+            if not self._is_lost_look_planned:
+                self._is_lost_look_planned = True
+                self.set_timer(_LOST_LOOK_S, self._look_for_lost, name="lost runs")
+
+    def _look_for_lost(self) -> None:
+        """Tell of runs that were lost since the last look."""
+
+        async def look() -> None:
+            self._is_lost_look_planned = False
+            if self._lost_runs is None:
+                return
+            news = await self._lost_runs.find_news(await self.services(), await self.workspace(), self._now())
+            if news:
+                self.notify(news, severity="warning", timeout=15)
+
+        self.run_worker(look(), name="lost runs", group="lost runs", exit_on_error=False)
 
     def _look_after_queue(self) -> None:
         """See to it that a worker lives while something waits or runs: one that was killed is started again."""

@@ -97,6 +97,13 @@ class Stored:
                 ),
             )
 
+    def set_columns(self, execution_id: ExecutionId, **columns: object) -> None:
+        """Write columns of an execution as a worker would."""
+        stored = {name: moment_text(one) if isinstance(one, datetime) else one for name, one in columns.items()}
+        assignments = ", ".join(f"{name} = :{name}" for name in stored)
+        with closing(sqlite3.connect(self.services.paths.database_path)) as connection, connection:
+            connection.execute(f"UPDATE executions SET {assignments} WHERE id = :id", stored | {"id": execution_id})
+
     def copy_runs(self, count: int) -> None:
         """Store copies of the execution that ended last."""
         with closing(sqlite3.connect(self.services.paths.database_path)) as connection, connection:

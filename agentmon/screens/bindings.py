@@ -24,6 +24,8 @@ APP: Final = [
         id="app.next-waiting",
         tooltip="Go to the next that needs you.",
     ),
+    Binding("P", "toggle_pause", "Pause", show=False, id="app.pause", tooltip="Pause the queue; again lets it go on."),
+    Binding("ctrl+l", "run_lost", "Lost", show=False, id="app.run-lost", tooltip="Run lost tasks again; asks first."),
     # Priority: the palette must open from within a text field, where every other key is text.
     Binding(
         "ctrl+p",
@@ -43,6 +45,13 @@ BOARD: Final = [
     Binding("n", "new_task", "New", id="board.new", tooltip="Make a task in the Todo column."),
     Binding("e", "edit_task", "Edit", id="board.edit", tooltip="Change the selected task."),
     Binding("r", "run", "Run", id="board.run", tooltip="Run the selected or marked tasks."),
+    Binding(
+        "U",
+        "release_agent",
+        "Release",
+        id="board.release",
+        tooltip="Let the parked program of the task start again.",
+    ),
     Binding("a", "attach", "Attach", id="board.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding("x", "stop", "Stop", id="board.stop", tooltip="Ask the program to end."),
     Binding("enter", "open_task", "Open", key_display="enter", id="board.open", tooltip="Show all about the task."),
@@ -157,6 +166,13 @@ TASK_PAGE: Final = [
     Binding("r", "run", "Run", id="task.run", tooltip="Run the task."),
     Binding(
         "R", "run_with", "Run with…", id="task.run-with", tooltip="Run with another program, capability or arguments."
+    ),
+    Binding(
+        "U",
+        "release_agent",
+        "Release",
+        id="task.release",
+        tooltip="Let the parked program of the task start again.",
     ),
     Binding("e", "edit_task", "Edit", id="task.edit", tooltip="Change the task."),
     Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter its terminal; ctrl+q comes back."),
@@ -276,6 +292,28 @@ CONFIRM: Final = [
     ),
 ]
 
+CHOICE: Final = [
+    # Priority: the binding of the button itself would be the one that counts, and the footer does not show that.
+    Binding("enter", "choose", "Choose", key_display="enter", priority=True, id="choice.choose", tooltip="Do it."),
+    Binding(
+        "right,l,down,j",
+        "other_button(1)",
+        "Next",
+        key_display="→",
+        id="choice.next",
+        tooltip="Go to the next answer.",
+    ),
+    Binding(
+        "left,h,up,k",
+        "other_button(-1)",
+        "Before",
+        show=False,
+        id="choice.previous",
+        tooltip="Go to the answer before.",
+    ),
+    Binding("escape,n,q", "leave", "Cancel", key_display="esc", id="choice.leave", tooltip="Leave all as it is."),
+]
+
 HELP: Final = [
     Binding("escape,q,question_mark", "close", "Close", key_display="esc", id="help.close", tooltip="Close the help."),
     Binding("j,down", "scroll(1)", "Scroll", key_display="j/k", id="help.down", tooltip="Scroll down."),
@@ -320,6 +358,7 @@ TABLES: Final = {
     "Task editor": TASK_EDITOR,
     "Run with": RUN_DIALOG,
     "Question": CONFIRM,
+    "Choice": CHOICE,
     "Help": HELP,
     "Failure": FAILURE,
 }

@@ -17,10 +17,11 @@ from agentmon.screens.bindings import BOARD
 from agentmon.screens.card_changes import CardChanges
 from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import AttachRequested, FirstFrameShown, ServiceScreen
-from agentmon.screens.running import ask_kill, ask_run_choice, queue_run, stop_run
+from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
+from agentmon.screens.wait_clock import WaitClock
 from agentmon.store.first_frame import read_first_board
 from agentmon.widgets.board_column import FOLDED_WIDTH, MIN_WIDTH, BoardColumn
-from agentmon.widgets.card_text import is_ongoing
+from agentmon.widgets.card_text import is_ongoing, is_open
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.status_line import StatusBar
 
@@ -96,6 +97,7 @@ class BoardScreen(ServiceScreen[None]):
         self._is_first_frame_shown = False
         self._preview: CardPreview | None = None
         self._tick: Timer | None = None
+        self._waits = WaitClock(self, self._on_wait_end)
         self._log_poll: Timer | None = None
         self._status_line = StatusLine()
 
@@ -140,6 +142,8 @@ class BoardScreen(ServiceScreen[None]):
         text_filter = self._text_filter
         requests = [column.request(text_filter) for column in self._board.values()]
         page = await services.board.page(workspace, requests)
+        pause = await services.queue.find_pause() if page.status_line.is_paused else None
+        self.query_one(StatusBar).paused_since = None if pause is None else pause.since
         if text_filter != self._text_filter:
             self.request_refresh()
         elif not self.is_writing:
@@ -151,6 +155,7 @@ class BoardScreen(ServiceScreen[None]):
         status_bar = self.query_one(StatusBar)
         status_bar.place = page.workspace_name
         status_bar.numbers = self._status_line = page.status_line
+        self.is_queue_paused = page.status_line.is_paused
         total = sum(column_page.total for column_page in page.columns.values())
         for status, column in self._board.items():
             column.now = now
@@ -167,6 +172,7 @@ class BoardScreen(ServiceScreen[None]):
                 if card.task_id == self._followed_id:
                     self._go_along(card, column_page.offset + at)
         self._pace()
+        self._plan_waits()
         self._update_preview()
 
     def _show_hints(self, total: int) -> None:
@@ -201,6 +207,23 @@ class BoardScreen(ServiceScreen[None]):
             if column.has_ongoing:
                 column.is_pulse_low = is_motion and not column.is_pulse_low
                 column.now = now
+        if self._preview is not None:
+            self._preview.now = now
+
+    def _plan_waits(self) -> None:
+        pages = [column.page for column in self._board.values() if column.page is not None]
+        times = [time for page in pages for card in page.cards for time in (card.waits_until, card.next_run_at)]
+        self._waits.plan(times, self._clock.now())
+
+    def _on_wait_end(self) -> None:
+        self._show_now()
+        self._plan_waits()
+
+    def _show_now(self) -> None:
+        """Draw the words of times as they are at this moment."""
+        now = self._clock.now()
+        for column in self._board.values():
+            column.now = now
         if self._preview is not None:
             self._preview.now = now
 
@@ -485,8 +508,7 @@ class BoardScreen(ServiceScreen[None]):
         selected = self._current.selected
         if not self._marked and selected is not None:
             self._followed_id = selected.task_id
-        for card in self._targets():
-            self._run(card, None)
+        self._run(self._targets(), None)
         self._set_marked({})
 
     def action_run_with(self) -> None:
@@ -499,20 +521,39 @@ class BoardScreen(ServiceScreen[None]):
         choice = await ask_run_choice(self, card.task_id)
         if choice is not None:
             self._followed_id = card.task_id
-            self._run(card, choice)
+            self._run([card], choice)
 
-    def _run(self, card: Card, choice: RunChoice | None) -> None:
-        if card.task_id in self._starting:
-            self.notify(f"#{card.number} is being started")
-            return
-        self._starting.add(card.task_id)
-        self.start(self._enqueue(card, choice), name=f"run #{card.number}", group="runs")
+    def _run(self, cards: Sequence[Card], choice: RunChoice | None) -> None:
+        fresh = []
+        for card in cards:
+            if card.task_id in self._starting:
+                self.notify(f"#{card.number} is being started")
+            else:
+                fresh.append(card)
+        if fresh:
+            task_ids = [card.task_id for card in fresh]
+            self._starting.update(task_ids)
+            names = ", ".join(f"#{card.number}" for card in fresh)
+            self.start(self._enqueue(task_ids, choice), name=f"run {names}", group="runs")
 
-    async def _enqueue(self, card: Card, choice: RunChoice | None) -> None:
+    async def _enqueue(self, task_ids: Sequence[TaskId], choice: RunChoice | None) -> None:
         try:
-            await queue_run(self, card.task_id, choice)
+            await run_tasks(self, task_ids, now=self._clock.now(), choice=choice)
         finally:
-            self._starting.discard(card.task_id)
+            self._starting.difference_update(task_ids)
+
+    def action_release_agent(self) -> None:
+        """Let the parked program of the selected card start again."""
+        card = self._current.selected
+        if card is not None:
+            self.start(release_agent(self, card.task_id), name="release")
+
+    def action_words(self, action: str) -> str | None:
+        """Return the words of an action that depend on the selected card, for the palette."""
+        card = self._current.selected
+        if action == "release_agent" and card is not None and card.agent_slug is not None:
+            return f"Let {card.agent_slug} start again"
+        return None
 
     def action_stop(self) -> None:
         """Ask the programs to end."""
@@ -522,7 +563,7 @@ class BoardScreen(ServiceScreen[None]):
 
     def action_kill(self) -> None:
         """Ask, then end the programs by force."""
-        cards = [card for card in self._targets() if _is_open(card)]
+        cards = [card for card in self._targets() if is_open(card)]
         if cards:
             self.open_dialog(self._kill(cards), name="kill")
         elif (card := self._current.selected) is not None:
@@ -541,7 +582,8 @@ class BoardScreen(ServiceScreen[None]):
         if card is None:
             return
         if card.execution_id is None or not is_ongoing(card):
-            self.notify(f"#{card.number} does not run; r runs it")
+            words = "waits in the queue" if is_open(card) else "does not run; r runs it"
+            self.notify(f"#{card.number} {words}")
             return
         self.post_message(AttachRequested(card.execution_id))
 
@@ -574,12 +616,11 @@ class BoardScreen(ServiceScreen[None]):
         edit = await edit_task(self, None if card is None else card.task_id)
         if edit is None:
             return
-        if edit.before is not None:
-            self._changes.remember_edit(edit.before, edit.after.version)
+        self._changes.remember_edit(edit)
         await self._follow(await self.services(), edit.after.id)
         if edit.should_run:
             self._followed_id = edit.after.id
-            await queue_run(self, edit.after.id)
+            await run_tasks(self, [edit.after.id], now=self._clock.now())
 
     # Moving cards.
 
@@ -601,14 +642,17 @@ class BoardScreen(ServiceScreen[None]):
 
         for card in cards:
             require_task_move(card.status, target.status)
+        # One that runs is stopped first: it moves to Cancelled when nothing of it is alive.
+        stopped = {card.task_id for card in cards if target.status is TaskStatus.CANCELLED and is_ongoing(card)}
         selected = self._current.selected
-        is_with_selection = selected is not None and selected.task_id in {card.task_id for card in cards}
         for card in cards:
-            self._show_moved(card, target, index)
-        if is_with_selection and selected is not None:
+            if card.task_id not in stopped:
+                self._show_moved(card, target, index)
+        if selected is not None and selected.task_id in stopped:
+            self._followed_id = selected.task_id
+        elif selected is not None and selected.task_id in {card.task_id for card in cards}:
             target.follow(selected.task_id, index or 0)
             self._go_to(target)
-
         self._changes.move(cards, target.status, index)
 
     def _shift(self, cards: Sequence[Card], steps: int) -> None:
@@ -675,15 +719,17 @@ def _with(page: ColumnPage, card: Card, index: int) -> ColumnPage:
     return replace(page, cards=(*page.cards[:at], card, *page.cards[at:]), total=page.total + 1)
 
 
-def _is_open(card: Card) -> bool:
-    return card.state is LiveState.QUEUED or is_ongoing(card)
-
-
 def _hidden_actions(card: Card | None) -> frozenset[str]:
     """Return the actions that the footer leaves out for this card."""
     if card is None:
-        return frozenset({"edit_task", "run", "attach", "stop", "open_task", "move_card", "mark"})
-    hidden = {"run"} if _is_open(card) else {"stop"}
+        return frozenset({"edit_task", "run", "release_agent", "attach", "stop", "open_task", "move_card", "mark"})
+    hidden = set()
+    if not is_open(card):
+        hidden.add("stop")
+    elif card.state is not LiveState.PARKED and card.waits_until is None:
+        hidden.add("run")
     if not is_ongoing(card):
         hidden.add("attach")
+    if card.state is not LiveState.PARKED:
+        hidden.add("release_agent")
     return frozenset(hidden)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from agentmon.domain.errors import ConflictError
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.frame import WRITES
 from agentmon.screens.undo import Change, UndoStack
 
@@ -15,8 +18,8 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.board import Card
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Task
+    from agentmon.screens.editing import StoredEdit
     from agentmon.screens.frame import ServiceScreen
     from agentmon.screens.undo import Inverse
 
@@ -45,9 +48,10 @@ class CardChanges:
         """Whether something is shown that is not written yet."""
         return self._writes_open > 0
 
-    def remember_edit(self, before: Task, version: int) -> None:
-        """Remember an edit that was stored, to the version, over the task as it was before."""
-        self._undo.push(_edit_change(before, version))
+    def remember_edit(self, edit: StoredEdit) -> None:
+        """Remember an edit that was stored; a new task leaves nothing to remember."""
+        if edit.before is not None:
+            self._undo.push(_edit_change(edit.before, edit))
 
     def move(self, cards: Sequence[Card], status: TaskStatus, index: int | None) -> None:
         """Move the cards to a place of another column; None is where the column puts them."""
@@ -57,12 +61,25 @@ class CardChanges:
 
             workspace = await self._screen.workspace()
             inverses: list[Inverse] = []
+            stopping: list[Card] = []
+            cut_off: list[Card] = []
             for card in cards:
                 place = await services.board.locate(workspace, card.task_id)
-                await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
+                before = None if status.is_open else await services.executions.newest(card.task_id)
+                moved = await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
+                if moved.status is not status:
+                    stopping.append(card)
+                    inverses.insert(0, _take_back_cancel(card))
+                    continue
+                if before is not None and before.status is ExecutionStatus.QUEUED:
+                    cut_off.append(card)
                 if place is not None:
                     inverses.insert(0, _move_back(card.task_id, *place))
-            self._undo.push(Change(words=f"the move of {_names(cards)}", inverses=inverses, task_id=cards[0].task_id))
+            self._tell_ends(stopping, cut_off)
+            words = f"the move of {_names(cards)}"
+            if cut_off:
+                words = f"{words}; the queued run stays cancelled · r queues it again"
+            self._undo.push(Change(words=words, inverses=inverses, task_id=cards[0].task_id))
 
         self._write(work, name=f"move {_names(cards)}")
 
@@ -112,12 +129,30 @@ class CardChanges:
             if change is None:
                 self._screen.notify("nothing to undo")
                 return
-            for inverse in change.inverses:
-                await inverse(services)
+            try:
+                for inverse in change.inverses:
+                    await inverse(services)
+            except _NotYetError:
+                self._undo.push(change)
+                raise
             self._screen.notify(f"Undid {change.words}")
             await self._follow(services, change.task_id)
 
         self._write(work, name="undo")
+
+    def _tell_ends(self, stopping: Sequence[Card], cut_off: Sequence[Card]) -> None:
+        """Say what became of runs whose cards were closed."""
+        if len(stopping) == 1:
+            self._screen.notify(
+                f"{_names(stopping)} is being stopped; it moves to Cancelled when nothing of it is alive"
+            )
+        elif stopping:
+            self._screen.notify(
+                f"{_names(stopping)} are being stopped; each moves to Cancelled when nothing of it is alive"
+            )
+        if cut_off:
+            runs = "its queued run was" if len(cut_off) == 1 else "their queued runs were"
+            self._screen.notify(f"{_names(cut_off)}: {runs} cancelled")
 
     def _write(self, work: Work, *, name: str) -> None:
         """Do the work after all that was asked before; the board is read again when all is done."""
@@ -134,6 +169,10 @@ class CardChanges:
             self._screen.request_refresh()
 
 
+class _NotYetError(ConflictError):
+    """A change cannot be taken back at this moment, but can be soon."""
+
+
 def _names(cards: Sequence[Card]) -> str:
     return ", ".join(f"#{card.number}" for card in cards)
 
@@ -147,6 +186,21 @@ def _move_back(task_id: TaskId, status: TaskStatus, index: int) -> Inverse:
     return move_back
 
 
+def _take_back_cancel(card: Card) -> Inverse:
+    """Return the call that brings a card back which was cancelled while its run went on."""
+
+    async def take_back(services: Services) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        newest = await services.executions.newest(card.task_id)
+        if newest is not None and newest.status.is_live:
+            raise _NotYetError(f"#{card.number} is still being stopped", hint="ctrl+z brings it back after that")
+        # To do again, as any stopped run: nothing of it is in progress any more.
+        await services.tasks.move(card.task_id, TaskStatus.TODO, actor=USER_ACTOR)
+
+    return take_back
+
+
 def _restore(task_id: TaskId) -> Inverse:
     async def restore(services: Services) -> None:
         from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
@@ -156,21 +210,16 @@ def _restore(task_id: TaskId) -> Inverse:
     return restore
 
 
-def _edit_change(before: Task, version: int) -> Change:
-    from agentmon.domain.tasks import TaskDraft  # noqa: PLC0415 - not part of the first frame
+def _edit_change(before: Task, edit: StoredEdit) -> Change:
+    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.editing import store_dependencies  # noqa: PLC0415 - not part of the first frame
 
-    draft = TaskDraft(
-        title=before.title,
-        description=before.description,
-        priority=before.priority,
-        assignee_agent_id=before.assignee_agent_id,
-        input_context=before.input_context,
-        due_at=before.due_at,
-    )
+    draft = draft_of(before)
 
     async def edit_back(services: Services) -> None:
         from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
-        await services.tasks.edit(before.id, draft, expected_version=version, actor=USER_ACTOR)
+        await services.tasks.edit(before.id, draft, expected_version=edit.after.version, actor=USER_ACTOR)
+        await store_dependencies(services, before.id, edit.dependencies_before)
 
     return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

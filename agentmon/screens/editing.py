@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import AgentmonError, NotFoundError
+from agentmon.domain.errors import AgentmonError, ConflictError, NotFoundError
 
 if TYPE_CHECKING:
+    from agentmon.bootstrap import Services
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import Task, TaskDraft
+    from agentmon.domain.tasks import Task, Workspace
     from agentmon.screens.frame import ServiceScreen
+    from agentmon.screens.task_editor import EditedTask
+
+_MERGE: Final = "merge"
+_THEIRS: Final = "theirs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,41 +26,160 @@ class StoredEdit:
     """The task as it was; None for a new one."""
     after: Task
     should_run: bool
+    dependencies_before: tuple[int, ...] = ()
+    """Numbers of the tasks that it waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What an edit was made on."""
+
+    task: Task | None
+    dependencies: tuple[int, ...] = ()
+    parent: int | None = None
 
 
 async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> StoredEdit | None:
     """Let a person make a task (``task_id`` None) or change one; None when they left.
 
-    When storing fails, also because somebody else changed the task meanwhile, the person is told why and the editor
-    opens again over the task as it is then, with everything that was typed. Must run in a worker of the screen.
+    When storing fails the person is told why and the editor opens again with everything that was typed. When somebody
+    else changed the task meanwhile, the person sees what, and both changes are put together on demand. Must run in a
+    worker of the screen.
 
     Raises:
         NotFoundError: The task is gone.
     """
     from agentmon.screens.task_editor import TaskEditor  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
 
     services = await screen.services()
     workspace = await screen.workspace()
     agents = await services.agents.list()
-    draft: TaskDraft | None = None
+
+    async def find_task(number: int) -> Task | None:
+        try:
+            return await services.tasks.by_number(workspace, number)
+        except NotFoundError:
+            return None
+
+    first = base = await _read_base(services, task_id)
+    edited: EditedTask | None = None
     while True:
-        task = None if task_id is None else await services.tasks.get(task_id)
         edited = await screen.ask(
-            TaskEditor(agents=agents, task=task, workspace_root=workspace.root_path, draft=draft),
+            TaskEditor(
+                agents=agents,
+                task=base.task,
+                workspace_root=workspace.root_path,
+                draft=None if edited is None else edited.draft,
+                parent=base.parent if edited is None else edited.parent,
+                after=base.dependencies if edited is None else edited.after,
+                find_task=find_task,
+            ),
         )
         if edited is None:
             return None
-        draft = edited.draft
         try:
-            if task is None:
-                stored = await services.tasks.add(workspace, draft, actor=USER_ACTOR)
-            else:
-                stored = await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
+            after, base = await _store(services, workspace, base, edited)
         except NotFoundError:
-            raise
+            if task_id is not None:
+                await services.tasks.get(task_id)
+            screen.notify("Not saved: the parent or a task it waits for was deleted", severity="warning")
+            continue
         except AgentmonError as error:
+            newest = await _read_base(services, task_id)
+            if isinstance(error, ConflictError) and _is_stale(base, newest):
+                base, edited = await _settle(screen, base, newest, edited)
+                continue
+            base = newest
             words = f"{error}\n{error.hint}" if error.hint else str(error)
             screen.notify(f"Not saved: {words}", severity="warning", timeout=8, markup=False)
             continue
-        return StoredEdit(before=task, after=stored, should_run=edited.should_run)
+        return StoredEdit(
+            before=base.task,
+            after=after,
+            should_run=edited.should_run,
+            dependencies_before=first.dependencies,
+        )
+
+
+async def store_dependencies(services: Services, task_id: TaskId, wanted: tuple[int, ...]) -> None:
+    """Make a task wait for the tasks of these numbers and no others.
+
+    Raises:
+        NotFoundError: One of them is not there.
+        ConflictError: They would wait for each other; those before it are stored.
+    """
+    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
+
+    present = [task.number for task in await services.tasks.dependencies(task_id)]
+    for number in present:
+        if number not in wanted:
+            await services.tasks.remove_dependency(task_id, number, actor=USER_ACTOR)
+    for number in wanted:
+        if number not in present:
+            await services.tasks.add_dependency(task_id, number, actor=USER_ACTOR)
+
+
+async def _read_base(services: Services, task_id: TaskId | None) -> _Base:
+    if task_id is None:
+        return _Base(task=None)
+    task = await services.tasks.get(task_id)
+    dependencies = tuple(one.number for one in await services.tasks.dependencies(task_id))
+    try:
+        parent = None if task.parent_task_id is None else (await services.tasks.get(task.parent_task_id)).number
+    except NotFoundError:
+        # It was deleted; the field is empty then, and saving takes the link away.
+        parent = None
+    return _Base(task=task, dependencies=dependencies, parent=parent)
+
+
+async def _store(services: Services, workspace: Workspace, base: _Base, edited: EditedTask) -> tuple[Task, _Base]:
+    """Store the edit, and return the task with what the edit was written over.
+
+    Raises:
+        AgentmonError: Nothing, or not all of it, was stored.
+    """
+    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
+    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
+
+    task = base.task
+    if task is None:
+        return await services.tasks.add(workspace, edited.draft, actor=USER_ACTOR, after=edited.after), base
+    newest = await services.tasks.get(task.id)
+    if draft_of(newest) == draft_of(task):
+        # It was only moved meanwhile, such as by the start of its run.
+        task = newest
+    await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
+    await store_dependencies(services, task.id, edited.after)
+    return await services.tasks.get(task.id), replace(base, task=task)
+
+
+def _is_stale(base: _Base, newest: _Base) -> bool:
+    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
+
+    return base.task is not None and newest.task is not None and draft_of(base.task) != draft_of(newest.task)
+
+
+async def _settle(
+    screen: ServiceScreen[None], base: _Base, newest: _Base, edited: EditedTask
+) -> tuple[_Base, EditedTask | None]:
+    """Show what somebody else changed, and return on what and with what the person goes on."""
+    from agentmon.screens.choice import Answer, ChoiceDialog  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.merging import difference_lines, merged, merged_numbers  # noqa: PLC0415 - as above
+
+    if base.task is None or newest.task is None:
+        return newest, edited
+    before, theirs = draft_of(base.task), draft_of(newest.task)
+    lines = [f"· {line}" for line in difference_lines(before, theirs)]
+    question = f"#{newest.task.number} was changed by somebody else while you typed"
+    detail = "\n".join([*lines, "", "Nothing of yours is stored yet, and nothing of theirs is lost."])
+    answers = [Answer(_MERGE, "Reload, keep what I typed"), Answer(_THEIRS, "Take theirs")]
+    answer = await screen.ask(ChoiceDialog(question, detail=detail, answers=answers))
+    if answer == _MERGE:
+        return newest, replace(
+            edited,
+            draft=merged(before, edited.draft, theirs),
+            parent=newest.parent if edited.parent == base.parent else edited.parent,
+            after=merged_numbers(base.dependencies, edited.after, newest.dependencies),
+        )
+    return (newest, None) if answer == _THEIRS else (base, edited)

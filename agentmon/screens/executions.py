@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.live_state import LiveState
+from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.bindings import EXECUTIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.screens.running import ask_kill, stop_run
+from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.state_words import WAITING_STATES, Wait
 from agentmon.widgets.status_line import StatusBar
 
 if TYPE_CHECKING:
@@ -41,6 +47,9 @@ MOST_ROWS: Final = 20_000
 """Rows that the table holds at most; older ones are found on their task's page."""
 
 _CLOCK_INTERVAL_S: Final = 20.0
+_WAITS_INTERVAL_S: Final = 1.0
+_WAITING_CARDS: Final = 1000
+"""Cards of each open column that are looked at for what they wait for."""
 _EMPTY: Final = (
     ("Nothing has run yet.\n\n", "bold"),
     ("Go to the board with ", ""),
@@ -65,6 +74,9 @@ class ExecutionsScreen(ServiceScreen[None]):
         self._seconds: Timer | None = None
         self._is_loaded = False
         self._older_reading: Worker[None] | None = None
+        self._waits = WaitClock(self, self._on_wait_end)
+        self._waits_of: tuple[ExecutionListing, ...] = ()
+        self._waits_read_at = 0.0
 
     def compose(self) -> ComposeResult:
         """Yield summary, table and filter."""
@@ -98,8 +110,44 @@ class ExecutionsScreen(ServiceScreen[None]):
         status_bar = self.query_one(StatusBar)
         status_bar.place = page.workspace_name
         status_bar.numbers = page.status_line
+        pause = await services.queue.find_pause() if page.status_line.is_paused else None
+        status_bar.paused_since = None if pause is None else pause.since
+        self.is_queue_paused = page.status_line.is_paused
+        await self._read_waits(services, newest)
         is_all = len(newest) < REFRESH_ROWS
         self._show(newest if is_all else (*newest, *await self._older(services, newest)))
+
+    async def _read_waits(self, services: Services, newest: Sequence[ExecutionListing]) -> None:
+        """Read what queued executions wait for, as the board tells it; at most once a second while the queue stays."""
+        queued = tuple(one for one in newest if one.execution.status is ExecutionStatus.QUEUED)
+        table = self._table
+        if table is None or (queued == self._waits_of and monotonic() - self._waits_read_at < _WAITS_INTERVAL_S):
+            return
+        self._waits_of, self._waits_read_at = queued, monotonic()
+        waits: dict[ExecutionId, Wait] = {}
+        if queued:
+            requests = [ColumnRequest(status=status, limit=_WAITING_CARDS) for status in TaskStatus if status.is_open]
+            page = await services.board.page(await self.workspace(), requests)
+            for card in (card for column in page.columns.values() for card in column.cards):
+                if card.execution_id is not None and card.state in WAITING_STATES:
+                    is_parked = card.state is LiveState.PARKED
+                    waits[card.execution_id] = Wait(
+                        waits_for=card.waits_for,
+                        parked_until=card.waits_until if is_parked else None,
+                        park_note=card.error if is_parked else None,
+                    )
+        if waits != table.waits:
+            table.waits = waits
+        self._plan_waits()
+
+    def _plan_waits(self) -> None:
+        table = self._table
+        parked = [] if table is None else [wait.parked_until for wait in table.waits.values()]
+        self._waits.plan([*(one.execution.not_before for one in self._waits_of), *parked], self._clock.now())
+
+    def _on_wait_end(self) -> None:
+        self._tick()
+        self._plan_waits()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the row under the cursor allows; text fields get their letters."""

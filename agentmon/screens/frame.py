@@ -83,6 +83,8 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         super().__init__(name=name)
         self.services = services
         self.workspace = workspace
+        self.is_queue_paused = False
+        """Whether the queue was paused when the screen was refreshed last."""
         self._is_refresh_wanted = False
         self._is_refreshing = False
         self._refreshed_at = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from textual.command import DiscoveryHit, Hit, Provider
 from textual.content import Content
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 
 _KEY_WIDTH: Final = 9
+
+
+@runtime_checkable
+class NamesActions(Protocol):
+    """Whoever has actions whose words depend on the moment."""
+
+    def action_words(self, action: str) -> str | None:
+        """Return the words of the action as the binding names it; None when those of the table fit."""
+        ...
 
 
 class ActionProvider(Provider):
@@ -47,11 +56,16 @@ class ActionProvider(Provider):
             told.add(binding.id)
             key = key_word(binding.key.split(",")[0])
             run = partial(self.app.run_action, binding.action, active.node)
-            words = (binding.tooltip or binding.description).rstrip(".")
+            words = _own_words(active.node, binding.action) or (binding.tooltip or binding.description).rstrip(".")
             yield binding.description, words, key, partial(_discard, run)
         for theme in THEMES:
             kind = "dark" if theme.dark else "light"
             yield "Theme", f"Use the {kind} theme", "", partial(setattr, self.app, "theme", theme.name)
+
+
+def _own_words(node: object, action: str) -> str | None:
+    """Return how the screen or the application names the action at this moment; None when the table says it."""
+    return node.action_words(action) if isinstance(node, NamesActions) else None
 
 
 def _with_key(words: Content, key: str) -> Content:

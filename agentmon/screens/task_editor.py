@@ -13,21 +13,32 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Select, Static
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, TaskDraft
 from agentmon.screens.bindings import TASK_EDITOR
+from agentmon.screens.drafts import draft_of
 from agentmon.screens.program_form import ProgramForm
+from agentmon.screens.schedule_field import ScheduleField
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.state_words import numbers_text
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import TypeAlias
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from agentmon.domain.agents import Agent
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.ids import TaskId
     from agentmon.domain.tasks import Task
+
+    TaskFinder: TypeAlias = Callable[[int], Awaitable[Task | None]]
 
 MAX_RETRIES: Final = 99
 _PRIORITY_WORDS: Final = {
@@ -45,6 +56,10 @@ class EditedTask:
 
     draft: TaskDraft
     should_run: bool
+    parent: int | None = None
+    """The number of the parent, whose id stands in the draft."""
+    after: tuple[int, ...] = ()
+    """Numbers of the tasks that it waits for."""
 
 
 class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
@@ -69,6 +84,10 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         workspace_root: str,
         default_agent_slug: str | None = None,
         draft: TaskDraft | None = None,
+        parent: int | None = None,
+        after: Sequence[int] = (),
+        find_task: TaskFinder | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Make the editor.
 
@@ -78,12 +97,17 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             workspace_root: The folder that an empty folder field stands for.
             default_agent_slug: The program of a new task; None takes the one used last.
             draft: What was typed before and could not be stored; it is shown again.
+            parent: The number of its parent.
+            after: Numbers of the tasks that it waits for.
+            find_task: Returns the task of a number; None leaves the numbers unchecked.
+            clock: Tells the present, for the next times of a schedule.
         """
         super().__init__()
         self._edited = task
         self._workspace_root = workspace_root
         self._is_retyped = draft is not None
-        start = draft or (TaskDraft(title="") if task is None else _draft_of(task))
+        self._find_task = find_task
+        start = draft or (TaskDraft(title="") if task is None else draft_of(task))
         self._start = start
         context = start.input_context
         slug: str | None = None
@@ -113,6 +137,11 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         self._retries_field = FormField("Retries", self._retries)
         self._folder = LineInput(context.working_dir or "", placeholder=workspace_root, id="folder")
         self._folder_field = FormField("Folder", self._folder)
+        self._parent_box = LineInput("" if parent is None else f"#{parent}", placeholder="#12", id="parent")
+        self._parent_field = FormField("Parent", self._parent_box)
+        self._after = LineInput(numbers_text(after), placeholder="#38, #39", id="after")
+        self._after_field = FormField("After", self._after)
+        self._schedule = ScheduleField(start.schedule, clock=clock or SystemClock())
         self._description = TextBox(start.description, id="description")
         self._untouched = self._typed(priority.value)
         self._is_saving = False
@@ -129,6 +158,10 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                     yield FormField("Priority", self._priority)
                     yield self._retries_field
                 yield self._folder_field
+                with Horizontal(id="links"):
+                    yield self._after_field
+                    yield self._parent_field
+                yield self._schedule
                 yield FormField("Description", self._description, id="description-field")
             yield KeyFooter()
 
@@ -176,7 +209,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Take the error away while the person mends it."""
-        for one in (self._title_field, self._retries_field, self._folder_field):
+        for one in self._own_fields:
             if one.control is event.input:
                 one.clear_when_changed()
 
@@ -196,18 +229,25 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             priority,
             self._retries.value,
             self._folder.value,
+            self._parent_box.value,
+            self._after.value,
+            self._schedule.typed,
             self._description.text,
         )
+
+    @property
+    def _own_fields(self) -> tuple[FormField, ...]:
+        return (self._title_field, self._retries_field, self._folder_field, self._after_field, self._parent_field)
 
     async def _save(self, *, should_run: bool) -> None:
         if self._is_saving:
             return
         self._is_saving = True
         try:
-            draft = await self._read(needs_program=should_run)
+            edited = await self._read(should_run=should_run)
         finally:
             self._is_saving = False
-        if draft is None:
+        if edited is None:
             wrong = self._first_wrong()
             if wrong is not None:
                 wrong.focus_control()
@@ -215,22 +255,25 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         agent = self._program.agent
         TaskEditor.last_agent_slug = None if agent is None else agent.slug
         self._is_saving = True
-        self.dismiss(EditedTask(draft=draft, should_run=should_run))
+        self.dismiss(edited)
 
     def _first_wrong(self) -> FormField | None:
         if self._title_field.error:
             return self._title_field
-        others = (self._program.first_wrong, self._retries_field, self._folder_field)
+        others = (self._program.first_wrong, *self._own_fields[1:], self._schedule.first_wrong)
         return next((one for one in others if one is not None and one.error), None)
 
-    async def _read(self, *, needs_program: bool) -> TaskDraft | None:
-        for one in (self._title_field, self._retries_field, self._folder_field):
+    async def _read(self, *, should_run: bool) -> EditedTask | None:
+        for one in self._own_fields:
             one.clear()
         title = self._read_title()
-        choice = self._program.read(needs_program=needs_program)
+        choice = self._program.read(needs_program=should_run)
         retries = self._read_retries()
         working_dir = await self._read_folder()
-        if title is None or choice is None or retries is None or self._folder_field.error:
+        schedule = await self._schedule.read()
+        after = await self._read_tasks(self._after_field, self._after)
+        parents = await self._read_tasks(self._parent_field, self._parent_box, most=1)
+        if title is None or choice is None or retries is None or self._first_wrong() is not None:
             return None
         start = self._start
         context = start.input_context
@@ -241,7 +284,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         if self._lost_program and choice.agent is None:
             assignee_id = start.assignee_agent_id
             choice = replace(choice, capability_key=context.capability_key, args=context.args)
-        return TaskDraft(
+        parent_id = start.parent_task_id if self._find_task is None else None
+        draft = TaskDraft(
             title=title,
             description=description,
             priority=Priority(self._priority.value) if isinstance(self._priority.value, int) else Priority.NORMAL,
@@ -254,7 +298,32 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                 max_retries=retries,
             ),
             due_at=start.due_at,
+            parent_task_id=next(iter(parents.values()), parent_id),
+            schedule=schedule,
         )
+        return EditedTask(draft=draft, should_run=should_run, parent=next(iter(parents), None), after=tuple(after))
+
+    async def _read_tasks(
+        self, field: FormField, box: LineInput, *, most: int | None = None
+    ) -> dict[int, TaskId | None]:
+        """Return the numbers that were typed with their tasks, or show what is wrong with them at the field."""
+        words = box.value.replace(",", " ").split()
+        found: dict[int, TaskId | None] = {}
+        own_number = None if self._edited is None else self._edited.number
+        for word in words:
+            text = word.removeprefix("#")
+            if not (text.isascii() and text.isdigit()):
+                field.show_error(f"{word} is no number of a task", hint="for example #38, or 38 39 for two")
+            elif int(text) == own_number:
+                field.show_error(f"#{own_number} is this task itself")
+            else:
+                task = None if self._find_task is None else await self._find_task(int(text))
+                if task is None and self._find_task is not None:
+                    field.show_error(f"there is no task #{int(text)} here")
+                found[int(text)] = None if task is None else task.id
+        if most is not None and len(found) > most:
+            field.show_error("a task has one parent")
+        return found
 
     def _read_title(self) -> str | None:
         shown = self._title.value
@@ -293,17 +362,6 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             self._folder_field.show_error(f"{what}: {folder}", hint="leave it empty for the root of the workspace")
             return None
         return str(folder)
-
-
-def _draft_of(task: Task) -> TaskDraft:
-    return TaskDraft(
-        title=task.title,
-        description=task.description,
-        priority=task.priority,
-        assignee_agent_id=task.assignee_agent_id,
-        input_context=task.input_context,
-        due_at=task.due_at,
-    )
 
 
 def _resolved(text: str, workspace_root: str) -> Path:

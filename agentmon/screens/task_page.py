@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Vertical, VerticalScroll
@@ -10,26 +9,27 @@ from textual.content import Content
 from textual.widgets import ContentSwitcher, Static, Tab, Tabs
 
 from agentmon.domain.amounts import duration_text, size_text
-from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.plain_text import plain_lines
 from agentmon.domain.task_status import Priority
 from agentmon.logs.search import Direction
 from agentmon.screens.bindings import TASK_PAGE
-from agentmon.screens.command_preview import find_recorded_command, planned_command
 from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import AttachRequested, ServiceScreen
-from agentmon.screens.running import ask_kill, ask_run_choice, queue_run, stop_run
+from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
+from agentmon.screens.task_facts import FACT_NAMES, TaskFacts, fact_lines, log_removal_words, read_task_facts, try_words
+from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.audit_list import AuditList
-from agentmon.widgets.card_text import STATE_STYLES, cause_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, elapsed_seconds
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.log_pane import LogPane
+from agentmon.widgets.state_words import NO_WAIT, execution_words, reason_text
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from agentmon.bootstrap import Services
-    from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import Execution
-    from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
-    from agentmon.domain.tasks import Task
+    from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.screens.run_dialog import RunChoice
 
@@ -60,19 +59,6 @@ _COLOURS: Final = {
 }
 _COLUMNS: Final = tuple(column for column in ExecutionColumn if column is not ExecutionColumn.TASK)
 _NEVER_RUN: Final = Content.assemble("Never run. Press ", ("r", "$primary bold"), " to run it.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Snapshot:
-    """What the page shows, read in one go."""
-
-    task: Task
-    executions: tuple[Execution, ...] = ()
-    agents: dict[AgentId, Agent] = field(default_factory=dict)
-    capabilities: dict[CapabilityId, Capability] = field(default_factory=dict)
-    waits_for: tuple[Task, ...] = ()
-    workspace_root: str = ""
-    command: str = ""
 
 
 class TaskPage(ServiceScreen[None]):
@@ -97,9 +83,10 @@ class TaskPage(ServiceScreen[None]):
         self._picked_id = execution_id
         self._first_tab = "log" if execution_id is not None else tab
         self._clock = clock or SystemClock()
-        self._shown: _Snapshot | None = None
+        self._shown: TaskFacts | None = None
         self._seconds: Timer | None = None
         self._log_poll: Timer | None = None
+        self._waits = WaitClock(self, self._on_wait_end)
 
     def compose(self) -> ComposeResult:
         """Yield the heading, the tabs with their panes, and the keys."""
@@ -112,10 +99,7 @@ class TaskPage(ServiceScreen[None]):
         with ContentSwitcher(initial=self._first_tab, id="panes"):
             with Vertical(id="details"):
                 with VerticalScroll(id="about", can_focus=False):
-                    yield FactList(
-                        ("Program", "Command", "Folder", "Environment", "Retries", "Waits for", "Column", "Created"),
-                        id="facts",
-                    )
+                    yield FactList(FACT_NAMES, id="facts")
                     yield Static(id="description")
                 yield Static(Content("Runs"), id="runs-heading")
                 yield Static(_NEVER_RUN, id="no-runs")
@@ -137,25 +121,29 @@ class TaskPage(ServiceScreen[None]):
         """Read the task and all that belongs to it."""
         services = await self.services()
         try:
-            snapshot = await self._read(services)
+            snapshot = await read_task_facts(services, await self.workspace(), self._task_id)
         except NotFoundError:
             self.notify("The task was deleted", severity="warning", markup=False)
             self.dismiss(None)
             return
-        history = await services.audit.of_task(self._task_id)
         self._shown = snapshot
+        self.is_queue_paused = snapshot.pause is not None
         with self.app.batch_update():
             self._show_heading()
             self._show_details(snapshot)
             self._show_log(services, snapshot)
-            self.query_one(AuditList).history = history
+            self.query_one(AuditList).history = snapshot.history
         self._run_clocks()
+        self._plan_waits()
         self.refresh_bindings()
-        newest = self._newest
-        is_open = newest is not None and newest.status.is_open
-        self.query_one(KeyFooter).hidden_actions = frozenset({"run", "run_with"}) if is_open else frozenset()
+        self.query_one(KeyFooter).hidden_actions = self._hidden_actions(snapshot)
         if self.focused is None:
             self._focus_pane()
+
+    def action_words(self, action: str) -> str | None:
+        """Return the words of an action that depend on the task, for the palette."""
+        agent = self._run_agent
+        return f"Let {agent.slug} start again" if action == "release_agent" and agent is not None else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the state of the newest execution allows."""
@@ -164,6 +152,8 @@ class TaskPage(ServiceScreen[None]):
             return True if newest is not None and newest.status.is_live else None
         if action in {"stop", "kill"}:
             return True if newest is not None and newest.status.is_open else None
+        if action == "release_agent":
+            return True if self._run_agent is not None else None
         if action in {"search", "find", "wrap", "go_sideways"}:
             return self._tab == "log" and self._picked is not None
         if action == "pick_run":
@@ -194,6 +184,10 @@ class TaskPage(ServiceScreen[None]):
     def action_run_with(self) -> None:
         """Ask for program, capability and arguments of one run."""
         self.open_dialog(self._run_with(), name="run with")
+
+    def action_release_agent(self) -> None:
+        """Let the parked program of the task start again."""
+        self.start(release_agent(self, self._task_id), name="release")
 
     def action_edit_task(self) -> None:
         """Change the task."""
@@ -299,28 +293,33 @@ class TaskPage(ServiceScreen[None]):
 
     @property
     def _newest(self) -> Execution | None:
-        return self._shown.executions[0] if self._shown is not None and self._shown.executions else None
+        return None if self._shown is None else self._shown.newest
+
+    @property
+    def _run_agent(self) -> Agent | None:
+        """The program of the newest run, or of the task when it never ran."""
+        shown = self._shown
+        if shown is None:
+            return None
+        return shown.agent if shown.newest is None else shown.agents.get(shown.newest.agent_id)
+
+    def _hidden_actions(self, facts: TaskFacts) -> frozenset[str]:
+        """Return the actions that the footer leaves out."""
+        now = self._clock.now()
+        newest, agent = facts.newest, self._run_agent
+        is_parked = agent is not None and agent.parked_until is not None and agent.parked_until > now
+        hidden = set() if is_parked else {"release_agent"}
+        if newest is not None and newest.status.is_open:
+            hidden.add("run_with")
+            if newest.status.is_live or newest.not_before is None or newest.not_before <= now:
+                hidden.add("run")
+        return frozenset(hidden)
 
     @property
     def _picked(self) -> Execution | None:
         if self._shown is None or self._picked_id is None:
             return self._newest
         return next((one for one in self._shown.executions if one.id == self._picked_id), self._newest)
-
-    async def _read(self, services: Services) -> _Snapshot:
-        task = await services.tasks.get(self._task_id)
-        executions = await services.executions.of_task(self._task_id)
-        agents = {agent.id: agent for agent in await services.agents.list(active_only=False)}
-        workspace = await self.workspace()
-        snapshot = _Snapshot(
-            task=task,
-            executions=executions,
-            agents=agents,
-            capabilities={one.id: one for agent in agents.values() for one in agent.capabilities},
-            waits_for=await services.tasks.dependencies(self._task_id),
-            workspace_root=workspace.root_path,
-        )
-        return replace(snapshot, command=await _command_of(services, snapshot))
 
     def _show_heading(self) -> None:
         snapshot = self._shown
@@ -333,66 +332,45 @@ class TaskPage(ServiceScreen[None]):
         )
         self.query_one("#state", Static).update(self._state_line(snapshot), layout=False)
 
-    def _state_line(self, snapshot: _Snapshot) -> Content:
+    def _state_line(self, snapshot: TaskFacts) -> Content:
         task = snapshot.task
         newest = self._newest
-        agent = snapshot.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
-        if newest is not None:
-            agent = snapshot.agents.get(newest.agent_id, agent)
+        now = self._clock.now()
+        agent = self._run_agent
         parts: list[tuple[str, str]] = []
         if newest is None:
             parts.append(("never run", "$text-muted"))
         else:
-            state = newest.live_state
-            colour = _COLOURS[STATE_STYLES[state]]
-            parts.append((f"{state.glyph} {state.with_cause(exit_code=newest.exit_code)}", colour))
-            seconds = elapsed_seconds(newest, self._clock.now())
+            told = execution_words(newest, now, snapshot.wait)
+            colour = _COLOURS[told.style]
+            parts.append((told.text, colour))
+            seconds = elapsed_seconds(newest, now)
             if seconds is not None:
                 parts.append((duration_text(seconds), colour if newest.status.is_live else ""))
+            if words := try_words(newest):
+                parts.append((words, "$text-muted"))
         parts.append((even_line(agent.name, max_characters=40) if agent is not None else "no program", ""))
         urgent = {Priority.URGENT: "$error", Priority.HIGH: "$warning"}
         parts.append((f"P{task.priority.value} {task.priority.name.lower()}", urgent.get(task.priority, "$text-muted")))
         line = Content("   ").join([Content.styled(text, style) for text, style in parts])
-        if newest is not None and newest.error:
-            line = line.append_text(f"   {cause_text(newest.error, newest.exit_code)}", "$error")
+        reason = "" if newest is None else reason_text(newest, snapshot.wait)
+        if newest is not None and reason:
+            is_waiting = newest.status is ExecutionStatus.QUEUED
+            line = line.append_text(f"   {reason}", "$text-muted" if is_waiting else "$error")
         return line
 
-    def _show_details(self, snapshot: _Snapshot) -> None:
+    def _show_details(self, snapshot: TaskFacts) -> None:
         task = snapshot.task
-        self.query_one("#facts", FactList).show(self._facts(snapshot))
+        self.query_one("#facts", FactList).show(fact_lines(snapshot, self._clock.now()))
         description = plain_lines(task.description).strip()
         self.query_one("#description", Static).update(Content(description))
         self.set_class(bool(description), "-described")
         self.set_class(not snapshot.executions, "-never-run")
         table = self.query_one("#runs", ExecutionTable)
+        table.waits = {} if snapshot.newest is None else {snapshot.newest.id: snapshot.wait}
         table.listings = tuple(self._listing(snapshot, execution) for execution in snapshot.executions)
 
-    def _facts(self, snapshot: _Snapshot) -> dict[str, Content]:
-        task = snapshot.task
-        context = task.input_context
-        agent = snapshot.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
-        capability = None if agent is None else _capability(agent, context.capability_key)
-        program = "none yet: e chooses one" if agent is None else agent.name
-        is_any = agent is not None and agent.slug == ANY_COMMAND_SLUG
-        if capability is not None and not is_any and capability.label.casefold() not in program.casefold():
-            program = f"{program} · {capability.label}"
-        given = [*context.env_overrides, *(f"{name} (passed on)" for name in context.env_passed)]
-        now = self._clock.now()
-        made = local_time_text(task.created_at, now)
-        if task.updated_at != task.created_at:
-            made = f"{made}, changed {local_time_text(task.updated_at, now)}"
-        return {
-            "Program": _line(program),
-            "Command": _line(snapshot.command),
-            "Folder": _line(context.working_dir or f"{snapshot.workspace_root}  (the workspace)"),
-            "Environment": _line(", ".join(given)),
-            "Retries": _line(str(context.max_retries) if context.max_retries else ""),
-            "Waits for": Content("\n").join([_dependency(one) for one in snapshot.waits_for]),
-            "Column": _line(task.status.label),
-            "Created": _line(made),
-        }
-
-    def _listing(self, snapshot: _Snapshot, execution: Execution) -> ExecutionListing:
+    def _listing(self, snapshot: TaskFacts, execution: Execution) -> ExecutionListing:
         agent = snapshot.agents.get(execution.agent_id)
         capability = snapshot.capabilities.get(execution.capability_id)
         return ExecutionListing(
@@ -403,30 +381,44 @@ class TaskPage(ServiceScreen[None]):
             capability_key="" if capability is None else capability.key,
         )
 
-    def _show_log(self, services: Services, snapshot: _Snapshot) -> None:
+    def _show_log(self, services: Services, snapshot: TaskFacts) -> None:
         picked = self._picked
         self.set_class(picked is None, "-no-log")
         if picked is None:
             return
         pane = self.query_one(LogPane)
-        pane.view.placeholder = "No output yet." if picked.status.is_open else "It wrote nothing."
+        now = self._clock.now()
+        removed = log_removal_words(picked, snapshot.history, now)
+        pane.view.placeholder = removed or ("No output yet." if picked.status.is_open else "It wrote nothing.")
         pane.path = services.executions.log_path(picked)
         pane.poll()
         place = snapshot.executions.index(picked)
-        state = picked.live_state
+        told = execution_words(picked, now, snapshot.wait if place == 0 else NO_WAIT)
         which = "newest run" if place == 0 else f"run {len(snapshot.executions) - place} of {len(snapshot.executions)}"
-        started = "" if picked.started_at is None else f", {local_time_text(picked.started_at, self._clock.now())}"
+        started = "" if picked.started_at is None else f", {local_time_text(picked.started_at, now)}"
+        size = f"{size_text(picked.log_byte_size)}, {picked.log_line_count:,} lines" if picked.log_byte_size else ""
         parts = [
             Content.styled(f"{which}{started}", "$text-muted"),
-            Content.styled(
-                f"{state.glyph} {state.with_cause(exit_code=picked.exit_code)}", _COLOURS[STATE_STYLES[state]]
-            ),
-            Content.styled(
-                f"{size_text(picked.log_byte_size)}, {picked.log_line_count:,} lines" if picked.log_byte_size else "",
-                "$text-muted",
-            ),
+            Content.styled(told.text, _COLOURS[told.style]),
+            Content.styled(try_words(picked), "$text-muted"),
+            Content.styled(f"{size}, removed" if size and removed else size, "$text-muted"),
         ]
-        self.query_one("#log-heading", Static).update(Content("   ").join(parts), layout=False)
+        self.query_one("#log-heading", Static).update(
+            Content("   ").join([part for part in parts if part]), layout=False
+        )
+
+    def _plan_waits(self) -> None:
+        facts = self._shown
+        if facts is not None:
+            newest = facts.newest
+            not_before = None if newest is None else newest.not_before
+            self._waits.plan([not_before, facts.wait.parked_until, facts.task.next_run_at], self._clock.now())
+
+    def _on_wait_end(self) -> None:
+        if self._shown is not None:
+            self._tick()
+            self._show_details(self._shown)
+            self._plan_waits()
 
     def _run_clocks(self) -> None:
         newest, picked = self._newest, self._picked
@@ -459,9 +451,11 @@ class TaskPage(ServiceScreen[None]):
             wanted.focus(scroll_visible=False)
 
     async def _run(self, choice: RunChoice | None = None) -> None:
-        execution = await queue_run(self, self._task_id, choice)
-        self._picked_id = execution.id
-        self.action_show_tab("log")
+        queued = await run_tasks(self, [self._task_id], now=self._clock.now(), choice=choice)
+        is_waiting = self._shown is not None and any(task.status.is_open for task in self._shown.waits_for)
+        if queued and not is_waiting:
+            self._picked_id = queued[0].id
+            self.action_show_tab("log")
         self.request_refresh()
 
     async def _run_with(self) -> None:
@@ -481,35 +475,3 @@ class TaskPage(ServiceScreen[None]):
         task = None if self._shown is None else self._shown.task
         if task is not None and await ask_kill(self, [(task.number, task.title)]):
             await stop_run(self, self._task_id, kill=True)
-
-
-async def _command_of(services: Services, snapshot: _Snapshot) -> str:
-    """Return the command line of the run that is going on, else the one that the next run starts."""
-    task = snapshot.task
-    newest = snapshot.executions[0] if snapshot.executions else None
-    if newest is not None and newest.status.is_live:
-        recorded = await find_recorded_command(services.paths.execution_dir(newest.id) / "spec.json")
-        if recorded is not None:
-            return recorded
-    agent = snapshot.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None
-    capability = None if agent is None else _capability(agent, task.input_context.capability_key)
-    if agent is None or capability is None:
-        return ""
-    return planned_command(task, agent, capability, task.input_context.args)
-
-
-def _capability(agent: Agent, key: str | None) -> Capability | None:
-    enabled = [capability for capability in agent.capabilities if capability.is_enabled]
-    if key is None:
-        return enabled[0] if enabled else None
-    return next((capability for capability in agent.capabilities if capability.key == key), None)
-
-
-def _line(text: str) -> Content:
-    return Content(even_line(text, max_characters=4000))
-
-
-def _dependency(task: Task) -> Content:
-    mark = "✓ " if not task.status.is_open else "◌ "
-    title = even_line(task.title, max_characters=120)
-    return Content.assemble(mark, (f"#{task.number} ", "$text-muted"), title, (f"  {task.status.label}", "$text-muted"))

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agentmon.domain.board import ColumnPage, ColumnRequest
-from agentmon.widgets.card_text import Part, card_lines, is_ongoing
+from agentmon.widgets.card_text import Part, card_lines, is_dated, is_ongoing
 from agentmon.widgets.cells import cells, cut, pad, wrap
 from agentmon.widgets.column_view import WINDOW_MARGIN, ColumnView
 from agentmon.widgets.guarded import Guarded
@@ -233,7 +233,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             self.post_message(self.Selected(self, is_by_person=False))
 
     def watch_now(self) -> None:
-        """Draw the elapsed times that moved."""
+        """Draw the elapsed times that moved, and the words of times that passed."""
         self._redraw(is_view_kept=True)
 
     def watch_is_pulse_low(self) -> None:
@@ -343,7 +343,11 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         if card is None:
             waiting = (Part(pad(f" {_NOT_READ}", width), "muted"),)
             return (waiting, (Part(" " * width, "muted"),))
-        moment = self.now.replace(microsecond=0) if is_ongoing(card) else _BEGINNING
+        moment = _BEGINNING
+        if is_dated(card):
+            moment = self.now
+        elif is_ongoing(card):
+            moment = self.now.replace(microsecond=0)
         is_low = self.is_pulse_low and is_ongoing(card)
         cached = self._card_cache.get(index)
         if cached is not None and cached[0] is card and cached[1:4] == (moment, is_low, width):

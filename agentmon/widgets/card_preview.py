@@ -10,10 +10,19 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from agentmon.domain.amounts import cost_text
-from agentmon.widgets.card_text import STATE_STYLES, cause_text, elapsed_text, is_ongoing, state_text
+from agentmon.domain.live_state import LiveState
+from agentmon.widgets.card_text import (
+    elapsed_text,
+    find_state_words,
+    is_dated,
+    is_ongoing,
+    schedule_words,
+    subtask_words,
+)
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.log_view import LogView
+from agentmon.widgets.state_words import cause_text, numbers_text, stuck_hint
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -79,8 +88,8 @@ class CardPreview(Guarded, Vertical):
             self._log.poll()
 
     def watch_now(self) -> None:
-        """Move the elapsed time on."""
-        if self.is_live:
+        """Move the elapsed time on, and the words of times that pass."""
+        if self._card is not None and (is_ongoing(self._card) or is_dated(self._card)):
             self._write_head()
 
     def _write_head(self) -> None:
@@ -89,22 +98,39 @@ class CardPreview(Guarded, Vertical):
             self._head.update(Content.styled("Select a card to see its log here.", "$text-muted"))
             return
         lines = [
-            Content.assemble((f"#{card.number} ", "$text-muted"), (even_line(card.title, max_characters=300), "b"))
+            Content.assemble((f"#{card.number} ", "$text-muted"), (even_line(card.title, max_characters=300), "b")),
+            Content("  ").join([Content.styled(text, style) for text, style in self._facts(card)]),
+            *(Content.styled(text, style) for text, style in _reasons(card)),
         ]
-        facts: list[tuple[str, str]] = [
-            (even_line(card.command_word or card.agent_slug or "no program"), "$text-muted")
-        ]
-        if card.state is not None:
-            facts.append((state_text(card), _COLOURS[STATE_STYLES[card.state]]))
-        if card.started_at is not None and self.now is not None:
-            facts.append((elapsed_text(card, self.now), "$text-muted"))
-        if card.cost_nano:
-            facts.append((cost_text(card.cost_nano), "$text-muted"))
-        if card.waits_for:
-            facts.append((f"waits for {', '.join(f'#{number}' for number in card.waits_for)}", "$text-muted"))
-        lines.append(Content("  ").join([Content.styled(text, style) for text, style in facts]))
-        if card.error:
-            lines.append(Content.styled(cause_text(card.error, card.exit_code), "$error"))
-        if card.execution_id is None:
-            lines.append(Content.styled("Never ran: r runs it.", "$text-muted"))
         self._head.update(Content("\n").join(lines))
+
+    def _facts(self, card: Card) -> list[tuple[str, str]]:
+        facts = [(even_line(card.command_word or card.agent_slug or "no program"), "$text-muted")]
+        now = self.now
+        told = None if now is None else find_state_words(card, now)
+        if told is not None:
+            facts.append((told.text, _COLOURS[told.style]))
+        others = [subtask_words(card.subtask_count, card.subtasks_closed), cost_text(card.cost_nano or None)]
+        if now is not None:
+            schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
+            others = [elapsed_text(card, now), schedule, *others]
+        if card.waits_for and card.state is not LiveState.QUEUED:
+            others.append(f"waits for {numbers_text(card.waits_for)}")
+        return facts + [(text, "$text-muted") for text in others if text]
+
+
+def _reasons(card: Card) -> list[tuple[str, str]]:
+    """Return why the card stands where it does and what helps, each line with its colour."""
+    lines = []
+    if card.error:
+        colour = "$text-muted" if card.state is LiveState.PARKED else "$error"
+        lines.append((cause_text(card.error, card.exit_code), colour))
+    if card.state is LiveState.STUCK:
+        lines.append((stuck_hint(card.error), "$text-muted"))
+    if card.state is LiveState.PARKED:
+        lines.append(("r starts it now; U lets its program start again.", "$text-muted"))
+    if card.state is LiveState.LOST:
+        lines.append(("r runs it again.", "$text-muted"))
+    if card.execution_id is None:
+        lines.append(("Never ran: r runs it.", "$text-muted"))
+    return lines

@@ -8,12 +8,21 @@ from agentmon.domain.amounts import cost_text, duration_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
+from agentmon.widgets.state_words import (
+    WAITING_STATES,
+    cause_text,
+    numbers_text,
+    short_moment,
+    state_words,
+    stuck_text,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import TypeAlias
 
     from agentmon.domain.board import Card
+    from agentmon.widgets.state_words import StateWords
 
 
 class Part(NamedTuple):
@@ -26,20 +35,8 @@ class Part(NamedTuple):
 if TYPE_CHECKING:
     Line: TypeAlias = tuple[Part, ...]
 
-STATE_STYLES: Final = {
-    LiveState.QUEUED: "muted",
-    LiveState.RUNNING: "running",
-    LiveState.NEEDS_YOU: "warning",
-    LiveState.PARKED: "warning",
-    LiveState.STOPPING: "warning",
-    LiveState.DONE: "good",
-    LiveState.FAILED: "bad",
-    LiveState.TIMED_OUT: "bad",
-    LiveState.CANCELLED: "muted",
-    LiveState.UNKNOWN: "warning",
-}
-_ONGOING: Final = {LiveState.RUNNING, LiveState.STOPPING, LiveState.NEEDS_YOU, LiveState.PARKED}
-_WITH_ERROR: Final = {LiveState.FAILED, LiveState.TIMED_OUT, LiveState.UNKNOWN}
+_ONGOING: Final = {LiveState.RUNNING, LiveState.PAUSED, LiveState.STOPPING, LiveState.STUCK, LiveState.NEEDS_YOU}
+_WITH_ERROR: Final = {LiveState.FAILED, LiveState.LOST, LiveState.TIMED_OUT, LiveState.UNKNOWN}
 _ROOM_FOR_WORD: Final = 30
 """Width from which a running card shows the word of its state beside the glyph."""
 
@@ -49,10 +46,21 @@ def is_ongoing(card: Card) -> bool:
     return card.state in _ONGOING
 
 
+def is_open(card: Card) -> bool:
+    """Whether the card's execution waits or runs."""
+    return card.state in _ONGOING or card.state in WAITING_STATES
+
+
+def is_dated(card: Card) -> bool:
+    """Whether the card's words name a time that passes by itself."""
+    return card.waits_until is not None or card.next_run_at is not None
+
+
 def card_lines(card: Card, *, width: int, now: datetime, is_pulse_low: bool = False) -> tuple[Line, ...]:
-    """Return the card's lines, each exactly ``width`` cells wide; fewer than eight cells are drawn blank."""
-    lines = [_title_line(card, width), _state_line(card, width, now, is_pulse_low=is_pulse_low)]
-    third = _third_line(card)
+    """Return two or three lines, each exactly ``width`` cells wide; fewer than eight cells are drawn blank."""
+    line, left_over = _state_line(card, width, now, is_pulse_low=is_pulse_low)
+    lines = [_title_line(card, width), line]
+    third = _third_line(card) or (Part(left_over, "muted") if left_over else None)
     if third is not None:
         lines.append((Part(pad(third.text, width), third.style),))
     return tuple(lines)
@@ -65,16 +73,29 @@ def elapsed_text(card: Card, now: datetime) -> str:
     return duration_text(((card.ended_at or now) - card.started_at).total_seconds())
 
 
-def state_text(card: Card) -> str:
-    """Return the glyph and the word of the card's state; empty when it never ran."""
+def find_state_words(card: Card, now: datetime) -> StateWords | None:
+    """Return how the card's state is told; None when it never ran."""
     if card.state is None:
-        return ""
-    return f"{card.state.glyph} {card.state.with_cause(exit_code=card.exit_code)}"
+        return None
+    return state_words(
+        card.state,
+        now=now,
+        exit_code=card.exit_code,
+        error=card.error,
+        waits_for=card.waits_for,
+        waits_until=card.waits_until,
+        is_retry=card.is_retry,
+    )
 
 
-def cause_text(error: str, exit_code: int | None) -> str:
-    """Return the error in one line, without the exit code, which stands beside it in the words of the state."""
-    return even_line(error, max_characters=300).removeprefix(f"exit {exit_code}: ")
+def schedule_words(moment: datetime, now: datetime) -> str:
+    """Return the next time of a schedule as cards show it: ``↻ Mon 07:00``."""
+    return f"↻ {short_moment(moment, now)}"
+
+
+def subtask_words(count: int, closed: int) -> str:
+    """Return how far the subtasks are: ``3/5 subtasks``; empty when there are none."""
+    return f"{closed}/{count} subtask{'' if count == 1 else 's'}" if count else ""
 
 
 def _title_line(card: Card, width: int) -> Line:
@@ -96,48 +117,62 @@ def _priority_style(priority: int) -> str:
     return "warning" if priority == Priority.HIGH else "muted"
 
 
-def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) -> Line:
+def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) -> tuple[Line, str]:
+    """Return the line, and what had no room on it and can stand below."""
     program = card.command_word or card.agent_slug
     parts = [Part(even_line(program, max_characters=40) if program else "no program", "muted")]
-    if card.state is None:
-        after = _waits_text(card)
-        if after and card.status is not TaskStatus.BLOCKED:
-            parts.append(Part(f" · after {after}", "muted"))
-        return _fill(parts, width)
-    style = STATE_STYLES[card.state]
-    elapsed = elapsed_text(card, now)
-    glyph_style = "low" if is_pulse_low and card.state is LiveState.RUNNING else style
-    parts.append(Part(f" {card.state.glyph}", glyph_style))
-    word = (
-        ""
-        if card.state is LiveState.RUNNING and width < _ROOM_FOR_WORD
-        else card.state.with_cause(exit_code=card.exit_code)
-    )
-    if word == LiveState.DONE.value and elapsed:
-        word = ""
-    if word:
-        parts.append(Part(f" {word}", style))
-    if elapsed:
-        parts.append(Part(f" {elapsed}", style if card.state in _ONGOING else "muted"))
+    told = find_state_words(card, now)
+    if told is None:
+        if card.waits_for and card.status is not TaskStatus.BLOCKED:
+            parts.append(Part(f" · after {numbers_text(card.waits_for)}", "muted"))
+    else:
+        room = width - cells(parts[0].text) - len(" ◌ ")
+        words = told.words if cells(told.words) <= room else told.short_words
+        told = told._replace(words=words)
+        parts += _state_parts(card, told, width, now, is_pulse_low=is_pulse_low)
+    left_over = []
+    for extra in _extras(card, now):
+        text = f" · {extra}" if len(parts) == 1 else f"  {extra}"
+        if sum(cells(part.text) for part in parts) + cells(text) <= width:
+            parts.append(Part(text, "muted"))
+        else:
+            left_over.append(extra)
     cost = cost_text(card.cost_nano)
     used = sum(cells(part.text) for part in parts)
-    if cost and used + 1 + len(cost) <= width:
+    if told is not None and cost and used + 1 + len(cost) <= width:
         parts.append(Part(" " * (width - used - len(cost)) + cost, "muted"))
-    return _fill(parts, width)
+    return _fill(parts, width), " · ".join(left_over)
+
+
+def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_pulse_low: bool) -> list[Part]:
+    is_running = card.state is LiveState.RUNNING
+    elapsed = elapsed_text(card, now)
+    parts = [Part(f" {told.glyph}", "low" if is_pulse_low and is_running else told.style)]
+    is_word_clear = (is_running and width < _ROOM_FOR_WORD) or (card.state is LiveState.DONE and elapsed)
+    if not is_word_clear:
+        parts.append(Part(f" {told.words}", told.style))
+    if elapsed:
+        parts.append(Part(f" {elapsed}", told.style if is_ongoing(card) else "muted"))
+    return parts
+
+
+def _extras(card: Card, now: datetime) -> list[str]:
+    schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
+    return [text for text in (schedule, subtask_words(card.subtask_count, card.subtasks_closed)) if text]
 
 
 def _third_line(card: Card) -> Part | None:
-    if card.waits_for and card.status is TaskStatus.BLOCKED:
-        return Part(f"waits for {_waits_text(card)}", "muted")
+    if card.waits_for and card.status is TaskStatus.BLOCKED and card.state is not LiveState.QUEUED:
+        return Part(f"waits for {numbers_text(card.waits_for)}", "muted")
+    if card.state is LiveState.STUCK and card.error:
+        return Part(stuck_text(card.error), "bad")
+    if card.state is LiveState.PARKED and card.error:
+        return Part(even_line(card.error, max_characters=300), "muted")
     if card.state in _WITH_ERROR and card.error:
         return Part(cause_text(card.error, card.exit_code), "bad")
     if (card.state in _ONGOING or card.state in _WITH_ERROR) and card.last_line:
         return Part(f"› {even_line(card.last_line, max_characters=300)}", "muted")
     return None
-
-
-def _waits_text(card: Card) -> str:
-    return ", ".join(f"#{number}" for number in card.waits_for)
 
 
 def _fill(parts: list[Part], width: int) -> Line:

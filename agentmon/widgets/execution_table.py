@@ -18,15 +18,14 @@ from agentmon.domain.amounts import duration_text, size_text
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_line
-from agentmon.widgets.card_text import STATE_STYLES, cause_text
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.local_time import local_time_text
+from agentmon.widgets.state_words import NO_WAIT, Wait, execution_words, reason_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from rich.style import Style
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import Execution, ExecutionListing
     from agentmon.domain.ids import ExecutionId
-    from agentmon.domain.live_state import LiveState
 
 _GAP: Final = 2
 _MARGIN: Final = 1
@@ -58,7 +56,7 @@ class ExecutionColumn(StrEnum):
 
 _COLUMNS: Final = tuple(ExecutionColumn)
 _FIXED_WIDTHS: Final = {
-    ExecutionColumn.STATE: 11,
+    ExecutionColumn.STATE: 20,
     ExecutionColumn.AGENT: 10,
     ExecutionColumn.STARTED: 12,
     ExecutionColumn.ELAPSED: 7,
@@ -70,9 +68,9 @@ _NEEDED_WIDTH: Final = {
     ExecutionColumn.LAST_LINE: 108,
     ExecutionColumn.OUTPUT: 92,
     ExecutionColumn.STARTED: 72,
-    ExecutionColumn.EXIT: 60,
-    ExecutionColumn.AGENT: 50,
-    ExecutionColumn.ELAPSED: 36,
+    ExecutionColumn.EXIT: 84,
+    ExecutionColumn.AGENT: 60,
+    ExecutionColumn.ELAPSED: 44,
 }
 """The width of the table from which each column is shown."""
 _STYLES: Final = ("header", "sorted", "cursor", "hover", "muted", "running", "warning", "good", "bad")
@@ -125,6 +123,8 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
 
     listings: reactive[tuple[ExecutionListing, ...]] = reactive((), layout=False, repaint=False, init=False)
     """All rows, in the order in which they are shown while no column sorts them."""
+    waits: reactive[Mapping[ExecutionId, Wait]] = reactive({}, layout=False, repaint=False, init=False)
+    """What queued executions wait for; those that are missing wait for their turn."""
     text_filter: reactive[str] = reactive("", layout=False, repaint=False, init=False)
     """Keeps the rows that have every word of it in number, title, program, state or last line."""
     sorting: reactive[SortOrder | None] = reactive(None, layout=False, repaint=False, init=False)
@@ -193,11 +193,11 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         return any(listing.execution.status.is_live for listing in self.listings)
 
     def tick(self) -> None:
-        """Draw the running times anew; does nothing for rows outside the view."""
+        """Draw the running times anew, and times that pass; does nothing for rows outside the view."""
         self._now = self._clock.now()
         top = self.scroll_offset.y
         for row in range(top, min(len(self._rows), top + self.size.height - 1)):
-            if self._rows[row].execution.status.is_live:
+            if self._rows[row].execution.status.is_open:
                 self._refresh_row(row)
 
     def move_by(self, rows: int) -> None:
@@ -229,6 +229,11 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
 
     def watch_listings(self) -> None:
         """Show the new rows."""
+        self._arrange()
+
+    def watch_waits(self) -> None:
+        """Draw what they wait for; the filter finds it."""
+        self._needles.clear()
         self._arrange()
 
     def watch_text_filter(self) -> None:
@@ -331,13 +336,16 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         if found is not None and found[0] is listing:
             return found[1]
         execution = listing.execution
-        state = execution.live_state
+        told = execution_words(execution, self._now, self._wait(execution))
         text = plain_line(
             f"#{listing.task_number} {listing.task_title} {listing.agent_slug} {program_word(listing)} "
-            f"{state.with_cause(exit_code=execution.exit_code)} {execution.last_line or execution.error or ''}",
+            f"{told.words} {execution.last_line or execution.error or ''}",
         ).casefold()
         self._needles[execution.id] = (listing, text)
         return text
+
+    def _wait(self, execution: Execution) -> Wait:
+        return self.waits.get(execution.id, NO_WAIT)
 
     def _fit_virtual_size(self) -> None:
         wanted = Size(self.size.width, len(self._rows) + 1)
@@ -400,13 +408,14 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
     def _row_line(self, row: int, width: int, base: Style) -> Strip:
         listing = self._rows[row]
         execution = listing.execution
-        state = execution.live_state
+        wait = self._wait(execution)
+        told = execution_words(execution, self._now, wait)
         if row == self._cursor:
             base += self.get_component_rich_style("execution-table--cursor", partial=True)
         elif row == self._hovered:
             base += self.get_component_rich_style("execution-table--hover", partial=True)
         muted = base + self.get_component_rich_style("execution-table--muted", partial=True)
-        state_style = base + self.get_component_rich_style(f"execution-table--{STATE_STYLES[state]}", partial=True)
+        state_style = base + self.get_component_rich_style(f"execution-table--{told.style}", partial=True)
         segments = [Segment(" " * _MARGIN, base)]
         for column, _, room in self._columns():
             style = muted
@@ -419,7 +428,7 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
                 style = base
             elif column is ExecutionColumn.EXIT and execution.exit_code:
                 style = state_style
-            text = _cell_text(listing, column, state, self._now)
+            text = _cell_text(listing, column, wait, self._now)
             segments.append(Segment(_fitted(text, room, column in _RIGHT_ALIGNED), style))
             segments.append(Segment(" " * _GAP, base))
         return Strip(segments).adjust_cell_length(width, base)
@@ -433,11 +442,11 @@ def program_word(listing: ExecutionListing) -> str:
     return PurePath(str(argv[0])).name
 
 
-def _cell_text(listing: ExecutionListing, column: ExecutionColumn, state: LiveState, now: datetime) -> str:
+def _cell_text(listing: ExecutionListing, column: ExecutionColumn, wait: Wait, now: datetime) -> str:
     execution = listing.execution
     match column:
         case ExecutionColumn.STATE:
-            return f"{state.glyph} {state.value}"
+            return execution_words(execution, now, wait).text
         case ExecutionColumn.TASK:
             return listing.task_title
         case ExecutionColumn.AGENT:
@@ -452,7 +461,7 @@ def _cell_text(listing: ExecutionListing, column: ExecutionColumn, state: LiveSt
         case ExecutionColumn.OUTPUT:
             return size_text(execution.log_byte_size) if execution.log_byte_size else ""
         case ExecutionColumn.LAST_LINE:
-            return cause_text(execution.error, execution.exit_code) if execution.error else execution.last_line or ""
+            return reason_text(execution, wait) or execution.last_line or ""
 
 
 _STATE_ORDER: Final = {

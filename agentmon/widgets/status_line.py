@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
+from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 from textual.widget import Widget
@@ -14,12 +15,15 @@ from agentmon.domain.board import StatusLine
 from agentmon.domain.live_state import LiveState
 from agentmon.widgets.cells import cells, cut, even_line
 from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.state_words import short_moment
 from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from rich.style import Style
+    from textual import events
 
 _STYLES: Final = {
     "name": ("primary", True),
@@ -29,6 +33,7 @@ _STYLES: Final = {
     "muted": ("text-muted", False),
 }
 """Theme variable and weight of each style."""
+_GAP: Final = 3
 
 
 class StatusBar(Guarded, Widget, can_focus=False):
@@ -41,8 +46,16 @@ class StatusBar(Guarded, Widget, can_focus=False):
     """The name of the workspace, as it is stored."""
     numbers: var[StatusLine] = var(StatusLine(), init=False)
     """What is shown."""
+    paused_since: var[datetime | None] = var(None, init=False)
+    """Since when the queue is paused; None while that is not known."""
     time: var[datetime | None] = var(None, init=False)
     """The local time; None shows none."""
+
+    class PauseClicked(Message):
+        """The words about the pause were clicked."""
+
+    _pause_cells: tuple[int, int] = (0, 0)
+    """From which cell to which the words about a pause stand."""
 
     def watch_place(self) -> None:
         """Draw the line."""
@@ -51,6 +64,17 @@ class StatusBar(Guarded, Widget, can_focus=False):
     def watch_numbers(self) -> None:
         """Draw the line."""
         self.refresh()
+
+    def watch_paused_since(self) -> None:
+        """Draw the line."""
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Tell the parent that the words about the pause were clicked."""
+        event.stop()
+        start, end = self._pause_cells
+        if start <= event.x < end:
+            self.post_message(self.PauseClicked())
 
     def watch_time(self, before: datetime | None, after: datetime | None) -> None:
         """Draw the line when the minute changed."""
@@ -62,41 +86,64 @@ class StatusBar(Guarded, Widget, can_focus=False):
         width = self.size.width
         if y:
             return Strip.blank(width, self.rich_style)
-        parts = self._parts()
         name = " agentmon  "
         room = max(0, width - cells(name))
-        # Least needed first: what stands behind in this order goes when the place has no room.
-        least = min(cells(even_line(self.place)), 12) + 1
-        for kind in ("cost", "time", "queued", "needs-you"):
-            if sum(cells(text) + 3 for _, text, _ in parts) + least <= room:
-                break
-            parts = [part for part in parts if part[0] != kind]
-        right = sum(cells(text) + 3 for _, text, _ in parts) - (2 if parts else 0)
-        if right > room:
-            parts, right = [], 0
+        parts = self._parts_for(room)
+        right = _width(parts)
         place = cut(even_line(self.place), max(0, room - right - 1))
         segments = [
             Segment(cut(name, width), self._style("name")),
             Segment(place, self._style("place")),
             Segment(" " * max(0, room - right - cells(place)), self._style("muted")),
         ]
-        for at, (_, text, style) in enumerate(parts):
+        at_cell = cells(name) + room - right
+        self._pause_cells = (0, 0)
+        for at, (kind, text, style) in enumerate(parts):
+            if kind == "pause":
+                self._pause_cells = (at_cell, at_cell + cells(text))
+            at_cell += cells(text) + _GAP
             segments.append(Segment(text, self._style(style)))
             segments.append(Segment("   " if at < len(parts) - 1 else " ", self._style("muted")))
         return Strip(segments).crop(0, width)
+
+    def _parts_for(self, room: int) -> list[tuple[str, str, str]]:
+        """Return the parts that fit; the least needed go first, the words of a pause are shortened before it goes."""
+        least = min(cells(even_line(self.place)), 12) + 1
+        parts = self._parts()
+        for kind in ("cost", "time", "queued", "needs-you"):
+            if _width(parts) + least + 1 < room:
+                return parts
+            parts = [part for part in parts if part[0] != kind]
+        for words in self._pause_words()[1:]:
+            if _width(parts) + least + 1 >= room:
+                parts = [(kind, words if kind == "pause" else text, style) for kind, text, style in parts]
+        if _width(parts) > room:
+            parts = [part for part in parts if part[0] == "pause"]
+        return parts if _width(parts) <= room else []
+
+    def _pause_words(self) -> list[str]:
+        """Return the words of a pause, the longest first; none while the queue goes on."""
+        if not self.numbers.is_paused:
+            return []
+        words = f"{LiveState.PAUSED.glyph} {LiveState.PAUSED.value}"
+        since = self.paused_since
+        now = self.time
+        longest = [] if since is None or now is None else [f"{words} since {short_moment(since, now)} · P goes on"]
+        return [*longest, f"{words} · P goes on", words]
 
     def _parts(self) -> list[tuple[str, str, str]]:
         """Return kind, text and style of what stands on the right, from left to right."""
         numbers = self.numbers
         limit = f"/{numbers.running_limit}" if numbers.running_limit else ""
         is_running = numbers.running > 0
-        parts = [
+        parts = [("pause", words, "warning") for words in self._pause_words()[:1]]
+        parts.append(
             (
                 "running",
                 f"{LiveState.RUNNING.glyph} {numbers.running}{limit} running",
                 "running" if is_running else "muted",
             )
-        ]
+        )
         if numbers.queued:
             parts.append(("queued", f"{LiveState.QUEUED.glyph} {numbers.queued} queued", "muted"))
         if numbers.needs_you:
@@ -112,6 +159,11 @@ class StatusBar(Guarded, Widget, can_focus=False):
     def _style(self, name: str) -> Style:
         variable, is_bold = _STYLES[name]
         return theme_style(self, variable, is_bold=is_bold)
+
+
+def _width(parts: Sequence[tuple[str, str, str]]) -> int:
+    """Return the cells that the parts take, with the blank at the edge."""
+    return sum(cells(text) + _GAP for _, text, _ in parts) - (_GAP - 1 if parts else 0)
 
 
 def _clock_text(time: datetime | None) -> str:

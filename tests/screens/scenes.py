@@ -19,7 +19,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.domain.task_status import Priority, TaskStatus
-from agentmon.domain.tasks import InputContext, TaskDraft
+from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
@@ -28,7 +28,7 @@ from tests.idle_worker import idle_worker
 from tests.screens.boards import Board, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     import pytest
 
@@ -55,6 +55,8 @@ class Run(NamedTuple):
     took: timedelta = timedelta(seconds=41)
     output: bytes = b""
     exit_code: int | None = None
+    columns: Mapping[str, object] = {}
+    """What the row of the execution holds beside that."""
 
 
 class Deed(NamedTuple):
@@ -67,6 +69,79 @@ class Deed(NamedTuple):
     run: Run | None = None
     waits_for: Sequence[int] = ()
     description: str = ""
+    parent: int | None = None
+    schedule: Schedule | None = None
+
+
+_IN_AN_HOUR = NOW + timedelta(hours=1, minutes=2)
+WAITING_DEEDS = (
+    Deed(
+        "Summarise the night's errors",
+        ("claude", "-p", "…"),
+        run=Run(
+            ExecutionStatus.QUEUED,
+            columns={
+                "wait_reason": "usage_limit",
+                "not_before": _IN_AN_HOUR,
+                "error": "Claude usage limit reached, resets 3pm",
+                "max_retries": 3,
+                "retry_count": 1,
+            },
+        ),
+        schedule=Schedule(cron="0 7 * * 1", zone="Europe/Berlin"),
+    ),
+    Deed("Rebuild the docs", ("make", "docs"), schedule=Schedule(cron="30 7 * * 1-5", zone="Europe/Berlin")),
+    Deed(
+        "Sync the mirror",
+        ("rsync", "-a", "up:", "."),
+        run=Run(ExecutionStatus.QUEUED, columns={"wait_reason": "scheduled", "not_before": _IN_AN_HOUR}),
+    ),
+    Deed("Release 2.0", ("make", "release")),
+    Deed("Write the notes", ("make", "notes"), TaskStatus.DONE, parent=4),
+    Deed("Tag the commit", ("git", "tag", "v2.0"), waits_for=(1, 2), parent=4),
+    Deed(
+        "Flaky upload",
+        ("make", "upload"),
+        TaskStatus.IN_PROGRESS,
+        run=Run(
+            ExecutionStatus.QUEUED,
+            columns={"wait_reason": "retry", "not_before": NOW + timedelta(minutes=4), "max_retries": 3},
+        ),
+    ),
+    Deed(
+        "Train the model",
+        ("python", "train.py"),
+        TaskStatus.IN_PROGRESS,
+        run=Run(ExecutionStatus.RUNNING, timedelta(minutes=20), output=b"epoch 4\n", columns={"paused_at": NOW}),
+    ),
+    Deed(
+        "Watch the mail",
+        ("sudo", "tail", "-f", "mail.log"),
+        TaskStatus.IN_PROGRESS,
+        run=Run(
+            ExecutionStatus.CANCELLING,
+            timedelta(minutes=9),
+            columns={"error": "could not stop pid 4711 (tail)"},
+        ),
+    ),
+    Deed(
+        "Compact the database",
+        ("make", "compact"),
+        TaskStatus.BLOCKED,
+        run=Run(
+            ExecutionStatus.FAILED,
+            timedelta(hours=1),
+            columns={"end_reason": "lost", "error": "its host ended without a word"},
+        ),
+    ),
+    Deed(
+        "Index the archive",
+        ("make", "index"),
+        TaskStatus.DONE,
+        run=Run(ExecutionStatus.SUCCEEDED, timedelta(minutes=20), output=b"done\n", exit_code=0),
+    ),
+)
+"""Everything that keeps a run from starting or from going on."""
 
 
 DEEDS = (
@@ -163,6 +238,8 @@ async def _fill(paths: Paths, clock: FakeClock, deeds: Sequence[Deed]) -> None:
                 priority=deed.priority,
                 assignee_agent_id=agent.id if deed.argv else None,
                 input_context=InputContext(args={"argv": list(deed.argv)} if deed.argv else {}),
+                parent_task_id=None if deed.parent is None else tasks[deed.parent - 1].id,
+                schedule=deed.schedule,
             )
             tasks.append(await services.tasks.add(workspace, draft, actor=USER_ACTOR))
         for task, deed in reversed([*zip(tasks, deeds, strict=True)]):
@@ -209,3 +286,6 @@ async def _run(services: Services, clock: FakeClock, task: Task, run: Run) -> No
                 execution_id,
             ),
         )
+        for name, column in run.columns.items():
+            stored = moment_text(column) if isinstance(column, datetime) else column
+            connection.execute(f"UPDATE executions SET {name} = ? WHERE id = ?", (stored, execution_id))

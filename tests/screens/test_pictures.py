@@ -9,6 +9,7 @@ from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-unt
 from textual.command import CommandPalette
 
 from agentmon.domain.task_status import TaskStatus
+from agentmon.screens.choice import ChoiceDialog
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.failure import FailureScreen
@@ -18,7 +19,7 @@ from agentmon.screens.task_editor import TaskEditor
 from agentmon.screens.task_page import TaskPage
 from agentmon.screens.themes import LIGHT
 from agentmon.widgets.log_view import LogView
-from tests.screens.scenes import picture, scene
+from tests.screens.scenes import WAITING_DEEDS, picture, scene
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -149,6 +150,63 @@ async def test_a_screen_looks_as_it_did(
     way, _sizes = PICTURES[name]
 
     async with scene(tmp_path, monkeypatch, size=size) as board:
+        await way(board)
+        svg = await picture(board)
+
+    assert svg == snapshot(extension_class=SVGImageExtension)
+
+
+async def waiting_board(board: Board) -> None:
+    await question(board)
+    await board.press("enter")
+    await board.until(lambda: board.screen.is_queue_paused, "the pause")
+    board.app.clear_notifications()
+    await board.settled()
+
+
+async def waiting_executions(board: Board) -> None:
+    await reach(board, ExecutionsScreen, "2")
+    shown = board.app.screen
+    assert isinstance(shown, ExecutionsScreen)
+    await board.until(lambda: shown._is_loaded and len(shown._known) == 7, "the rows")
+
+
+async def question(board: Board) -> None:
+    await board.press("P")
+    await board.until(lambda: isinstance(board.app.screen, ChoiceDialog), "the question")
+    await board.pilot.pause()
+
+
+async def parked_details(board: Board) -> None:
+    await reach(board, TaskPage, "enter")
+    shown = board.app.screen
+    assert isinstance(shown, TaskPage)
+    await board.until(lambda: shown._shown is not None, "the task")
+    await board.pilot.pause()
+
+
+WAITING_PICTURES: dict[str, tuple[Way, tuple[tuple[int, int], ...]]] = {
+    "board": (waiting_board, (SMALL, MIDDLE, LARGE)),
+    "executions": (waiting_executions, (SMALL, MIDDLE)),
+    "question": (question, (SMALL,)),
+    "details": (parked_details, (SMALL, MIDDLE)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(name, size, id=f"{name}-{size[0]}x{size[1]}")
+        for name, (_way, sizes) in WAITING_PICTURES.items()
+        for size in sizes
+    ],
+)
+async def test_what_waits_looks_as_it_did(
+    name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    way, _sizes = WAITING_PICTURES[name]
+
+    async with scene(tmp_path, monkeypatch, size=size, deeds=WAITING_DEEDS) as board:
         await way(board)
         svg = await picture(board)
 

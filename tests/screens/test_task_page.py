@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,14 +10,16 @@ from textual.widgets import ContentSwitcher, Tab
 from agentmon.bootstrap import open_services
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
-from agentmon.domain.tasks import TaskDraft
+from agentmon.domain.tasks import Schedule, TaskDraft
+from agentmon.screens.choice import ChoiceDialog
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.run_dialog import RunDialog
 from agentmon.screens.task_editor import TaskEditor
 from agentmon.screens.task_page import TaskPage
 from agentmon.services.actors import USER_ACTOR
-from agentmon.widgets.form import LineInput
+from agentmon.store.old_logs import OldLog, OldLogRepository
+from agentmon.widgets.form import LineInput, TextBox
 from agentmon.widgets.log_pane import LogPane
 from tests.screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
 from tests.stored_runs import Stored, stored
@@ -267,12 +270,115 @@ async def test_an_edit_that_somebody_overtook_comes_back_with_what_was_typed(tmp
         await store.services.tasks.edit(task.id, theirs, expected_version=task.version, actor=USER_ACTOR)
 
         await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(stage.screen, ChoiceDialog))
+        await sees(stage, pilot, "changed by somebody else", "title: “before” → “theirs”", "· description")
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(stage.screen, TaskEditor) and stage.screen is not first)
         assert stage.screen.query_one("#title", LineInput).value == "mine"
-        assert "was changed by somebody else meanwhile" in [*stage._notifications][-1].message
+        assert stage.screen.query_one("#description", TextBox).text == "new"
         await pilot.press("ctrl+s")
 
         await sees(stage, pilot, "#1 mine")
+
+
+async def test_an_edit_of_a_card_that_only_moved_meanwhile_is_stored(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("before")
+        await opened(stage, pilot, store, task.id)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(stage.screen, TaskEditor))
+        stage.screen.query_one("#title", LineInput).value = "mine"
+        await store.services.tasks.move(task.id, TaskStatus.BLOCKED, actor=USER_ACTOR)
+
+        await pilot.press("ctrl+s")
+
+        await sees(stage, pilot, "#1 mine", "Blocked")
+
+
+async def test_an_edit_keeps_schedule_parent_and_dependencies_and_can_change_them(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        parent, other = await store.add_task("whole"), await store.add_task("other")
+        draft = TaskDraft(
+            title="part", parent_task_id=parent.id, schedule=Schedule(cron="30 7 * * 1-5", zone="Europe/Berlin")
+        )
+        task = await store.services.tasks.add(store.workspace, draft, actor=USER_ACTOR, after=[parent.number])
+        await opened(stage, pilot, store, task.id)
+        await sees(stage, pilot, "30 7 * * 1-5 in Europe/Berlin · next", "#1 whole")
+
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(stage.screen, TaskEditor))
+        assert stage.screen.query_one("#parent", LineInput).value == "#1"
+        stage.screen.query_one("#after", LineInput).value = "2"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(stage.screen, TaskPage))
+        stored_task = await store.services.tasks.get(task.id)
+        dependencies = await store.services.tasks.dependencies(task.id)
+
+        assert (stored_task.schedule, stored_task.parent_task_id) == (draft.schedule, parent.id)
+        assert [one.number for one in dependencies] == [other.number]
+
+
+async def test_the_details_tell_parent_subtasks_and_what_needs_it(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("whole")
+        for title in ("first part", "second part"):
+            draft = TaskDraft(title=title, parent_task_id=task.id)
+            part = await store.services.tasks.add(store.workspace, draft, actor=USER_ACTOR)
+        await store.services.tasks.move(part.id, TaskStatus.DONE, actor=USER_ACTOR)
+        await store.services.tasks.add(store.workspace, TaskDraft(title="later"), actor=USER_ACTOR, after=[task.number])
+
+        await opened(stage, pilot, store, task.id)
+
+        await sees(stage, pilot, "1/2 subtasks closed", "◌ #2 first part  Todo", "✓ #3 second part  Done")
+        await sees(stage, pilot, "Needed by", "◌ #4 later  Blocked")
+
+
+async def test_the_details_say_why_a_run_waits_and_which_try_it_is(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("limited")
+        run = await store.add_run(task.id, ExecutionStatus.QUEUED, max_retries=3)
+        until_moment = datetime.now(UTC) + timedelta(days=300)
+        store.set_columns(
+            run.id, wait_reason="usage_limit", not_before=until_moment, retry_count=1, error="usage limit reached"
+        )
+        await store.services.queue.pause(actor=USER_ACTOR)
+
+        await opened(stage, pilot, store, task.id)
+
+        await sees(stage, pilot, f"⏸ parked until {until_moment.astimezone():%Y-%m-%d %H:%M}", "try 2 of 4")
+        await sees(stage, pilot, "usage limit reached · r starts it now", "the queue is paused since")
+
+
+async def test_processes_that_could_not_be_stopped_are_named_with_what_helps(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("stuck")
+        run = await store.add_run(task.id, ExecutionStatus.CANCELLING)
+        store.set_columns(run.id, error="could not stop pid 123 (sleep), 456 (su)")
+
+        await opened(stage, pilot, store, task.id)
+
+        await sees(stage, pilot, "◍ could not stop pid 123, 456", "sudo kill -9 123 456")
+
+
+async def test_a_removed_log_says_when_and_by_which_setting(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("old")
+        run = await store.add_run(task.id, output=b"hello\n")
+        store.services.executions.log_path(run).unlink()
+        old = OldLog(execution_id=run.id, task_id=task.id, log_file_path="", log_byte_size=6, is_too_old=True)
+        await OldLogRepository(store.services.database).mark_removed(old, at=datetime.now(UTC))
+
+        await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "The log was removed on", "worker.keep_logs_days")
+        await pilot.press("A")
+
+        await sees(stage, pilot, "removed the log of a run, since it was too old")
 
 
 async def test_x_and_a_are_offered_while_something_is_open_only(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ async def test_clicks_move_open_and_sort() -> None:
         assert app.table.cursor_row == 2
         await pilot.click(ExecutionTable, offset=(20, 4), times=2)
         assert app.opened == [4]
-        await pilot.click(ExecutionTable, offset=(16, 0))
+        await pilot.click(ExecutionTable, offset=(25, 0))
         assert app.sorts == [ExecutionColumn.TASK]
 
 

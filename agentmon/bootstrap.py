@@ -16,6 +16,7 @@ from agentmon.services.board import BoardService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.queue import QueueService
+from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.settings import SettingsService
 from agentmon.services.tasks import TaskService
 from agentmon.services.workers import WorkerService
@@ -26,11 +27,14 @@ from agentmon.store.board_pages import BoardRepository
 from agentmon.store.database import open_database
 from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.live_executions import LiveExecutionRepository
+from agentmon.store.log_sizes import LogSizeRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.tasks import TaskRepository
+from agentmon.store.worker_heartbeats import HeartbeatRepository
 from agentmon.store.workspaces import WorkspaceRepository
 
 if TYPE_CHECKING:
@@ -85,11 +89,12 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
         workers = WorkerService(paths)
         workspaces = WorkspaceService(workspace_rows, clock)
+        cards = TaskService(tasks, DependencyRepository(database), SubtaskRepository(database), clock)
         yield Services(
             paths=paths,
             notices=opened.notices,
             workspaces=workspaces,
-            tasks=TaskService(tasks, DependencyRepository(database), SubtaskRepository(database), clock),
+            tasks=cards,
             audit=AuditService(AuditRepository(database)),
             queue=QueueService(
                 executions=executions,
@@ -106,7 +111,20 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             board=BoardService(BoardRepository(database), settings),
             workers=workers,
             attaching=AttachService(paths),
-            doctor=DoctorService(paths, agents),
+            doctor=DoctorService(
+                paths=paths,
+                agents=agents,
+                settings=settings,
+                log_sizes=LogSizeRepository(database),
+                queue=QueueChecks(
+                    paths=paths,
+                    tasks=cards,
+                    settings=settings,
+                    heartbeats=HeartbeatRepository(database),
+                    live=LiveExecutionRepository(database),
+                    clock=clock,
+                ),
+            ),
             settings=settings,
             database=database,
         )

@@ -42,6 +42,8 @@ class CardChanges:
         self._undo = UndoStack()
         self._writes = asyncio.Lock()
         self._writes_open = 0
+        self.begun_count = 0
+        """How many changes were begun; what was read before the last one may be older than what is shown."""
 
     @property
     def is_writing(self) -> bool:
@@ -157,6 +159,7 @@ class CardChanges:
     def _write(self, work: Work, *, name: str) -> None:
         """Do the work after all that was asked before; the board is read again when all is done."""
         self._writes_open += 1
+        self.begun_count += 1
         self._screen.start(self._written(work), name=name, group=WRITES)
 
     async def _written(self, work: Work) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.columns import fit
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_zone, moment_gone
@@ -15,10 +16,12 @@ from agentmon.cli.output import flush, say, say_document, say_document_line, tel
 from agentmon.cli.task_text import event_line
 from agentmon.domain.errors import UsageError
 from agentmon.domain.events import TaskEvent
+from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Workspace
 from agentmon.services.audit import AuditLine
 
 _LOOK_INTERVAL_S = 0.2
+_WORKSPACE_COLUMNS = 16
 _MOST_AT_ONCE = 10_000
 _DEFAULT_LIMIT = 1000
 
@@ -60,11 +63,11 @@ def audit(
         read = await _reader(services, workspace, number, is_all=is_all)
         lines = [line for line in await read(0, limit) if _is_after(line, earliest)]
         if not is_following:
-            _print(lines, as_json=as_json, has_subject=number is None)
+            _print(lines, as_json=as_json, has_subject=number is None, is_all=is_all)
             return
         if not as_json:
             tell(_zone_note())
-        await _follow(services, read, lines, as_json=as_json, has_subject=number is None)
+        await _follow(services, read, lines, as_json=as_json, has_subject=number is None, is_all=is_all)
 
     with_workspace(folder, work)
 
@@ -113,7 +116,7 @@ async def _reader(services: Services, workspace: Workspace, number: str | None, 
 
 
 async def _follow(
-    services: Services, read: _Read, lines: Sequence[AuditLine], *, as_json: bool, has_subject: bool
+    services: Services, read: _Read, lines: Sequence[AuditLine], *, as_json: bool, has_subject: bool, is_all: bool
 ) -> None:
     last_id = 0
     version = None
@@ -123,7 +126,7 @@ async def _follow(
             if as_json:
                 say_document_line(_form(line, has_subject=has_subject))
             else:
-                say(_text(line, has_subject=has_subject))
+                say(_text(line, has_subject=has_subject, is_all=is_all))
         flush()
         present_version = services.data_version()
         if version == present_version:
@@ -132,24 +135,27 @@ async def _follow(
         version = present_version
 
 
-def _print(lines: Sequence[AuditLine], *, as_json: bool, has_subject: bool) -> None:
+def _print(lines: Sequence[AuditLine], *, as_json: bool, has_subject: bool, is_all: bool) -> None:
     if as_json:
         say_document([_form(line, has_subject=has_subject) for line in lines])
     elif not lines:
         tell("nothing is recorded of that")
     else:
         tell(_zone_note())
-        say("\n".join(_text(line, has_subject=has_subject) for line in lines))
+        say("\n".join(_text(line, has_subject=has_subject, is_all=is_all) for line in lines))
 
 
 def _form(line: AuditLine, *, has_subject: bool) -> object:
     form = json_form(line.event)
-    return form | {"task_number": line.task_number} if has_subject and isinstance(form, dict) else form
+    subject = {"workspace": line.workspace_name, "task_number": line.task_number}
+    return form | subject if has_subject and isinstance(form, dict) else form
 
 
-def _text(line: AuditLine, *, has_subject: bool) -> str:
-    subject = "" if line.task_number is None else f"#{line.task_number}"
-    return event_line(line.event, f"{subject:<6} " if has_subject else "")
+def _text(line: AuditLine, *, has_subject: bool, is_all: bool) -> str:
+    subject = f"{'' if line.task_number is None else f'#{line.task_number}':<6} "
+    if is_all:
+        subject = f"{fit(plain_line(line.workspace_name or ''), _WORKSPACE_COLUMNS):<{_WORKSPACE_COLUMNS}} {subject}"
+    return event_line(line.event, subject if has_subject else "")
 
 
 def _is_after(line: AuditLine, earliest: datetime | None) -> bool:

@@ -54,10 +54,8 @@ def after(
 
     async def work(services: Services, workspace: Workspace) -> tuple[Task, TaskGraph]:
         task = await numbered_task(services, workspace, number)
-        for other in removed:
-            await services.tasks.remove_dependency(task.id, other, actor=USER_ACTOR)
-        for other in added:
-            await services.tasks.add_dependency(task.id, other, actor=USER_ACTOR)
+        if added or removed:
+            await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=USER_ACTOR)
         graph = await services.tasks.graph(task.id)
         return graph.tasks[task.id], graph
 

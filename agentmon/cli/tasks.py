@@ -175,10 +175,8 @@ def edit(
             )
             warn_of_secrets(options, title)
             await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
-        for other in added:
-            await services.tasks.add_dependency(task.id, other, actor=USER_ACTOR)
-        for other in removed:
-            await services.tasks.remove_dependency(task.id, other, actor=USER_ACTOR)
+        if added or removed:
+            await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=USER_ACTOR)
         return await services.tasks.get(task.id)
 
     task = with_workspace(folder, work)

@@ -55,8 +55,7 @@ def find_rings(needs: Mapping[TaskId, Sequence[TaskId]]) -> tuple[tuple[TaskId, 
                 if work:
                     lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[present])
                 if lowest[present] == order[present]:
-                    ring = path[path.index(present) :]
-                    del path[-len(ring) :]
+                    ring = _take_back_to(path, present)
                     on_path.difference_update(ring)
                     if len(ring) > 1 or present in needs.get(present, ()):
                         rings.append(tuple(ring))
@@ -68,3 +67,12 @@ def find_rings(needs: Mapping[TaskId, Sequence[TaskId]]) -> tuple[tuple[TaskId, 
             elif following in on_path:
                 lowest[present] = min(lowest[present], order[following])
     return tuple(rings)
+
+
+def _take_back_to(path: list[TaskId], first: TaskId) -> list[TaskId]:
+    """Take the end of a path away, from the task onward, and return it."""
+    taken = [path.pop()]
+    while taken[-1] != first:
+        taken.append(path.pop())
+    taken.reverse()
+    return taken

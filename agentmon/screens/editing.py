@@ -106,17 +106,15 @@ async def store_dependencies(services: Services, task_id: TaskId, wanted: tuple[
 
     Raises:
         NotFoundError: One of them is not there.
-        ConflictError: They would wait for each other; those before it are stored.
+        ConflictError: They would wait for each other.
     """
     from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
 
     present = [task.number for task in await services.tasks.dependencies(task_id)]
-    for number in present:
-        if number not in wanted:
-            await services.tasks.remove_dependency(task_id, number, actor=USER_ACTOR)
-    for number in wanted:
-        if number not in present:
-            await services.tasks.add_dependency(task_id, number, actor=USER_ACTOR)
+    added = [number for number in wanted if number not in present]
+    removed = [number for number in present if number not in wanted]
+    if added or removed:
+        await services.tasks.change_dependencies(task_id, added=added, removed=removed, actor=USER_ACTOR)
 
 
 async def _read_base(services: Services, task_id: TaskId | None) -> _Base:

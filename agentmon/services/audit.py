@@ -19,6 +19,8 @@ class AuditLine:
     event: TaskEvent
     task_number: int | None
     """None for what concerns no single task: the queue, an agent, a setting."""
+    workspace_name: str | None = None
+    """That of the task."""
 
 
 class AuditService:
@@ -41,4 +43,7 @@ class AuditService:
         """
         workspace_id = None if workspace is None else workspace.id
         found = await self._audit.all(workspace_id, after_id=after_id, limit=limit)
-        return tuple(AuditLine(event=event, task_number=number) for event, number in found)
+        return tuple(
+            AuditLine(event=event, task_number=number, workspace_name=workspace_name)
+            for event, number, workspace_name in found
+        )

@@ -150,22 +150,24 @@ class TaskService:
         """Return the tasks it waits for or has waited for, by number."""
         return await self._dependencies.of_task(task_id)
 
-    async def add_dependency(self, task_id: TaskId, on_number: int, *, actor: Actor) -> None:
-        """Let the task wait for another one of its workspace.
+    async def change_dependencies(
+        self, task_id: TaskId, *, added: Sequence[int] = (), removed: Sequence[int] = (), actor: Actor
+    ) -> None:
+        """Let the task wait for some tasks of its workspace and no longer for others: all of it, or nothing.
 
         Raises:
-            NotFoundError: One of the two is not there.
+            NotFoundError: One of the tasks is not there, or is to be removed and was not waited for.
             ConflictError: They would wait for each other; the message shows the ring.
         """
-        await self._dependencies.add(task_id, on_number, actor=actor, at=self._clock.now())
+        await self._dependencies.change(task_id, added=added, removed=removed, actor=actor, at=self._clock.now())
+
+    async def add_dependency(self, task_id: TaskId, on_number: int, *, actor: Actor) -> None:
+        """Let the task wait for another one of its workspace; see ``change_dependencies``."""
+        await self.change_dependencies(task_id, added=[on_number], actor=actor)
 
     async def remove_dependency(self, task_id: TaskId, on_number: int, *, actor: Actor) -> None:
-        """Let the task no longer wait for the other one.
-
-        Raises:
-            NotFoundError: It does not wait for it.
-        """
-        await self._dependencies.remove(task_id, on_number, actor=actor, at=self._clock.now())
+        """Let the task no longer wait for the other one; see ``change_dependencies``."""
+        await self.change_dependencies(task_id, removed=[on_number], actor=actor)
 
     async def _checked(self, draft: TaskDraft) -> TaskDraft:
         if draft.schedule is not None:

@@ -84,18 +84,19 @@ class AuditRepository:
 
     async def all(
         self, workspace_id: WorkspaceId | None, *, after_id: int, limit: int
-    ) -> tuple[tuple[TaskEvent, int | None], ...]:
-        """Return the newest ``limit`` entries after an id, oldest first, each with the number of its task.
+    ) -> tuple[tuple[TaskEvent, int | None, str | None], ...]:
+        """Return the newest ``limit`` entries after an id, oldest first, each with number and workspace of its task.
 
         Args:
             workspace_id: Only entries of its tasks, and those that concern no single task; None means all workspaces.
             after_id: The id of the last entry that is known already; 0 for the whole trail.
             limit: Most entries.
         """
-        events, tasks = tables.task_events, tables.tasks
+        events, tasks, workspaces = tables.task_events, tables.tasks, tables.workspaces
         newest = (
-            select(events, tasks.c.number)
+            select(events, tasks.c.number, workspaces.c.name)
             .outerjoin(tasks, tasks.c.id == events.c.task_id)
+            .outerjoin(workspaces, workspaces.c.id == tasks.c.workspace_id)
             .where(events.c.id > after_id)
             .order_by(events.c.id.desc())
             .limit(limit)
@@ -104,4 +105,4 @@ class AuditRepository:
             newest = newest.where(or_(events.c.task_id.is_(None), tasks.c.workspace_id == workspace_id))
         async with self._database.reading() as connection:
             rows = (await connection.execute(newest)).mappings().all()
-        return tuple((task_event_of(row), row["number"]) for row in reversed(rows))
+        return tuple((task_event_of(row), row["number"], row["name"]) for row in reversed(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import delete, literal, select, union
 from sqlalchemy.dialects.sqlite import insert
@@ -18,6 +18,7 @@ from agentmon.store.mapping import task_of
 from agentmon.store.task_moves import SYSTEM_ACTOR, free_waiting, move_task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from sqlalchemy import CTE, ColumnClause, RowMapping
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.tasks import Task
     from agentmon.store.database import Database
+
+_LONGEST_SHOWN_RING: Final = 20
 
 
 class DependencyRepository:
@@ -71,8 +74,13 @@ class DependencyRepository:
     async def rings(self) -> tuple[tuple[Task, ...], ...]:
         """Return the groups of tasks that wait for each other: none, unless the data came from elsewhere."""
         dependencies, tasks = tables.task_dependencies, tables.tasks
-        edges = select(dependencies.c.task_id, dependencies.c.depends_on_task_id).order_by(
-            dependencies.c.task_id, dependencies.c.depends_on_task_id
+        sources, targets = tasks.alias("sources"), tasks.alias("targets")
+        edges = (
+            select(dependencies.c.task_id, dependencies.c.depends_on_task_id)
+            .join(sources, sources.c.id == dependencies.c.task_id)
+            .join(targets, targets.c.id == dependencies.c.depends_on_task_id)
+            .where(sources.c.deleted_at.is_(None), targets.c.deleted_at.is_(None))
+            .order_by(dependencies.c.task_id, dependencies.c.depends_on_task_id)
         )
         async with self._database.reading() as connection:
             needs: dict[TaskId, list[TaskId]] = {}
@@ -80,48 +88,52 @@ class DependencyRepository:
                 needs.setdefault(source, []).append(target)
             rings = []
             for ring in find_rings(needs):
-                chosen = select(tasks).where(tasks.c.id.in_(ring[:500]), tasks.c.deleted_at.is_(None))
-                found = [task_of(row) for row in (await connection.execute(chosen)).mappings()]
-                if len(found) == len(ring[:500]):
-                    rings.append(tuple(sorted(found, key=lambda task: task.number)))
+                chosen = select(tasks).where(tasks.c.id.in_(ring[:500])).order_by(tasks.c.number)
+                rings.append(tuple(task_of(row) for row in (await connection.execute(chosen)).mappings()))
         return tuple(rings)
 
-    async def add(self, task_id: TaskId, on_number: int, *, actor: Actor, at: datetime) -> None:
-        """Let the task wait for another one of its workspace; doing it again changes nothing.
+    async def change(
+        self, task_id: TaskId, *, added: Sequence[int], removed: Sequence[int], actor: Actor, at: datetime
+    ) -> None:
+        """Let the task wait for some tasks of its workspace and no longer for others: all of it, or nothing.
+
+        What it waits for already may be added again. What is removed goes first.
 
         Raises:
-            NotFoundError: One of the two is not there.
+            NotFoundError: One of the tasks is not there, or is to be removed and was not waited for.
             ConflictError: It would wait for itself, directly or in a ring; the message shows the ring.
         """
         async with self._database.writing() as connection:
-            await add_dependency(connection, await _task_row(connection, task_id), on_number, actor=actor, at=at)
-
-    async def remove(self, task_id: TaskId, on_number: int, *, actor: Actor, at: datetime) -> None:
-        """Let the task no longer wait for the other one.
-
-        Raises:
-            NotFoundError: It does not wait for it.
-        """
-        dependencies = tables.task_dependencies
-        async with self._database.writing() as connection:
             row = await _task_row(connection, task_id)
-            prerequisite = await _numbered(connection, row["workspace_id"], on_number)
-            removed = await connection.execute(
-                delete(dependencies).where(
-                    dependencies.c.task_id == task_id, dependencies.c.depends_on_task_id == prerequisite["id"]
-                )
-            )
-            if not removed.rowcount:
-                raise NotFoundError(f"#{row['number']} does not wait for #{on_number}")
-            await append_task_event(
-                connection,
-                task_id=task_id,
-                actor=actor,
-                event_type=TaskEventType.DEPENDENCY_REMOVED,
-                payload={"on": on_number},
-                at=at,
-            )
-            await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
+            for number in removed:
+                await _remove(connection, row, number, actor=actor, at=at)
+            for number in added:
+                await add_dependency(connection, await _task_row(connection, task_id), number, actor=actor, at=at)
+            if removed:
+                await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
+
+
+async def _remove(connection: AsyncConnection, task: RowMapping, on_number: int, *, actor: Actor, at: datetime) -> None:
+    dependencies = tables.task_dependencies
+    prerequisite = await _numbered(connection, task["workspace_id"], on_number)
+    gone = await connection.execute(
+        delete(dependencies).where(
+            dependencies.c.task_id == task["id"], dependencies.c.depends_on_task_id == prerequisite["id"]
+        )
+    )
+    if not gone.rowcount:
+        raise NotFoundError(
+            f"#{task['number']} does not wait for #{on_number}",
+            hint=f"`agentmon task after {task['number']}` lists what it waits for",
+        )
+    await append_task_event(
+        connection,
+        task_id=task["id"],
+        actor=actor,
+        event_type=TaskEventType.DEPENDENCY_REMOVED,
+        payload={"on": on_number},
+        at=at,
+    )
 
 
 def _reached(task_id: str, source: ColumnClause[str], target: ColumnClause[str]) -> CTE:
@@ -156,7 +168,7 @@ async def add_dependency(
     prerequisite = await _numbered(connection, task["workspace_id"], on_number)
     ring = await _path(connection, prerequisite["id"], task["id"])
     if ring:
-        shown = " → ".join(f"#{number}" for number in (task["number"], *ring))
+        shown = _shown([task["number"], *ring])
         raise ConflictError(
             f"#{task['number']} cannot wait for #{on_number}: they would wait for each other ({shown})",
             hint="take one dependency of the ring away first",
@@ -181,6 +193,14 @@ async def add_dependency(
         await move_task(
             connection, fresh, TaskStatus.BLOCKED, actor=SYSTEM_ACTOR, at=at, cause=f"waits for #{on_number}"
         )
+
+
+def _shown(ring: Sequence[int]) -> str:
+    """Return the numbers of a ring with arrows between them; a long one without its middle."""
+    names = [f"#{number}" for number in ring]
+    if len(names) > _LONGEST_SHOWN_RING:
+        names[_LONGEST_SHOWN_RING // 2 : -_LONGEST_SHOWN_RING // 2] = ["…"]
+    return " → ".join(names)
 
 
 async def _path(connection: AsyncConnection, source_id: str, target_id: str) -> tuple[int, ...]:
@@ -213,10 +233,12 @@ async def _path(connection: AsyncConnection, source_id: str, target_id: str) -> 
     ids = [target_id]
     while ids[-1] != source_id:
         ids.append(came_from[ids[-1]])
-    numbers = dict(
-        (await connection.execute(select(tasks.c.id, tasks.c.number).where(tasks.c.id.in_(ids[:500])))).all()
-    )
-    return tuple(numbers[task_id] for task_id in reversed(ids) if task_id in numbers)
+    # In parts, since a statement takes only so many values.
+    numbers: dict[str, int] = {}
+    for start in range(0, len(ids), 500):
+        part = select(tasks.c.id, tasks.c.number).where(tasks.c.id.in_(ids[start : start + 500]))
+        numbers |= dict((await connection.execute(part)).all())
+    return tuple(numbers[task_id] for task_id in reversed(ids))
 
 
 async def _numbered(connection: AsyncConnection, workspace_id: str, number: int) -> RowMapping:

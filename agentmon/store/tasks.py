@@ -106,7 +106,7 @@ class TaskRepository:
         actor: Actor,
         at: datetime,
     ) -> Task:
-        """Write the draft over the task; a queued execution of it takes the new priority.
+        """Write the draft over the task; an open execution of it takes the new priority, since it may be queued again.
 
         Raises:
             NotFoundError: The task or its parent is gone.
@@ -140,7 +140,7 @@ class TaskRepository:
                 executions = tables.executions
                 await connection.execute(
                     update(executions)
-                    .where(executions.c.task_id == task_id, tables.IS_QUEUED)
+                    .where(executions.c.task_id == task_id, tables.IS_OPEN)
                     .values(priority=int(draft.priority))
                 )
             shown = {name: {"from": row[name], "to": fresh[name]} for name in changed if name in {"title", "priority"}}

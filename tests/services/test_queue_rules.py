@@ -158,3 +158,15 @@ async def _has_beaten(services: Services) -> bool:
 
 def _state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+async def test_dependencies_are_changed_all_or_not_at_all(services: Services, workspace: Workspace) -> None:
+    first, second, third = [await add_command(services, workspace, "true") for _ in range(3)]
+    await services.tasks.add_dependency(second.id, third.number, actor=USER_ACTOR)
+
+    with pytest.raises(ConflictError, match=f"#{third.number} → #{second.number} → #{third.number}"):
+        await services.tasks.change_dependencies(third.id, added=[first.number, second.number], actor=USER_ACTOR)
+    assert await services.tasks.dependencies(third.id) == ()
+
+    await services.tasks.change_dependencies(second.id, added=[first.number], removed=[third.number], actor=USER_ACTOR)
+    assert [task.number for task in await services.tasks.dependencies(second.id)] == [first.number]

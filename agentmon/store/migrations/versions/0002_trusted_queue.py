@@ -248,6 +248,9 @@ def upgrade() -> None:
             "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?", (table,)
         ).fetchall():
             connection.exec_driver_sql(f"DROP INDEX {index}")
+        counted = connection.exec_driver_sql(
+            "SELECT name, seq FROM sqlite_sequence WHERE name = ?", (table,)
+        ).fetchall()
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO old")
         connection.exec_driver_sql(statements[0])
         kept = [row[1] for row in connection.exec_driver_sql("PRAGMA table_info(old)").fetchall()]
@@ -257,6 +260,10 @@ def upgrade() -> None:
             f"SELECT {', '.join([*kept, *filled.values()])} FROM old ORDER BY rowid"
         )
         connection.exec_driver_sql("DROP TABLE old")
+        for name, last in counted:
+            # Copying counts up to the last row only, and no id may be used twice.
+            connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+            connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, last))
         for statement in statements[1:]:
             connection.exec_driver_sql(statement)
     connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")

@@ -1,0 +1,378 @@
+"""What the queue must do, said again in plain Python: a second opinion that the tests hold against the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.events import TaskEventType as Told
+from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
+from agentmon.domain.refusals import RefusalKind
+from agentmon.domain.task_status import TaskStatus
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentmon.domain.executions import ExecutionEnding
+    from agentmon.domain.refusals import Refusal
+
+USER: Final = "user"
+SYSTEM: Final = "system"
+VENDORS: Final = frozenset({WaitReason.USAGE_LIMIT, WaitReason.RATE_LIMIT})
+_LIVE: Final = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.CANCELLING})
+_CLOSED: Final = frozenset({TaskStatus.DONE, TaskStatus.CANCELLED})
+_COLUMN_AFTER: Final = {
+    ExecutionStatus.SUCCEEDED: TaskStatus.DONE,
+    ExecutionStatus.FAILED: TaskStatus.BLOCKED,
+    ExecutionStatus.TIMED_OUT: TaskStatus.BLOCKED,
+    ExecutionStatus.CANCELLED: TaskStatus.TODO,
+}
+_LONGEST_RETRY_WAIT: Final = timedelta(minutes=10)
+
+
+class RefusedError(Exception):
+    """The model says that the change cannot be made."""
+
+
+@dataclass(eq=False)
+class ModelAgent:
+    """An agent, as far as the queue cares."""
+
+    id: str
+    max_concurrent: int
+    is_ai: bool
+    streak: int = 0
+    parked_until: datetime | None = None
+
+
+@dataclass(eq=False)
+class Card:
+    """A task."""
+
+    id: str
+    number: int
+    workspace: str
+    priority: int
+    status: TaskStatus = TaskStatus.TODO
+    is_deleted: bool = False
+    needs: list[Card] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def is_open(self) -> bool:
+        return self.status not in _CLOSED and not self.is_deleted
+
+    @property
+    def waits(self) -> bool:
+        return any(needed.is_open for needed in self.needs)
+
+    @property
+    def open_run(self) -> Run | None:
+        found = [run for run in self.runs if run.is_open]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    @property
+    def newest_run(self) -> Run | None:
+        return max(self.runs, key=lambda run: (run.created_at, run.id), default=None)
+
+
+@dataclass(eq=False)
+class Run:
+    """An execution."""
+
+    id: str
+    card: Card
+    agent: ModelAgent
+    max_retries: int
+    created_at: datetime
+    queued_at: datetime
+    not_before: datetime | None = None
+    wait_reason: WaitReason | None = None
+    status: ExecutionStatus = ExecutionStatus.QUEUED
+    retry_count: int = 0
+    attempt: int = 0
+    wait_count: int = 0
+    offset: int = 0
+    asked: set[str] = field(default_factory=set)
+    cancels_card: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.status is ExecutionStatus.QUEUED or self.is_live
+
+    @property
+    def is_live(self) -> bool:
+        return self.status in _LIVE
+
+    @property
+    def place(self) -> tuple[int, datetime, str]:
+        """Urgent ones first, then the oldest."""
+        return (self.card.priority, self.queued_at, self.id)
+
+
+@dataclass(eq=False)
+class QueueModel:
+    """Cards, runs and agents with the rules that move them; each change tells its lines of the audit trail."""
+
+    agents: list[ModelAgent]
+    workspace_limits: dict[str, int]
+    """0 means no limit."""
+    cards: list[Card] = field(default_factory=list)
+    is_paused: bool = False
+    halts_running: bool = False
+    trail: list[tuple[str | None, str, str]] = field(default_factory=list)
+    """Whose task, who, what; in any order within one change."""
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for card in self.cards for run in card.runs]
+
+    @property
+    def live(self) -> list[Run]:
+        return [run for run in self.runs if run.is_live]
+
+    def tell(self, card: Card | None, actor: str, what: Told) -> None:
+        self.trail.append((None if card is None else card.id, actor, what.value))
+
+    # Cards
+
+    def added(self, card: Card, needs: list[Card]) -> None:
+        self.cards.append(card)
+        self.tell(card, USER, Told.TASK_CREATED)
+        for needed in needs:
+            if needed not in card.needs:
+                card.needs.append(needed)
+                self.tell(card, USER, Told.DEPENDENCY_ADDED)
+                if needed.is_open and card.status is TaskStatus.TODO:
+                    self._place(card, TaskStatus.BLOCKED, SYSTEM)
+
+    def edited(self, card: Card, priority: int) -> None:
+        self._require_there(card)
+        if card.priority != priority:
+            card.priority = priority
+            self.tell(card, USER, Told.TASK_EDITED)
+
+    def moved(self, card: Card, target: TaskStatus) -> None:
+        self._require_there(card)
+        _require(card.status is target or {card.status, target} != _CLOSED)
+        run = card.open_run if target in _CLOSED else None
+        if run is not None and run.status is ExecutionStatus.QUEUED:
+            self._cancel_queued(run)
+        elif run is not None and target is TaskStatus.CANCELLED:
+            self._ask_to_stop(run, "stop", cancels_card=True)
+            return
+        self._place(card, target, USER)
+
+    def deleted(self, card: Card) -> None:
+        self._require_there(card)
+        _require(card.open_run is None)
+        card.is_deleted = True
+        self.tell(card, USER, Told.TASK_DELETED)
+        self._free_dependents(card)
+
+    def restored(self, card: Card) -> None:
+        if card.is_deleted:
+            card.is_deleted = False
+            self.tell(card, USER, Told.TASK_RESTORED)
+
+    # Runs, as clients see them
+
+    def enqueued(self, run: Run, *, not_before: datetime | None, when_ready: bool, at: datetime) -> None:
+        card, present = run.card, run.card.open_run
+        self._require_there(card)
+        if present is not None:
+            waits_until = present.not_before if present.status is ExecutionStatus.QUEUED else None
+            _require(waits_until is not None and waits_until > at and present.agent is run.agent and not not_before)
+            present.not_before, present.wait_reason, present.queued_at = None, None, at
+            self.tell(card, USER, Told.EXECUTION_HASTENED)
+            return
+        _require(when_ready or not card.waits)
+        run.not_before = not_before
+        if not_before is not None and not_before > at:
+            run.wait_reason, run.queued_at = WaitReason.SCHEDULED, not_before
+        card.runs.append(run)
+        self.tell(card, USER, Told.EXECUTION_QUEUED)
+        if card.status in _CLOSED:
+            self._place(card, TaskStatus.BLOCKED if card.waits else TaskStatus.TODO, USER)
+
+    def stopped(self, card: Card, word: str) -> None:
+        run = card.open_run
+        _require(run is not None)
+        assert run is not None
+        if run.status is not ExecutionStatus.QUEUED:
+            self._ask_to_stop(run, word)
+            return
+        self._cancel_queued(run)
+        if card.status is TaskStatus.IN_PROGRESS:
+            self._place(card, TaskStatus.TODO, USER)
+
+    def paused(self, *, halts_running: bool) -> None:
+        _require(not self.is_paused or (halts_running and not self.halts_running))
+        self.is_paused, self.halts_running = True, halts_running
+        self.tell(None, USER, Told.QUEUE_PAUSED)
+
+    def resumed(self) -> None:
+        _require(self.is_paused)
+        self.is_paused = self.halts_running = False
+        self.tell(None, USER, Told.QUEUE_RESUMED)
+
+    def released(self, agent: ModelAgent, *, at: datetime) -> None:
+        _require(agent.parked_until is not None and agent.parked_until > at)
+        agent.streak, agent.parked_until = 0, None
+        for run in self.runs:
+            if run.agent is agent and run.status is ExecutionStatus.QUEUED and run.wait_reason in VENDORS:
+                run.not_before, run.wait_reason, run.queued_at = None, None, at
+        self.tell(None, USER, Told.AGENT_RELEASED)
+
+    # Runs, as the worker sees them
+
+    def agent_room(self, agent: ModelAgent, *, park_after: int) -> int:
+        allowed = agent.max_concurrent or 1_000_000
+        if park_after and agent.streak >= park_after:
+            allowed = min(allowed, 1)
+        return allowed - sum(run.agent is agent for run in self.live)
+
+    def workspace_room(self, workspace: str) -> int:
+        allowed = self.workspace_limits[workspace] or 1_000_000
+        return allowed - sum(run.card.workspace == workspace for run in self.live)
+
+    def ready(self, *, park_after: int, at: datetime) -> list[Run]:
+        """The runs that could be claimed now if no other one were, in the order of the queue."""
+        if self.is_paused:
+            return []
+        found = [
+            run
+            for run in self.runs
+            if run.status is ExecutionStatus.QUEUED
+            and _is_time(run, at)
+            and not run.card.is_deleted
+            and not run.card.waits
+            and (run.agent.parked_until is None or run.agent.parked_until <= at)
+            and self.agent_room(run.agent, park_after=park_after) > 0
+            and self.workspace_room(run.card.workspace) > 0
+        ]
+        return sorted(found, key=lambda run: run.place)
+
+    def claimed(self, run: Run) -> None:
+        run.status, run.wait_reason = ExecutionStatus.RUNNING, None
+        self.tell(run.card, SYSTEM, Told.EXECUTION_STARTED)
+        if run.card.status not in _CLOSED:
+            self._place(run.card, TaskStatus.IN_PROGRESS, SYSTEM)
+
+    def ended(self, run: Run, ending: ExecutionEnding, *, park_after: int, at: datetime) -> bool:
+        """Return whether the run is queued again."""
+        status = ExecutionStatus.CANCELLED if run.status is ExecutionStatus.CANCELLING else ending.status
+        refusal = ending.refusal if status is ExecutionStatus.FAILED else None
+        self.tell(run.card, SYSTEM, Told.EXECUTION_ENDED)
+        wait_end = None if refusal is None else _wait_end(run, refusal, at=at)
+        if refusal is not None and wait_end is not None:
+            self._wait_for_vendor(run, refusal, wait_end)
+            return True
+        self._count(run.agent, status, ending.reason, park_after=park_after, at=at)
+        may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None
+        if may_retry and run.retry_count < run.max_retries:
+            run.retry_count += 1
+            wait = min(timedelta(seconds=2**run.retry_count), _LONGEST_RETRY_WAIT)
+            self._queue_again(run, at + wait, WaitReason.RETRY)
+            self.tell(run.card, SYSTEM, Told.EXECUTION_REQUEUED)
+            return True
+        run.status = status
+        if status is ExecutionStatus.CANCELLED and run.cancels_card and run.card.status not in _CLOSED:
+            self._place(run.card, TaskStatus.CANCELLED, SYSTEM)
+        elif run.card.status is TaskStatus.IN_PROGRESS:
+            self._place(run.card, _COLUMN_AFTER[status], SYSTEM)
+        return False
+
+    def _wait_for_vendor(self, run: Run, refusal: Refusal, until: datetime) -> None:
+        if refusal.kind is RefusalKind.USAGE_LIMIT and run.agent.is_ai:
+            self._park(run.agent, until)
+        is_quota = refusal.kind is RefusalKind.USAGE_LIMIT
+        run.wait_count += 1
+        self._queue_again(run, until, WaitReason.USAGE_LIMIT if is_quota else WaitReason.RATE_LIMIT)
+        self.tell(run.card, SYSTEM, Told.EXECUTION_PARKED)
+
+    def _queue_again(self, run: Run, not_before: datetime, reason: WaitReason) -> None:
+        run.status, run.attempt, run.offset = ExecutionStatus.QUEUED, run.attempt + 1, 0
+        run.not_before = run.queued_at = not_before
+        run.wait_reason = reason
+
+    def _count(
+        self, agent: ModelAgent, status: ExecutionStatus, reason: EndReason, *, park_after: int, at: datetime
+    ) -> None:
+        if status is ExecutionStatus.SUCCEEDED and agent.streak:
+            agent.streak, agent.parked_until = 0, None
+        if status not in {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}:
+            return
+        if reason in {EndReason.LOST, EndReason.TERMINATED}:
+            return
+        agent.streak += 1
+        if park_after and agent.streak >= park_after:
+            rest = min(timedelta(minutes=2 ** (agent.streak - park_after)), timedelta(hours=1))
+            self._park(agent, at + rest)
+
+    def _park(self, agent: ModelAgent, until: datetime) -> None:
+        agent.parked_until = until
+        self.tell(None, SYSTEM, Told.AGENT_PARKED)
+
+    def _cancel_queued(self, run: Run) -> None:
+        run.status, run.wait_reason = ExecutionStatus.CANCELLED, None
+        self.tell(run.card, USER, Told.EXECUTION_ENDED)
+
+    def _ask_to_stop(self, run: Run, word: str, *, cancels_card: bool = False) -> None:
+        is_known = word in run.asked or "kill" in run.asked
+        if is_known and (not cancels_card or run.cancels_card):
+            return
+        run.asked.add(word)
+        run.cancels_card = run.cancels_card or cancels_card
+        run.status = ExecutionStatus.CANCELLING
+        self.tell(run.card, USER, Told.EXECUTION_STOP_REQUESTED)
+
+    def _place(self, card: Card, target: TaskStatus, actor: str) -> None:
+        if card.status is target:
+            return
+        card.status = target
+        self.tell(card, actor, Told.TASK_MOVED)
+        if target in _CLOSED:
+            self._free_dependents(card)
+
+    def _free_dependents(self, card: Card) -> None:
+        for other in self.cards:
+            if card not in other.needs or other.is_deleted or other.status is not TaskStatus.BLOCKED or other.waits:
+                continue
+            newest = other.newest_run
+            if newest is None or newest.status not in {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}:
+                self._place(other, TaskStatus.TODO, SYSTEM)
+
+    @staticmethod
+    def _require_there(card: Card) -> None:
+        _require(not card.is_deleted)
+
+
+def _is_time(run: Run, at: datetime) -> bool:
+    if run.not_before is None or run.not_before <= at:
+        return True
+    # No retry waits this long: the clock was set back.
+    return run.wait_reason is WaitReason.RETRY and run.not_before > at + _LONGEST_RETRY_WAIT
+
+
+def _wait_end(run: Run, refusal: Refusal, *, at: datetime) -> datetime | None:
+    match refusal.kind:
+        case RefusalKind.BAD_LOGIN:
+            return None
+        case RefusalKind.USAGE_LIMIT:
+            return (
+                at + timedelta(minutes=30) if refusal.until is None else max(refusal.until, at) + timedelta(seconds=5)
+            )
+        case RefusalKind.RATE_LIMIT:
+            if run.wait_count >= 8:
+                return None
+            if refusal.until is not None:
+                return max(refusal.until, at + timedelta(seconds=1))
+            return at + min(timedelta(seconds=30 * 2**run.wait_count), timedelta(minutes=30))
+
+
+def _require(condition: bool) -> None:
+    if not condition:
+        raise RefusedError

@@ -1,0 +1,159 @@
+"""A database with agents and workspaces and the repositories over it, apart from services and folders of runs."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.agents import Agent, Capability, ToolType
+from agentmon.domain.clock import FakeClock
+from agentmon.domain.executions import ExecutionRequest
+from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, new_id
+from agentmon.domain.tasks import TaskDraft
+from agentmon.services.actors import USER_ACTOR
+from agentmon.store.agents import AgentRepository
+from agentmon.store.claims import ClaimRepository
+from agentmon.store.database import Database, open_database
+from agentmon.store.dependencies import DependencyRepository
+from agentmon.store.executions import ExecutionRepository
+from agentmon.store.ingest import IngestRepository
+from agentmon.store.parking import ParkingRepository
+from agentmon.store.queue_pause import QueuePauseRepository
+from agentmon.store.tasks import TaskRepository
+from agentmon.store.workspaces import WorkspaceRepository
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import TaskId, WorkspaceId
+    from agentmon.domain.task_status import Priority
+    from agentmon.domain.tasks import Task
+
+NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuePlace:
+    """An open database with the names of what is in it."""
+
+    database: Database
+    agents: Mapping[str, Agent]
+    workspaces: Mapping[str, WorkspaceId]
+
+    @property
+    def tasks(self) -> TaskRepository:
+        return TaskRepository(self.database)
+
+    @property
+    def dependencies(self) -> DependencyRepository:
+        return DependencyRepository(self.database)
+
+    @property
+    def executions(self) -> ExecutionRepository:
+        return ExecutionRepository(self.database)
+
+    @property
+    def claims(self) -> ClaimRepository:
+        return ClaimRepository(self.database)
+
+    @property
+    def ingest(self) -> IngestRepository:
+        return IngestRepository(self.database)
+
+    @property
+    def pauses(self) -> QueuePauseRepository:
+        return QueuePauseRepository(self.database)
+
+    @property
+    def parking(self) -> ParkingRepository:
+        return ParkingRepository(self.database)
+
+    async def add_task(
+        self,
+        workspace: str,
+        *,
+        priority: Priority | None = None,
+        after: Sequence[int] = (),
+        at: datetime = NOON,
+    ) -> Task:
+        draft = TaskDraft(title="a task") if priority is None else TaskDraft(title="a task", priority=priority)
+        return await self.tasks.add(
+            self.workspaces[workspace], draft, after=after, next_run_at=None, actor=USER_ACTOR, at=at
+        )
+
+    async def enqueue(
+        self,
+        task_id: TaskId,
+        agent: str,
+        *,
+        max_retries: int = 0,
+        not_before: datetime | None = None,
+        may_wait: bool = False,
+        at: datetime = NOON,
+    ) -> Execution:
+        chosen = self.agents[agent]
+        request = ExecutionRequest(
+            task_id=task_id,
+            agent_id=chosen.id,
+            capability_id=chosen.capabilities[0].id,
+            max_retries=max_retries,
+            not_before=not_before,
+            may_wait=may_wait,
+        )
+        execution_id = ExecutionId(new_id())
+        return await self.executions.enqueue(
+            request, execution_id=execution_id, log_file_path="/log", actor=USER_ACTOR, at=at
+        )
+
+
+def an_agent(slug: str, *, max_concurrent: int, tool_type: ToolType = ToolType.CLI_TOOL) -> Agent:
+    agent_id = AgentId(new_id())
+    capability = Capability(
+        id=CapabilityId(new_id()), agent_id=agent_id, key="run", label="Run", command_tokens=("true",)
+    )
+    return Agent(
+        id=agent_id,
+        slug=slug,
+        name=slug,
+        tool_type=tool_type,
+        max_concurrent=max_concurrent,
+        capabilities=(capability,),
+    )
+
+
+async def open_queue(path: Path, agents: Sequence[Agent], workspace_limits: Mapping[str, int]) -> QueuePlace:
+    """Make a database of these agents and workspaces (0: no limit of its own); the caller closes it."""
+    opened = await open_database(path, backups_dir=path.parent / "backups", release="1", clock=FakeClock())
+    rows = WorkspaceRepository(opened.database)
+    workspaces = {}
+    for name, limit in workspace_limits.items():
+        workspace = await rows.register(root_path=f"/{name}", name=name, at=NOON)
+        await rows.set_max_running(workspace.id, limit, actor=USER_ACTOR, at=NOON)
+        workspaces[name] = workspace.id
+    await AgentRepository(opened.database).add_missing(agents, at=NOON)
+    return QueuePlace(database=opened.database, agents={agent.slug: agent for agent in agents}, workspaces=workspaces)
+
+
+def make_queue_file(
+    path: Path, agents: Sequence[Agent], workspace_limits: Mapping[str, int]
+) -> Mapping[str, WorkspaceId]:
+    """Make such a database as a file that can be copied."""
+
+    async def make() -> Mapping[str, WorkspaceId]:
+        place = await open_queue(path, agents, workspace_limits)
+        await place.database.close()
+        return place.workspaces
+
+    return asyncio.run(make())
+
+
+def read_rows(path: Path, query: str, *parameters: object) -> list[sqlite3.Row]:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        return connection.execute(query, parameters).fetchall()

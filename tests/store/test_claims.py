@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.executions import ExecutionEnding
+from agentmon.domain.ids import WorkerId
+from agentmon.domain.task_status import Priority
+from agentmon.store.claims import ClaimRepository
+from agentmon.store.database import Database
+from agentmon.store.ingest import IngestRepository
+from tests.store.queue_place import NOON, an_agent, open_queue, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from agentmon.domain.ids import ExecutionId
+    from tests.store.queue_place import QueuePlace
+
+_LIMITS = {"narrow": 2, "wide": 0}
+
+
+async def _place(folder: Path) -> QueuePlace:
+    agents = [an_agent("one", max_concurrent=1), an_agent("two", max_concurrent=2), an_agent("any", max_concurrent=0)]
+    return await open_queue(folder / "a.db", agents, _LIMITS)
+
+
+async def _queue(
+    place: QueuePlace,
+    agent: str,
+    workspace: str = "wide",
+    *,
+    priority: Priority = Priority.NORMAL,
+    age: timedelta = timedelta(),
+) -> ExecutionId:
+    task = await place.add_task(workspace, priority=priority)
+    return (await place.enqueue(task.id, agent, at=NOON - age)).id
+
+
+async def _claim(place: QueuePlace, *, max_running: int = 1000, limit: int = 100) -> list[ExecutionId]:
+    claimed = await place.claims.claim(
+        worker_id=WorkerId("w"), max_running=max_running, park_after=5, limit=limit, at=NOON
+    )
+    return [one.execution.id for one in claimed]
+
+
+async def test_one_batch_keeps_within_the_limit_of_each_agent(tmp_path: Path) -> None:
+    place = await _place(tmp_path)
+    queued = [(agent, await _queue(place, agent)) for agent in ("one", "two", "any") for _ in range(4)]
+
+    claimed = await _claim(place)
+
+    agent_of = {execution_id: agent for agent, execution_id in queued}
+    assert Counter(agent_of[one] for one in claimed) == {"one": 1, "two": 2, "any": 4}
+    assert await _claim(place) == []
+    await place.database.close()
+
+
+async def test_one_batch_keeps_within_the_limit_of_each_workspace(tmp_path: Path) -> None:
+    place = await _place(tmp_path)
+    narrow = [await _queue(place, "any", "narrow") for _ in range(4)]
+    wide = [await _queue(place, "any", "wide") for _ in range(4)]
+
+    assert await _claim(place) == [*narrow[:2], *wide]
+    assert await _claim(place) == []
+    await place.database.close()
+
+
+async def test_one_batch_keeps_within_the_limit_over_all(tmp_path: Path) -> None:
+    place = await _place(tmp_path)
+    queued = [await _queue(place, "any") for _ in range(8)]
+
+    assert await _claim(place, max_running=3) == queued[:3]
+    assert await _claim(place, max_running=3) == []
+    assert await _claim(place, max_running=5) == queued[3:5]
+    await place.database.close()
+
+
+async def test_a_batch_takes_no_more_than_it_was_asked_for(tmp_path: Path) -> None:
+    place = await _place(tmp_path)
+    queued = [await _queue(place, "any") for _ in range(5)]
+
+    assert await _claim(place, limit=2) == queued[:2]
+    assert await _claim(place, limit=2) == queued[2:4]
+    await place.database.close()
+
+
+async def test_where_two_limits_meet_a_batch_takes_too_few_rather_than_too_many_and_the_next_one_the_rest(
+    tmp_path: Path,
+) -> None:
+    place = await _place(tmp_path)
+    # The second of the agent finds its workspace full, and stands before the third, for which there is a place.
+    full = [await _queue(place, "any", "narrow") for _ in range(2)]
+    kept_out = await _queue(place, "two", "narrow")
+    welcome = [await _queue(place, "two", "wide") for _ in range(3)]
+
+    batches = [await _claim(place) for _ in range(4)]
+
+    taken = [one for batch in batches for one in batch]
+    assert set(taken) == {*full, *welcome[:2]}
+    assert kept_out not in taken
+    assert len(taken) == len(set(taken))
+    assert batches[-1] == []
+    await place.database.close()
+
+
+async def test_many_of_one_full_agent_hide_nobody_behind_them(tmp_path: Path) -> None:
+    place = await _place(tmp_path)
+    first, *_ = [await _queue(place, "one") for _ in range(120)]
+    behind = await _queue(place, "any")
+
+    batches = [await _claim(place, limit=1) for _ in range(3)]
+
+    assert batches == [[first], [behind], []]
+    await place.database.close()
+
+
+async def test_urgent_work_comes_first_then_the_oldest(tmp_path: Path) -> None:
+    place = await _place(tmp_path)
+    young = await _queue(place, "any")
+    old = await _queue(place, "any", age=timedelta(hours=1))
+    low = await _queue(place, "any", priority=Priority.LOW, age=timedelta(hours=2))
+    urgent = await _queue(place, "any", priority=Priority.URGENT)
+
+    assert await _claim(place) == [urgent, old, young, low]
+    await place.database.close()
+
+
+def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str], list[int]]:
+    """Claim and end runs until none waits; return what was claimed, and how many ran after each claim."""
+
+    async def work() -> tuple[list[str], list[int]]:
+        database = Database(path)
+        claims, ingest = ClaimRepository(database), IngestRepository(database)
+        success = ExecutionEnding(status=ExecutionStatus.SUCCEEDED, ended_at=NOON, reason=EndReason.EXITED, exit_code=0)
+        taken: list[str] = []
+        live: list[int] = []
+        while await claims.count_waiting():
+            batch = await claims.claim(
+                worker_id=WorkerId(name), max_running=max_running, park_after=5, limit=7, at=NOON
+            )
+            live += [row["live"] for row in read_rows(path, _COUNT_LIVE)]
+            for one in batch:
+                taken.append(one.execution.id)
+                await ingest.end_without_journal(one.execution.id, success, park_after=5, at=NOON)
+        await database.close()
+        return taken, live
+
+    return asyncio.run(work())
+
+
+_COUNT_LIVE = "SELECT count(*) AS live FROM executions WHERE status = 'running'"
+
+
+def _work_at_once(path: Path, *, processes: int, max_running: int) -> tuple[list[str], list[int]]:
+    """Return what several processes claimed, and how many they saw running after each batch."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes) as pool:
+        arguments = [(path, f"w{number}", max_running) for number in range(processes)]
+        outcomes: Sequence[tuple[list[str], list[int]]] = pool.starmap(_work_until_empty, arguments, chunksize=1)
+    return [one for taken, _ in outcomes for one in taken], [count for _, seen in outcomes for count in seen]
+
+
+async def _fill(folder: Path, count: int) -> Path:
+    place = await _place(folder)
+    for _ in range(count):
+        await _queue(place, "any")
+    await place.database.close()
+    return folder / "a.db"
+
+
+def test_four_processes_claim_each_row_exactly_once(tmp_path: Path) -> None:
+    path = asyncio.run(_fill(tmp_path, 200))
+
+    taken, _ = _work_at_once(path, processes=4, max_running=1000)
+
+    assert len(taken) == len(set(taken)) == 200
+    owners = read_rows(path, "SELECT DISTINCT worker_id FROM executions")
+    assert all(row["worker_id"] for row in owners)
+    started = read_rows(path, "SELECT count(*) AS started FROM task_events WHERE event_type = 'execution_started'")
+    assert started[0]["started"] == 200
+
+
+def test_no_process_ever_sees_more_running_than_the_limit(tmp_path: Path) -> None:
+    path = asyncio.run(_fill(tmp_path, 20))
+
+    taken, seen = _work_at_once(path, processes=4, max_running=2)
+
+    assert len(taken) == len(set(taken)) == 20
+    assert len(seen) >= 10
+    assert max(seen) <= 2

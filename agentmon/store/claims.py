@@ -33,20 +33,23 @@ _MORE_CANDIDATES: Final = 64
 
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
-# agent or a workspace may have; one that failed too often gets a single place until it succeeds.
+# agent or a workspace may have, and is worked out once, not for each row of the queue; one that failed too often gets
+# a single place until it succeeds.
 _CLAIM: Final = text("""
-WITH live AS (
-    SELECT e.agent_id, t.workspace_id FROM executions e JOIN tasks t ON t.id = e.task_id
-    WHERE e.status IN ('cancelling', 'queued', 'running') AND e.status <> 'queued'
+WITH live AS MATERIALIZED (
+    SELECT e.agent_id, t.workspace_id FROM agents a
+    CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
+        ON e.agent_id = a.id AND e.status IN ('cancelling', 'running')
+    CROSS JOIN tasks t ON t.id = e.task_id
 ),
-agent_room AS (
+agent_room AS MATERIALIZED (
     SELECT a.id, min(
         CASE WHEN a.max_concurrent = 0 THEN 1000000 ELSE a.max_concurrent END,
         CASE WHEN :park_after > 0 AND a.failure_streak >= :park_after THEN 1 ELSE 1000000 END
     ) - (SELECT count(*) FROM live WHERE live.agent_id = a.id) AS room
     FROM agents a WHERE a.parked_until IS NULL OR a.parked_until <= :at
 ),
-workspace_room AS (
+workspace_room AS MATERIALIZED (
     SELECT w.id, coalesce(nullif(json_extract(w.settings, '$.max_running'), 0), 1000000)
         - (SELECT count(*) FROM live WHERE live.workspace_id = w.id) AS room
     FROM workspaces w

@@ -7,7 +7,17 @@ import os
 import platform
 import sys
 
-BENCHMARKS = ("first_frame", "status_command", "queue_speed", "host", "kills", "log_view", "hundred_agents", "idle")
+BENCHMARKS = (
+    "first_frame",
+    "status_command",
+    "queue_speed",
+    "claims",
+    "host",
+    "kills",
+    "log_view",
+    "hundred_agents",
+    "idle",
+)
 
 
 def main() -> None:

@@ -128,7 +128,13 @@ class ClaimRepository:
             if not ids:
                 return ()
             begun = await connection.execute(
-                select(executions.c.id.label("execution_id"), executions.c.retry_count, tasks)
+                select(
+                    executions.c.id.label("execution_id"),
+                    executions.c.retry_count,
+                    tasks.c.id,
+                    tasks.c.status,
+                    tasks.c.workspace_id,
+                )
                 .join(tasks, tasks.c.id == executions.c.task_id)
                 .where(executions.c.id.in_(ids))
                 .order_by(executions.c.priority, executions.c.queued_at, executions.c.id)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.live_home import LiveHome
 
-COUNT = "for i in $(seq 150); do echo $i; sleep 0.02; done"
+COUNT = "for i in $(seq 150); do echo $i; done; while ! test -e followed; do sleep 0.05; done; echo end"
 
 
 @pytest.fixture
@@ -132,10 +132,14 @@ async def test_a_second_worker_on_one_database_leaves_a_living_ones_runs_alone_a
                     return present.worker_id != owner or not present.status.is_open
 
                 await until(is_taken_over)
+                (live_home.project / "followed").touch()
                 ended = await others.queue.wait(run.id)
         assert ended.status is ExecutionStatus.SUCCEEDED
         assert ended.worker_id != owner
-        assert (first.execution_dir(run.id) / "output.log").read_text().split() == [str(n) for n in range(1, 151)]
+        assert (first.execution_dir(run.id) / "output.log").read_text().split() == [
+            *(str(number) for number in range(1, 151)),
+            "end",
+        ]
         assert not second.execution_dir(run.id).exists()
         assert not marked_processes(run.id)
     finally:

@@ -9,6 +9,7 @@ import time
 
 from agentmon.runners.host import process_table
 from agentmon.runners.host.journal import Journal
+from agentmon.runners.host.lean import signal
 from agentmon.runners.host.output_log import OutputLog
 from agentmon.runners.host.spec import SpecError, read_spec, take_environment
 from agentmon.runners.host.supervisor import Supervisor
@@ -32,6 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     0: the run is over and recorded, however it ended. 2: the folder does not say properly what to run. 3: another host
     has this execution, or had it; nothing was touched.
     """
+    # A tmux server that dies before the supervisor listens must not leave a journal without a word in it.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _open_standard_files()
     if len(arguments) != 1 or not os.path.isdir(arguments[0]):
         return _complain("one argument is expected: an execution folder", UNUSABLE)

@@ -7,14 +7,16 @@ import fcntl
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runners.host.host_runs import host_command
+from tests.runners.host.host_runs import DEADLINE_S, host_command
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -366,3 +368,18 @@ def test_closed_standard_files_do_no_harm(prepare_run: PrepareRun) -> None:
 
     assert run.output == b"hello\n"
     assert json.loads((run.folder / "journal.jsonl").read_text().splitlines()[-1])["type"] == "ended"
+
+
+def test_a_hangup_while_it_starts_leaves_no_journal_without_an_end(prepare_run: PrepareRun) -> None:
+    for step in range(30):
+        run = prepare_run("true").start()
+        deadline = time.monotonic() + step * 0.001
+        while time.monotonic() < deadline:
+            pass
+        os.kill(run.pid, signal.SIGHUP)
+        assert run.process is not None
+        run.process.wait(DEADLINE_S)
+
+        # Before the journal is made nothing has begun, and the worker starts another host.
+        if (run.folder / "journal.jsonl").exists():
+            assert run.types()[-1] == "ended"

@@ -57,10 +57,12 @@ class WaitReason(StrEnum):
     """The vendor's quota is used up until then."""
     RATE_LIMIT = "rate_limit"
     """The vendor asked for a short wait."""
+    FAILURES = "failures"
+    """The same command failed too often in a row."""
     SCHEDULED = "scheduled"
     """Whoever queued it named the time."""
 
     @property
-    def is_vendors(self) -> bool:
-        """Whether the vendor made it wait, which is no failure of the task."""
-        return self in {WaitReason.USAGE_LIMIT, WaitReason.RATE_LIMIT}
+    def is_parking(self) -> bool:
+        """Whether it is held back for a reason that lies outside the task's own plan; a person may let it go on."""
+        return self in {WaitReason.USAGE_LIMIT, WaitReason.RATE_LIMIT, WaitReason.FAILURES}

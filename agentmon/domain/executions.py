@@ -108,7 +108,7 @@ class Execution:
         return live_state(
             self.status,
             end_reason=self.end_reason,
-            is_parked=self.wait_reason is not None and self.wait_reason.is_vendors,
+            is_parked=self.wait_reason is not None and self.wait_reason.is_parking,
             is_paused=self.paused_at is not None,
             is_stuck=self.status.is_live and self.error is not None,
         )

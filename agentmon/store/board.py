@@ -193,7 +193,7 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
         else live_state(
             ExecutionStatus(str(execution_status)),
             end_reason=None if end_reason is None else EndReason(str(end_reason)),
-            is_parked=parked_until is not None or (wait_reason is not None and WaitReason(str(wait_reason)).is_vendors),
+            is_parked=parked_until is not None or (wait_reason is not None and WaitReason(str(wait_reason)).is_parking),
             is_paused=paused_at is not None,
             is_stuck=error is not None,
         ),

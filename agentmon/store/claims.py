@@ -27,31 +27,36 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import WorkerId
     from agentmon.store.database import Database
 
-_CANDIDATES_PER_CLAIM: Final = 4
+_CANDIDATES_PER_CLAIM: Final = 2
 _MORE_CANDIDATES: Final = 64
 """Rows looked at beyond what is asked for, since neighbours in the queue often share an agent's last free place."""
 
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
-# agent or a workspace may have, and is worked out once, not for each row of the queue; one that failed too often gets
-# a single place until it succeeds.
+# agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
+# one that failed too often gets a single place until it succeeds.
 _CLAIM: Final = text("""
-WITH live AS MATERIALIZED (
-    SELECT e.agent_id, t.workspace_id FROM agents a
-    CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
-        ON e.agent_id = a.id AND e.status IN ('cancelling', 'running')
-    CROSS JOIN tasks t ON t.id = e.task_id
-),
-agent_room AS MATERIALIZED (
-    SELECT a.id, min(
-        CASE WHEN a.max_concurrent = 0 THEN 1000000 ELSE a.max_concurrent END,
-        CASE WHEN :park_after > 0 AND a.failure_streak >= :park_after THEN 1 ELSE 1000000 END
-    ) - (SELECT count(*) FROM live WHERE live.agent_id = a.id) AS room
+WITH agent_room AS MATERIALIZED (
+    SELECT a.id, CASE
+        WHEN a.max_concurrent = 0 AND (:park_after = 0 OR a.failure_streak < :park_after) THEN 1000000
+        ELSE min(
+            CASE WHEN a.max_concurrent = 0 THEN 1000000 ELSE a.max_concurrent END,
+            CASE WHEN :park_after > 0 AND a.failure_streak >= :park_after THEN 1 ELSE 1000000 END
+        ) - (
+            SELECT count(*) FROM executions e INDEXED BY ix_executions_agent_id_status
+            WHERE e.agent_id = a.id AND e.status IN ('cancelling', 'running'))
+        END AS room
     FROM agents a WHERE a.parked_until IS NULL OR a.parked_until <= :at
 ),
 workspace_room AS MATERIALIZED (
-    SELECT w.id, coalesce(nullif(json_extract(w.settings, '$.max_running'), 0), 1000000)
-        - (SELECT count(*) FROM live WHERE live.workspace_id = w.id) AS room
+    SELECT w.id, CASE
+        WHEN coalesce(json_extract(w.settings, '$.max_running'), 0) = 0 THEN 1000000
+        ELSE json_extract(w.settings, '$.max_running') - (
+            SELECT count(*) FROM agents a
+            CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
+                ON e.agent_id = a.id AND e.status IN ('cancelling', 'running')
+            CROSS JOIN tasks t ON t.id = e.task_id AND t.workspace_id = w.id)
+        END AS room
     FROM workspaces w
 ),
 ready AS (
@@ -80,11 +85,14 @@ ranked AS (
 )
 UPDATE executions
 SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at = :at, updated_at = :at,
-    wait_reason = NULL
+    wait_reason = NULL, error = NULL
 WHERE status = 'queued' AND id IN (
     SELECT id FROM ranked WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
     ORDER BY priority, queued_at, id
-    LIMIT max(0, min(:limit, :max_running - (SELECT count(*) FROM live))))
+    LIMIT max(0, min(:limit, :max_running - (
+        SELECT count(*) FROM agents a
+        CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
+            ON e.agent_id = a.id AND e.status IN ('cancelling', 'running')))))
 RETURNING id
 """).bindparams(bindparam("at", type_=Moment()), bindparam("latest", type_=Moment()))
 

@@ -115,7 +115,7 @@ class DependencyRepository:
 
 async def _remove(connection: AsyncConnection, task: RowMapping, on_number: int, *, actor: Actor, at: datetime) -> None:
     dependencies = tables.task_dependencies
-    prerequisite = await _numbered(connection, task["workspace_id"], on_number)
+    prerequisite = await _numbered(connection, task["workspace_id"], on_number, deleted_too=True)
     gone = await connection.execute(
         delete(dependencies).where(
             dependencies.c.task_id == task["id"], dependencies.c.depends_on_task_id == prerequisite["id"]
@@ -241,13 +241,13 @@ async def _path(connection: AsyncConnection, source_id: str, target_id: str) -> 
     return tuple(numbers[task_id] for task_id in reversed(ids))
 
 
-async def _numbered(connection: AsyncConnection, workspace_id: str, number: int) -> RowMapping:
+async def _numbered(
+    connection: AsyncConnection, workspace_id: str, number: int, *, deleted_too: bool = False
+) -> RowMapping:
     tasks = tables.tasks
-    statement = select(tasks).where(
-        tasks.c.workspace_id == workspace_id, tasks.c.number == number, tasks.c.deleted_at.is_(None)
-    )
+    statement = select(tasks).where(tasks.c.workspace_id == workspace_id, tasks.c.number == number)
     row = (await connection.execute(statement)).mappings().first()
-    if row is None:
+    if row is None or (row["deleted_at"] is not None and not deleted_too):
         raise NotFoundError(f"there is no task #{number} to wait for", hint="`agentmon task list` shows all tasks")
     return row
 

@@ -17,7 +17,7 @@ from agentmon.store.audit import append_task_event
 from agentmon.store.dependencies import read_prerequisites
 from agentmon.store.mapping import event_of, execution_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
-from agentmon.store.task_moves import move_task
+from agentmon.store.task_moves import move_task, open_column_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -242,7 +242,8 @@ async def _back_to_todo(connection: AsyncConnection, task_id: TaskId, *, actor: 
     tasks = tables.tasks
     task = (await connection.execute(select(tasks).where(tasks.c.id == task_id))).mappings().one()
     if TaskStatus(task["status"]) is TaskStatus.IN_PROGRESS:
-        await move_task(connection, task, TaskStatus.TODO, actor=actor, at=at, cause="its queued run was cancelled")
+        target = await open_column_of(connection, task_id)
+        await move_task(connection, task, target, actor=actor, at=at, cause="its queued run was cancelled")
 
 
 async def _hasten(
@@ -287,8 +288,7 @@ async def _open_card(connection: AsyncConnection, task: RowMapping, *, actor: Ac
     """Take a card that is closed back to the open columns, since it is queued again."""
     if TaskStatus(task["status"]).is_open:
         return
-    prerequisites = await read_prerequisites(connection, task["id"], open_only=True)
-    target = TaskStatus.BLOCKED if prerequisites else TaskStatus.TODO
+    target = await open_column_of(connection, task["id"])
     await move_task(connection, task, target, actor=actor, at=at, cause="queued again")
 
 

@@ -19,7 +19,7 @@ from agentmon.store.audit import append_task_event
 from agentmon.store.parking import count_ending, park_for_quota
 from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until
 from agentmon.store.stops import is_card_to_be_cancelled
-from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
+from agentmon.store.task_moves import SYSTEM_ACTOR, move_task, open_column_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,15 +164,20 @@ async def _end(
             await park_for_quota(connection, row["agent_id"], refusal, until=wait_end, at=at)
         await queue_until(connection, row, refusal, until=wait_end, at=at)
         return True
-    await count_ending(connection, row["agent_id"], status, ending.reason, park_after=park_after, at=at)
-    may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None
-    if may_retry and row["retry_count"] < row["max_retries"]:
-        await queue_after_failure(connection, row, at=at)
-        return True
     tasks = tables.tasks
     task = (await connection.execute(select(tasks).where(tasks.c.id == row["task_id"]))).mappings().one()
+    present_column = TaskStatus(task["status"])
+    may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None and present_column.is_open
+    is_queued_again = may_retry and row["retry_count"] < row["max_retries"]
+    if is_queued_again:
+        await queue_after_failure(connection, row, at=at)
+    await count_ending(connection, row, status, ending.reason, park_after=park_after, at=at)
+    if is_queued_again:
+        return True
     is_card_cancelled = status is ExecutionStatus.CANCELLED and await is_card_to_be_cancelled(connection, row["id"])
-    target = status_at_end(TaskStatus(task["status"]), status, is_card_cancelled=is_card_cancelled)
+    target = status_at_end(present_column, status, is_card_cancelled=is_card_cancelled)
+    if target is TaskStatus.TODO and target is not present_column:
+        target = await open_column_of(connection, row["task_id"])
     await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run {status.value}")
     return False
 

@@ -41,7 +41,13 @@ async def queue_after_failure(connection: AsyncConnection, row: RowMapping, *, a
     retry_count = row["retry_count"] + 1
     not_before = at + min(_FIRST_RETRY_AFTER * 2 ** min(retry_count - 1, 20), LAST_RETRY_AFTER)
     await _queue_again(
-        connection, row, not_before=not_before, wait_reason=WaitReason.RETRY, at=at, retry_count=retry_count
+        connection,
+        row,
+        not_before=not_before,
+        wait_reason=WaitReason.RETRY,
+        at=at,
+        retry_count=retry_count,
+        wait_count=0,
     )
     await append_task_event(
         connection,
@@ -79,7 +85,7 @@ async def queue_until(
         wait_reason=WaitReason.USAGE_LIMIT if is_quota else WaitReason.RATE_LIMIT,
         at=at,
         error=refusal.text,
-        wait_count=row["wait_count"] + 1,
+        wait_count=0 if is_quota else row["wait_count"] + 1,
     )
     await append_task_event(
         connection,

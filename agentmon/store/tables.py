@@ -400,7 +400,7 @@ class ExecutionRow(_Row, table=True):
     not_before: datetime | None = Field(sa_type=_MOMENT)
     wait_reason: WaitReason | None = Field(sa_type=word(WaitReason, "wait_reason"))
     wait_count: int = Field(sa_column_kwargs=_ZERO)
-    """How often it waited for a vendor since it last got through."""
+    """How often in a row it waited for a short limit of its vendor."""
     priority: int = Field(sa_column_kwargs=_THREE)
     """That of its task, kept here for the order of the queue."""
     queued_at: datetime = Field(sa_type=_MOMENT)

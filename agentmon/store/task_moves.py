@@ -66,6 +66,8 @@ async def move_task(
     )
     if not target.is_open:
         await free_dependents(connection, task["id"], at=at)
+    elif not source.is_open:
+        await hold_dependents(connection, task, at=at)
 
 
 async def move_tasks(
@@ -111,6 +113,30 @@ async def move_tasks(
         event_type=TaskEventType.TASK_MOVED,
         at=at,
     )
+
+
+async def open_column_of(connection: AsyncConnection, task_id: str) -> TaskStatus:
+    """Return the column of an open card that does not run: Blocked while it waits for open tasks, otherwise Todo."""
+    tasks = tables.tasks
+    is_waiting = (await connection.execute(select(waits(tasks.c.id)).where(tasks.c.id == task_id))).scalar_one()
+    return TaskStatus.BLOCKED if is_waiting else TaskStatus.TODO
+
+
+async def hold_dependents(connection: AsyncConnection, prerequisite: RowMapping, *, at: datetime) -> None:
+    """Block every card in Todo that waits for this one, which is open again."""
+    tasks, dependencies = tables.tasks, tables.task_dependencies
+    statement = (
+        select(tasks)
+        .join(dependencies, dependencies.c.task_id == tasks.c.id)
+        .where(
+            dependencies.c.depends_on_task_id == prerequisite["id"],
+            tasks.c.status == TaskStatus.TODO,
+            tasks.c.deleted_at.is_(None),
+        )
+    )
+    cause = f"waits for #{prerequisite['number']}"
+    for task in (await connection.execute(statement)).mappings().all():
+        await move_task(connection, task, TaskStatus.BLOCKED, actor=SYSTEM_ACTOR, at=at, cause=cause)
 
 
 async def free_dependents(connection: AsyncConnection, task_id: str, *, at: datetime) -> None:

@@ -20,7 +20,14 @@ from agentmon.store.dependencies import add_dependency
 from agentmon.store.mapping import input_context_row, task_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.subtasks import require_parent
-from agentmon.store.task_moves import free_dependents, move_task
+from agentmon.store.task_moves import (
+    SYSTEM_ACTOR,
+    free_dependents,
+    free_waiting,
+    hold_dependents,
+    move_task,
+    open_column_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -238,6 +245,9 @@ class TaskRepository:
             row = await _row(connection, task_id, deleted_too=True)
             if row["deleted_at"] is not None:
                 await self._set_deleted(connection, row, None, TaskEventType.TASK_RESTORED, actor=actor, at=at)
+                # What it waits for, and what waits for it, went on without it.
+                await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
+                await self._hold(connection, task_id, at=at)
             return task_of(await _row(connection, task_id))
 
     async def get(self, task_id: TaskId) -> Task:
@@ -273,6 +283,16 @@ class TaskRepository:
             )
             found = [task_of(row) for row in (await connection.execute(statement)).mappings()]
         return tuple(sorted(found, key=lambda task: wanted.index(task.status)))
+
+    @staticmethod
+    async def _hold(connection: AsyncConnection, task_id: TaskId, *, at: datetime) -> None:
+        row = await _row(connection, task_id)
+        status = TaskStatus(row["status"])
+        if status.is_open:
+            await hold_dependents(connection, row, at=at)
+        if status is TaskStatus.TODO:
+            column = await open_column_of(connection, task_id)
+            await move_task(connection, row, column, actor=SYSTEM_ACTOR, at=at, cause="waits for open tasks")
 
     @staticmethod
     async def _set_deleted(

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.agents import Agent, Capability, ToolType
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
+from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store.agents import AgentRepository
 from tests.live_home import add_command, run_to_end
 from tests.waiting import until
 
@@ -90,16 +94,52 @@ async def test_a_bad_login_fails_at_once_and_says_what_to_do(services: Services,
     assert (await services.tasks.get(task.id)).status is TaskStatus.BLOCKED
 
 
-async def test_an_agent_that_fails_five_times_in_a_row_is_parked_and_says_so(
+async def test_a_command_that_fails_five_times_in_a_row_is_parked_and_others_are_not(
     services: Services, workspace: Workspace
 ) -> None:
     await services.settings.set("worker.max_running", "1")
     tasks = [await add_command(services, workspace, "sh", "-c", "echo >> tried; exit 1") for _ in range(7)]
     runs = [await services.queue.run(task.id, actor=USER_ACTOR) for task in tasks]
+    other = await add_command(services, workspace, "true")
 
     for run in runs[:5]:
         await services.queue.wait(run.id)
-    agent = await services.agents.by_slug("command")
+    parked = [await services.executions.get(run.id) for run in runs[5:]]
+    ended = await run_to_end(services, other)
+
+    assert [run.live_state for run in parked] == [LiveState.PARKED] * 2
+    assert [run.error for run in parked] == ["its last 5 runs failed"] * 2
+    assert all(run.not_before is not None and run.not_before > datetime.now(UTC) for run in parked)
+    assert ended.status is ExecutionStatus.SUCCEEDED
+    last = (await services.audit.of_task(tasks[6].id))[-1]
+    assert (last.event_type, last.payload["reason"]) == (TaskEventType.EXECUTION_PARKED, "failures")
+
+    await services.agents.release("command", actor=USER_ACTOR)
+    assert (await services.queue.wait(runs[5].id)).status is ExecutionStatus.FAILED
+
+
+async def test_a_command_that_is_tried_again_and_again_rests_as_well(services: Services, workspace: Workspace) -> None:
+    task = await add_command(services, workspace, "sh", "-c", "exit 1", max_retries=100)
+    await services.queue.run(task.id, actor=USER_ACTOR)
+    with closing(sqlite3.connect(services.paths.database_path)) as connection, connection:
+        connection.execute("UPDATE executions SET retry_count = 4")
+
+    parked = await until_waiting(services, task)
+
+    assert (parked.live_state, parked.retry_count) == (LiveState.PARKED, 5)
+    assert parked.not_before is not None
+    assert parked.not_before - datetime.now(UTC) > timedelta(seconds=40)
+
+
+async def test_an_ai_agent_that_fails_five_times_in_a_row_is_parked_and_says_so(
+    services: Services, workspace: Workspace
+) -> None:
+    tasks = [await add_failing_agent_task(services, workspace, number) for number in range(7)]
+    runs = [await services.queue.run(task.id, actor=USER_ACTOR) for task in tasks]
+
+    for run in runs[:5]:
+        await services.queue.wait(run.id)
+    agent = await services.agents.by_slug("robot")
 
     assert agent.failure_streak == 5
     assert agent.parked_until is not None
@@ -108,35 +148,65 @@ async def test_an_agent_that_fails_five_times_in_a_row_is_parked_and_says_so(
     assert [(await services.executions.get(run.id)).status for run in runs[5:]] == [ExecutionStatus.QUEUED] * 2
     trail = await services.audit.all(workspace)
     assert [line.event.payload["agent"] for line in trail if line.event.event_type is TaskEventType.AGENT_PARKED] == [
-        "command"
+        "robot"
     ]
 
-    await services.agents.release("command", actor=USER_ACTOR)
+    await services.agents.release("robot", actor=USER_ACTOR)
     await services.queue.wait(runs[6].id)
 
-    assert (await services.agents.by_slug("command")).failure_streak == 2
+    assert (await services.agents.by_slug("robot")).failure_streak == 2
     with pytest.raises(ConflictError, match="not parked"):
-        await services.agents.release("command", actor=USER_ACTOR)
+        await services.agents.release("robot", actor=USER_ACTOR)
 
 
-async def test_after_its_rest_a_parked_agent_gets_one_try_and_a_longer_rest_when_that_fails(
+async def test_after_its_rest_an_ai_agent_gets_one_try_and_a_longer_rest_when_that_fails(
     services: Services, workspace: Workspace
 ) -> None:
-    tasks = [await add_command(services, workspace, "sh", "-c", "exit 1") for _ in range(7)]
+    tasks = [await add_failing_agent_task(services, workspace, number) for number in range(7)]
     for task in tasks[:5]:
         await run_to_end(services, task)
     runs = [await services.queue.run(task.id, actor=USER_ACTOR) for task in tasks[5:]]
     with closing(sqlite3.connect(services.paths.database_path)) as connection, connection:
-        connection.execute("UPDATE agents SET parked_until = '2020-01-01T00:00:00.000Z'")
+        connection.execute("UPDATE agents SET parked_until = '2020-01-01T00:00:00.000Z' WHERE slug = 'robot'")
 
     ended = await services.queue.wait(runs[0].id)
-    agent = await services.agents.by_slug("command")
+    agent = await services.agents.by_slug("robot")
 
     assert ended.end_reason is EndReason.EXITED
     assert agent.failure_streak == 6
     assert agent.parked_until is not None
     assert agent.parked_until - datetime.now(UTC) > timedelta(seconds=90)
     assert (await services.executions.get(runs[1].id)).status is ExecutionStatus.QUEUED
+
+
+async def add_failing_agent_task(services: Services, workspace: Workspace, number: int) -> Task:
+    """Return a task of an AI agent that fails; the agent is made with the first one."""
+    agent_id = AgentId(new_id())
+    schema = {"type": "object", "properties": {"code": {"type": "integer"}}, "required": ["code"]}
+    capability = Capability(
+        id=CapabilityId(new_id()),
+        agent_id=agent_id,
+        key="fail",
+        label="Fail",
+        command_tokens=("-c", 'exit "$1"', "robot", "{{args.code}}"),
+        args_schema=schema,
+    )
+    robot = Agent(
+        id=agent_id,
+        slug="robot",
+        name="Robot",
+        tool_type=ToolType.AI_AGENT,
+        binary_path="sh",
+        capabilities=(capability,),
+    )
+    await AgentRepository(services.database).add_missing([robot], at=datetime.now(UTC))
+    registered = await services.agents.by_slug("robot")
+    draft = TaskDraft(
+        title=f"fails with {number}",
+        assignee_agent_id=registered.id,
+        input_context=InputContext(args={"code": number + 1}),
+    )
+    return await services.tasks.add(workspace, draft, actor=USER_ACTOR)
 
 
 def _in_a_day() -> int:

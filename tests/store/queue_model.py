@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.agents import ParkReason, ToolType
 from agentmon.domain.events import TaskEventType as Told
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.refusals import RefusalKind
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
 
 USER: Final = "user"
 SYSTEM: Final = "system"
-VENDORS: Final = frozenset({WaitReason.USAGE_LIMIT, WaitReason.RATE_LIMIT})
+PARKING: Final = frozenset({WaitReason.USAGE_LIMIT, WaitReason.RATE_LIMIT, WaitReason.FAILURES})
+_FAILURES: Final = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+_FOREIGN: Final = frozenset({EndReason.LOST, EndReason.TERMINATED})
+"""Ends that are no fault of the program."""
 _LIVE: Final = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.CANCELLING})
 _CLOSED: Final = frozenset({TaskStatus.DONE, TaskStatus.CANCELLED})
 _COLUMN_AFTER: Final = {
     ExecutionStatus.SUCCEEDED: TaskStatus.DONE,
     ExecutionStatus.FAILED: TaskStatus.BLOCKED,
     ExecutionStatus.TIMED_OUT: TaskStatus.BLOCKED,
-    ExecutionStatus.CANCELLED: TaskStatus.TODO,
 }
 _LONGEST_RETRY_WAIT: Final = timedelta(minutes=10)
 
@@ -41,9 +44,14 @@ class ModelAgent:
 
     id: str
     max_concurrent: int
-    is_ai: bool
+    tool_type: ToolType
     streak: int = 0
     parked_until: datetime | None = None
+    park_reason: ParkReason | None = None
+
+    @property
+    def runs_commands(self) -> bool:
+        return self.tool_type in {ToolType.CLI_TOOL, ToolType.SHELL_UTIL}
 
 
 @dataclass(eq=False)
@@ -77,6 +85,11 @@ class Card:
     def newest_run(self) -> Run | None:
         return max(self.runs, key=lambda run: (run.created_at, run.id), default=None)
 
+    @property
+    def column_at_rest(self) -> TaskStatus:
+        """Where an open card is of which nothing runs."""
+        return TaskStatus.BLOCKED if self.waits else TaskStatus.TODO
+
 
 @dataclass(eq=False)
 class Run:
@@ -88,6 +101,7 @@ class Run:
     max_retries: int
     created_at: datetime
     queued_at: datetime
+    args: str = ""
     not_before: datetime | None = None
     wait_reason: WaitReason | None = None
     status: ExecutionStatus = ExecutionStatus.QUEUED
@@ -97,6 +111,10 @@ class Run:
     offset: int = 0
     asked: set[str] = field(default_factory=set)
     cancels_card: bool = False
+    error: str | None = None
+    """Why it waits."""
+    ended_at: datetime | None = None
+    end_reason: EndReason | None = None
 
     @property
     def is_open(self) -> bool:
@@ -141,6 +159,9 @@ class QueueModel:
     def added(self, card: Card, needs: list[Card]) -> None:
         self.cards.append(card)
         self.tell(card, USER, Told.TASK_CREATED)
+        self._need(card, needs)
+
+    def _need(self, card: Card, needs: list[Card]) -> None:
         for needed in needs:
             if needed not in card.needs:
                 card.needs.append(needed)
@@ -148,18 +169,28 @@ class QueueModel:
                 if needed.is_open and card.status is TaskStatus.TODO:
                     self._place(card, TaskStatus.BLOCKED, SYSTEM)
 
+    def waits_changed(self, card: Card, added: list[Card], removed: list[Card]) -> None:
+        """What goes is waited for; what comes does not lead to a ring."""
+        self._require_there(card)
+        for needed in removed:
+            card.needs.remove(needed)
+            self.tell(card, USER, Told.DEPENDENCY_REMOVED)
+        self._need(card, added)
+        if removed:
+            self._free(card)
+
     def edited(self, card: Card, priority: int) -> None:
         self._require_there(card)
         if card.priority != priority:
             card.priority = priority
             self.tell(card, USER, Told.TASK_EDITED)
 
-    def moved(self, card: Card, target: TaskStatus) -> None:
+    def moved(self, card: Card, target: TaskStatus, *, at: datetime) -> None:
         self._require_there(card)
         _require(card.status is target or {card.status, target} != _CLOSED)
         run = card.open_run if target in _CLOSED else None
         if run is not None and run.status is ExecutionStatus.QUEUED:
-            self._cancel_queued(run)
+            self._cancel_queued(run, at)
         elif run is not None and target is TaskStatus.CANCELLED:
             self._ask_to_stop(run, "stop", cancels_card=True)
             return
@@ -176,6 +207,11 @@ class QueueModel:
         if card.is_deleted:
             card.is_deleted = False
             self.tell(card, USER, Told.TASK_RESTORED)
+            self._free(card)
+            if card.is_open:
+                self._hold_dependents(card)
+            if card.status is TaskStatus.TODO:
+                self._place(card, card.column_at_rest, SYSTEM)
 
     # Runs, as clients see them
 
@@ -184,8 +220,9 @@ class QueueModel:
         self._require_there(card)
         if present is not None:
             waits_until = present.not_before if present.status is ExecutionStatus.QUEUED else None
-            _require(waits_until is not None and waits_until > at and present.agent is run.agent and not not_before)
-            present.not_before, present.wait_reason, present.queued_at = None, None, at
+            _require(waits_until is not None and waits_until > at and not not_before)
+            _require(present.agent is run.agent and present.args == run.args)
+            self._let_go(present, at)
             self.tell(card, USER, Told.EXECUTION_HASTENED)
             return
         _require(when_ready or not card.waits)
@@ -195,18 +232,18 @@ class QueueModel:
         card.runs.append(run)
         self.tell(card, USER, Told.EXECUTION_QUEUED)
         if card.status in _CLOSED:
-            self._place(card, TaskStatus.BLOCKED if card.waits else TaskStatus.TODO, USER)
+            self._place(card, card.column_at_rest, USER)
 
-    def stopped(self, card: Card, word: str) -> None:
+    def stopped(self, card: Card, word: str, *, at: datetime) -> None:
         run = card.open_run
         _require(run is not None)
         assert run is not None
         if run.status is not ExecutionStatus.QUEUED:
             self._ask_to_stop(run, word)
             return
-        self._cancel_queued(run)
+        self._cancel_queued(run, at)
         if card.status is TaskStatus.IN_PROGRESS:
-            self._place(card, TaskStatus.TODO, USER)
+            self._place(card, card.column_at_rest, USER)
 
     def paused(self, *, halts_running: bool) -> None:
         _require(not self.is_paused or (halts_running and not self.halts_running))
@@ -219,11 +256,11 @@ class QueueModel:
         self.tell(None, USER, Told.QUEUE_RESUMED)
 
     def released(self, agent: ModelAgent, *, at: datetime) -> None:
-        _require(agent.parked_until is not None and agent.parked_until > at)
-        agent.streak, agent.parked_until = 0, None
-        for run in self.runs:
-            if run.agent is agent and run.status is ExecutionStatus.QUEUED and run.wait_reason in VENDORS:
-                run.not_before, run.wait_reason, run.queued_at = None, None, at
+        held = [run for run in self._queued_of(agent) if run.wait_reason in PARKING]
+        _require(bool(held) or (agent.parked_until is not None and agent.parked_until > at))
+        agent.streak, agent.parked_until, agent.park_reason = 0, None, None
+        for run in held:
+            self._let_go(run, at)
         self.tell(None, USER, Told.AGENT_RELEASED)
 
     # Runs, as the worker sees them
@@ -256,7 +293,7 @@ class QueueModel:
         return sorted(found, key=lambda run: run.place)
 
     def claimed(self, run: Run) -> None:
-        run.status, run.wait_reason = ExecutionStatus.RUNNING, None
+        run.status, run.wait_reason, run.error = ExecutionStatus.RUNNING, None, None
         self.tell(run.card, SYSTEM, Told.EXECUTION_STARTED)
         if run.card.status not in _CLOSED:
             self._place(run.card, TaskStatus.IN_PROGRESS, SYSTEM)
@@ -270,54 +307,99 @@ class QueueModel:
         if refusal is not None and wait_end is not None:
             self._wait_for_vendor(run, refusal, wait_end)
             return True
-        self._count(run.agent, status, ending.reason, park_after=park_after, at=at)
         may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None
-        if may_retry and run.retry_count < run.max_retries:
-            run.retry_count += 1
-            wait = min(timedelta(seconds=2**run.retry_count), _LONGEST_RETRY_WAIT)
+        is_queued_again = may_retry and run.retry_count < run.max_retries and run.card.status not in _CLOSED
+        tries = run.retry_count + 1
+        run.status, run.end_reason, run.ended_at = status, ending.reason, ending.ended_at
+        if is_queued_again:
+            run.retry_count, run.wait_count = tries, 0
+            wait = min(timedelta(seconds=2**tries), _LONGEST_RETRY_WAIT)
             self._queue_again(run, at + wait, WaitReason.RETRY)
             self.tell(run.card, SYSTEM, Told.EXECUTION_REQUEUED)
+        self._count(run, status, ending.reason, tries, park_after=park_after, at=at)
+        if is_queued_again:
             return True
-        run.status = status
         if status is ExecutionStatus.CANCELLED and run.cancels_card and run.card.status not in _CLOSED:
             self._place(run.card, TaskStatus.CANCELLED, SYSTEM)
         elif run.card.status is TaskStatus.IN_PROGRESS:
-            self._place(run.card, _COLUMN_AFTER[status], SYSTEM)
+            target = _COLUMN_AFTER.get(status, run.card.column_at_rest)
+            self._place(run.card, target, SYSTEM)
         return False
 
     def _wait_for_vendor(self, run: Run, refusal: Refusal, until: datetime) -> None:
-        if refusal.kind is RefusalKind.USAGE_LIMIT and run.agent.is_ai:
-            self._park(run.agent, until)
         is_quota = refusal.kind is RefusalKind.USAGE_LIMIT
-        run.wait_count += 1
+        if is_quota and run.agent.tool_type is ToolType.AI_AGENT:
+            self._park(run.agent, until, ParkReason.USAGE_LIMIT)
+        run.wait_count = 0 if is_quota else run.wait_count + 1
         self._queue_again(run, until, WaitReason.USAGE_LIMIT if is_quota else WaitReason.RATE_LIMIT)
+        run.error = refusal.text
         self.tell(run.card, SYSTEM, Told.EXECUTION_PARKED)
 
     def _queue_again(self, run: Run, not_before: datetime, reason: WaitReason) -> None:
         run.status, run.attempt, run.offset = ExecutionStatus.QUEUED, run.attempt + 1, 0
         run.not_before = run.queued_at = not_before
-        run.wait_reason = reason
+        run.wait_reason, run.error = reason, None
+        run.end_reason = run.ended_at = None
+
+    def _queued_of(self, agent: ModelAgent) -> list[Run]:
+        return [run for run in self.runs if run.agent is agent and run.status is ExecutionStatus.QUEUED]
+
+    @staticmethod
+    def _let_go(run: Run, at: datetime) -> None:
+        run.not_before, run.wait_reason, run.error, run.queued_at = None, None, None, at
 
     def _count(
-        self, agent: ModelAgent, status: ExecutionStatus, reason: EndReason, *, park_after: int, at: datetime
+        self, run: Run, status: ExecutionStatus, reason: EndReason, tries: int, *, park_after: int, at: datetime
     ) -> None:
-        if status is ExecutionStatus.SUCCEEDED and agent.streak:
-            agent.streak, agent.parked_until = 0, None
-        if status not in {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}:
+        agent = run.agent
+        if status is ExecutionStatus.SUCCEEDED:
+            agent.streak = 0
+            if agent.park_reason is ParkReason.FAILURES:
+                agent.parked_until = agent.park_reason = None
+        if status not in _FAILURES or reason in _FOREIGN:
             return
-        if reason in {EndReason.LOST, EndReason.TERMINATED}:
+        if agent.runs_commands:
+            streak = tries + self._failed_before(run)
+        else:
+            agent.streak = streak = agent.streak + 1
+        if not park_after or streak < park_after:
             return
-        agent.streak += 1
-        if park_after and agent.streak >= park_after:
-            rest = min(timedelta(minutes=2 ** (agent.streak - park_after)), timedelta(hours=1))
-            self._park(agent, at + rest)
+        until = at + min(timedelta(minutes=2 ** (streak - park_after)), timedelta(hours=1))
+        if agent.runs_commands:
+            self._park_command(run, until, f"its last {streak} runs failed")
+        else:
+            self._park(agent, until, ParkReason.FAILURES)
 
-    def _park(self, agent: ModelAgent, until: datetime) -> None:
-        agent.parked_until = until
-        self.tell(None, SYSTEM, Told.AGENT_PARKED)
+    def _failed_before(self, run: Run) -> int:
+        """How many tries of the same command failed since it last succeeded, this run's own left out."""
+        ended = [
+            (other.ended_at, other.created_at, other.id, other)
+            for other in self.runs
+            if other is not run and other.agent is run.agent and other.args == run.args and other.ended_at is not None
+        ]
+        count = 0
+        for *_, other in sorted(ended, key=lambda one: one[:3], reverse=True):
+            if other.status is ExecutionStatus.SUCCEEDED:
+                break
+            if other.status in _FAILURES and other.end_reason not in _FOREIGN:
+                count += other.retry_count + 1
+        return count
 
-    def _cancel_queued(self, run: Run) -> None:
-        run.status, run.wait_reason = ExecutionStatus.CANCELLED, None
+    def _park_command(self, failed: Run, until: datetime, note: str) -> None:
+        for run in self._queued_of(failed.agent):
+            if run.args == failed.args and (run.not_before is None or run.not_before < until):
+                run.not_before = run.queued_at = until
+                run.wait_reason, run.error = WaitReason.FAILURES, note
+                self.tell(run.card, SYSTEM, Told.EXECUTION_PARKED)
+
+    def _park(self, agent: ModelAgent, until: datetime, reason: ParkReason) -> None:
+        if agent.parked_until is None or agent.parked_until < until:
+            agent.parked_until, agent.park_reason = until, reason
+            self.tell(None, SYSTEM, Told.AGENT_PARKED)
+
+    def _cancel_queued(self, run: Run, at: datetime) -> None:
+        run.status, run.wait_reason, run.error = ExecutionStatus.CANCELLED, None, None
+        run.end_reason, run.ended_at = EndReason.STOPPED, at
         self.tell(run.card, USER, Told.EXECUTION_ENDED)
 
     def _ask_to_stop(self, run: Run, word: str, *, cancels_card: bool = False) -> None:
@@ -330,20 +412,32 @@ class QueueModel:
         self.tell(run.card, USER, Told.EXECUTION_STOP_REQUESTED)
 
     def _place(self, card: Card, target: TaskStatus, actor: str) -> None:
-        if card.status is target:
+        source = card.status
+        if source is target:
             return
         card.status = target
         self.tell(card, actor, Told.TASK_MOVED)
         if target in _CLOSED:
             self._free_dependents(card)
+        elif source in _CLOSED:
+            self._hold_dependents(card)
 
     def _free_dependents(self, card: Card) -> None:
         for other in self.cards:
-            if card not in other.needs or other.is_deleted or other.status is not TaskStatus.BLOCKED or other.waits:
-                continue
-            newest = other.newest_run
-            if newest is None or newest.status not in {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}:
-                self._place(other, TaskStatus.TODO, SYSTEM)
+            if card in other.needs:
+                self._free(other)
+
+    def _free(self, card: Card) -> None:
+        if card.is_deleted or card.status is not TaskStatus.BLOCKED or card.waits:
+            return
+        newest = card.newest_run
+        if newest is None or newest.status not in _FAILURES:
+            self._place(card, TaskStatus.TODO, SYSTEM)
+
+    def _hold_dependents(self, card: Card) -> None:
+        for other in self.cards:
+            if card in other.needs and other.status is TaskStatus.TODO and not other.is_deleted:
+                self._place(other, TaskStatus.BLOCKED, SYSTEM)
 
     @staticmethod
     def _require_there(card: Card) -> None:

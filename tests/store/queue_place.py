@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -27,7 +27,7 @@ from agentmon.store.tasks import TaskRepository
 from agentmon.store.workspaces import WorkspaceRepository
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from agentmon.domain.executions import Execution
@@ -95,6 +95,7 @@ class QueuePlace:
         max_retries: int = 0,
         not_before: datetime | None = None,
         may_wait: bool = False,
+        args: Mapping[str, object] | None = None,
         at: datetime = NOON,
     ) -> Execution:
         chosen = self.agents[agent]
@@ -102,6 +103,7 @@ class QueuePlace:
             task_id=task_id,
             agent_id=chosen.id,
             capability_id=chosen.capabilities[0].id,
+            args=args or {},
             max_retries=max_retries,
             not_before=not_before,
             may_wait=may_wait,
@@ -127,17 +129,35 @@ def an_agent(slug: str, *, max_concurrent: int, tool_type: ToolType = ToolType.C
     )
 
 
-async def open_queue(path: Path, agents: Sequence[Agent], workspace_limits: Mapping[str, int]) -> QueuePlace:
-    """Make a database of these agents and workspaces (0: no limit of its own); the caller closes it."""
+@asynccontextmanager
+async def opened_queue(
+    path: Path, agents: Sequence[Agent], workspace_limits: Mapping[str, int]
+) -> AsyncIterator[QueuePlace]:
+    """Make a database of these agents and workspaces (0: no limit of its own), open until the end of the block."""
     opened = await open_database(path, backups_dir=path.parent / "backups", release="1", clock=FakeClock())
-    rows = WorkspaceRepository(opened.database)
-    workspaces = {}
-    for name, limit in workspace_limits.items():
-        workspace = await rows.register(root_path=f"/{name}", name=name, at=NOON)
-        await rows.set_max_running(workspace.id, limit, actor=USER_ACTOR, at=NOON)
-        workspaces[name] = workspace.id
-    await AgentRepository(opened.database).add_missing(agents, at=NOON)
-    return QueuePlace(database=opened.database, agents={agent.slug: agent for agent in agents}, workspaces=workspaces)
+    try:
+        rows = WorkspaceRepository(opened.database)
+        workspaces = {}
+        for name, limit in workspace_limits.items():
+            workspace = await rows.register(root_path=f"/{name}", name=name, at=NOON)
+            await rows.set_max_running(workspace.id, limit, actor=USER_ACTOR, at=NOON)
+            workspaces[name] = workspace.id
+        await AgentRepository(opened.database).add_missing(agents, at=NOON)
+        yield QueuePlace(
+            database=opened.database, agents={agent.slug: agent for agent in agents}, workspaces=workspaces
+        )
+    finally:
+        await opened.database.close()
+
+
+@asynccontextmanager
+async def opened_again(path: Path) -> AsyncIterator[Database]:
+    """Open a database that is there, until the end of the block."""
+    database = Database(path)
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 def make_queue_file(
@@ -146,9 +166,8 @@ def make_queue_file(
     """Make such a database as a file that can be copied."""
 
     async def make() -> Mapping[str, WorkspaceId]:
-        place = await open_queue(path, agents, workspace_limits)
-        await place.database.close()
-        return place.workspaces
+        async with opened_queue(path, agents, workspace_limits) as place:
+            return place.workspaces
 
     return asyncio.run(make())
 

@@ -6,17 +6,19 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.ids import WorkerId
 from agentmon.domain.task_status import Priority
 from agentmon.store.claims import ClaimRepository
-from agentmon.store.database import Database
 from agentmon.store.ingest import IngestRepository
-from tests.store.queue_place import NOON, an_agent, open_queue, read_rows
+from tests.store.queue_place import NOON, an_agent, opened_again, opened_queue, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from agentmon.domain.ids import ExecutionId
@@ -25,9 +27,15 @@ if TYPE_CHECKING:
 _LIMITS = {"narrow": 2, "wide": 0}
 
 
-async def _place(folder: Path) -> QueuePlace:
+def _opened(folder: Path) -> AbstractAsyncContextManager[QueuePlace]:
     agents = [an_agent("one", max_concurrent=1), an_agent("two", max_concurrent=2), an_agent("any", max_concurrent=0)]
-    return await open_queue(folder / "a.db", agents, _LIMITS)
+    return opened_queue(folder / "a.db", agents, _LIMITS)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[QueuePlace]:
+    async with _opened(tmp_path) as opened:
+        yield opened
 
 
 async def _queue(
@@ -49,8 +57,7 @@ async def _claim(place: QueuePlace, *, max_running: int = 1000, limit: int = 100
     return [one.execution.id for one in claimed]
 
 
-async def test_one_batch_keeps_within_the_limit_of_each_agent(tmp_path: Path) -> None:
-    place = await _place(tmp_path)
+async def test_one_batch_keeps_within_the_limit_of_each_agent(place: QueuePlace) -> None:
     queued = [(agent, await _queue(place, agent)) for agent in ("one", "two", "any") for _ in range(4)]
 
     claimed = await _claim(place)
@@ -58,42 +65,34 @@ async def test_one_batch_keeps_within_the_limit_of_each_agent(tmp_path: Path) ->
     agent_of = {execution_id: agent for agent, execution_id in queued}
     assert Counter(agent_of[one] for one in claimed) == {"one": 1, "two": 2, "any": 4}
     assert await _claim(place) == []
-    await place.database.close()
 
 
-async def test_one_batch_keeps_within_the_limit_of_each_workspace(tmp_path: Path) -> None:
-    place = await _place(tmp_path)
+async def test_one_batch_keeps_within_the_limit_of_each_workspace(place: QueuePlace) -> None:
     narrow = [await _queue(place, "any", "narrow") for _ in range(4)]
     wide = [await _queue(place, "any", "wide") for _ in range(4)]
 
     assert await _claim(place) == [*narrow[:2], *wide]
     assert await _claim(place) == []
-    await place.database.close()
 
 
-async def test_one_batch_keeps_within_the_limit_over_all(tmp_path: Path) -> None:
-    place = await _place(tmp_path)
+async def test_one_batch_keeps_within_the_limit_over_all(place: QueuePlace) -> None:
     queued = [await _queue(place, "any") for _ in range(8)]
 
     assert await _claim(place, max_running=3) == queued[:3]
     assert await _claim(place, max_running=3) == []
     assert await _claim(place, max_running=5) == queued[3:5]
-    await place.database.close()
 
 
-async def test_a_batch_takes_no_more_than_it_was_asked_for(tmp_path: Path) -> None:
-    place = await _place(tmp_path)
+async def test_a_batch_takes_no_more_than_it_was_asked_for(place: QueuePlace) -> None:
     queued = [await _queue(place, "any") for _ in range(5)]
 
     assert await _claim(place, limit=2) == queued[:2]
     assert await _claim(place, limit=2) == queued[2:4]
-    await place.database.close()
 
 
 async def test_where_two_limits_meet_a_batch_takes_too_few_rather_than_too_many_and_the_next_one_the_rest(
-    tmp_path: Path,
+    place: QueuePlace,
 ) -> None:
-    place = await _place(tmp_path)
     # The second of the agent finds its workspace full, and stands before the third, for which there is a place.
     full = [await _queue(place, "any", "narrow") for _ in range(2)]
     kept_out = await _queue(place, "two", "narrow")
@@ -106,49 +105,43 @@ async def test_where_two_limits_meet_a_batch_takes_too_few_rather_than_too_many_
     assert kept_out not in taken
     assert len(taken) == len(set(taken))
     assert batches[-1] == []
-    await place.database.close()
 
 
-async def test_many_of_one_full_agent_hide_nobody_behind_them(tmp_path: Path) -> None:
-    place = await _place(tmp_path)
+async def test_many_of_one_full_agent_hide_nobody_behind_them(place: QueuePlace) -> None:
     first, *_ = [await _queue(place, "one") for _ in range(120)]
     behind = await _queue(place, "any")
 
     batches = [await _claim(place, limit=1) for _ in range(3)]
 
     assert batches == [[first], [behind], []]
-    await place.database.close()
 
 
-async def test_urgent_work_comes_first_then_the_oldest(tmp_path: Path) -> None:
-    place = await _place(tmp_path)
+async def test_urgent_work_comes_first_then_the_oldest(place: QueuePlace) -> None:
     young = await _queue(place, "any")
     old = await _queue(place, "any", age=timedelta(hours=1))
     low = await _queue(place, "any", priority=Priority.LOW, age=timedelta(hours=2))
     urgent = await _queue(place, "any", priority=Priority.URGENT)
 
     assert await _claim(place) == [urgent, old, young, low]
-    await place.database.close()
 
 
 def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str], list[int]]:
     """Claim and end runs until none waits; return what was claimed, and how many ran after each claim."""
 
     async def work() -> tuple[list[str], list[int]]:
-        database = Database(path)
-        claims, ingest = ClaimRepository(database), IngestRepository(database)
         success = ExecutionEnding(status=ExecutionStatus.SUCCEEDED, ended_at=NOON, reason=EndReason.EXITED, exit_code=0)
         taken: list[str] = []
         live: list[int] = []
-        while await claims.count_waiting():
-            batch = await claims.claim(
-                worker_id=WorkerId(name), max_running=max_running, park_after=5, limit=7, at=NOON
-            )
-            live += [row["live"] for row in read_rows(path, _COUNT_LIVE)]
-            for one in batch:
-                taken.append(one.execution.id)
-                await ingest.end_without_journal(one.execution.id, success, park_after=5, at=NOON)
-        await database.close()
+        async with opened_again(path) as database:
+            claims, ingest = ClaimRepository(database), IngestRepository(database)
+            while await claims.count_waiting():
+                batch = await claims.claim(
+                    worker_id=WorkerId(name), max_running=max_running, park_after=5, limit=7, at=NOON
+                )
+                live += [row["live"] for row in read_rows(path, _COUNT_LIVE)]
+                for one in batch:
+                    taken.append(one.execution.id)
+                    await ingest.end_without_journal(one.execution.id, success, park_after=5, at=NOON)
         return taken, live
 
     return asyncio.run(work())
@@ -167,10 +160,9 @@ def _work_at_once(path: Path, *, processes: int, max_running: int) -> tuple[list
 
 
 async def _fill(folder: Path, count: int) -> Path:
-    place = await _place(folder)
-    for _ in range(count):
-        await _queue(place, "any")
-    await place.database.close()
+    async with _opened(folder) as place:
+        for _ in range(count):
+            await _queue(place, "any")
     return folder / "a.db"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -36,7 +36,7 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.store.database import Database
 from agentmon.store.moments import moment_text
 from tests.store.queue_model import Card, ModelAgent, QueueModel, RefusedError, Run
-from tests.store.queue_place import NOON, QueuePlace, an_agent, make_queue_file, open_queue, read_rows
+from tests.store.queue_place import NOON, QueuePlace, an_agent, make_queue_file, opened_queue, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -76,11 +76,21 @@ SEEN_OVER_ONE_CHANGE: Final = EXECUTIONS_DRAWN | {
     "running": EXECUTIONS_DRAWN["running"] | {"queued", "cancelled"}
 }
 
+# What fails is shown as it came: to make it smaller would take minutes.
+QUICK: Final = settings(
+    phases=[Phase.generate],
+    database=None,
+    report_multiple_bugs=False,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
 PARK_AFTER: Final = 2
 AGENTS: Final = (
     an_agent("one", max_concurrent=1),
     an_agent("two", max_concurrent=2, tool_type=ToolType.AI_AGENT),
-    an_agent("any", max_concurrent=0),
+    an_agent("any", max_concurrent=0, tool_type=ToolType.SHELL_UTIL),
+    an_agent("watch", max_concurrent=0, tool_type=ToolType.DAEMON),
 )
 WORKSPACE_LIMITS: Final = {"narrow": 2, "wide": 0}
 
@@ -96,6 +106,8 @@ _ends = st.sampled_from(
     ]
 )
 _picks = st.integers(min_value=0, max_value=11)
+_agents = st.integers(min_value=0, max_value=len(AGENTS) - 1)
+_words = st.sampled_from(["make", "make", "make", "try"])
 _delays_s = st.sampled_from([None, None, None, -5, 5, 3600])
 
 
@@ -118,7 +130,7 @@ class Queue(RuleBasedStateMachine):
                 ModelAgent(
                     id=agent.id,
                     max_concurrent=agent.max_concurrent,
-                    is_ai=agent.tool_type is ToolType.AI_AGENT,
+                    tool_type=agent.tool_type,
                 )
                 for agent in AGENTS
             ],
@@ -149,6 +161,9 @@ class Queue(RuleBasedStateMachine):
             with pytest.raises((ConflictError, NotFoundError)):
                 self.loop.run(change)
             return None
+        except BaseException:
+            change.close()
+            raise
         return self.loop.run(change)
 
     def slug(self, agent: ModelAgent) -> str:
@@ -189,7 +204,13 @@ class Queue(RuleBasedStateMachine):
     def move(self, pick: int, column: TaskStatus, index: int | None) -> None:
         card = _choose(self.model.cards, pick)
         move = self.place.tasks.move(TaskId(card.id), column, index=index, actor=USER_ACTOR, at=self.at)
-        self.do(move, lambda: self.model.moved(card, column))
+        self.do(move, lambda: self.model.moved(card, column, at=self.at))
+
+    @precondition(lambda self: self.model.live)
+    @rule(pick=_picks, column=st.sampled_from([TaskStatus.DONE, TaskStatus.DONE, TaskStatus.CANCELLED]))
+    def close_what_runs(self, pick: int, column: TaskStatus) -> None:
+        card = _choose(self.model.live, pick).card
+        self.move(self.model.cards.index(card), column, None)
 
     @rule(pick=_picks)
     def delete(self, pick: int) -> None:
@@ -206,19 +227,49 @@ class Queue(RuleBasedStateMachine):
             self.place.tasks.restore(TaskId(card.id), actor=USER_ACTOR, at=self.at), lambda: self.model.restored(card)
         )
 
+    @precondition(lambda self: any(card.needs and not card.is_deleted for card in self.model.cards))
+    @rule(pick=_picks, drops=_picks, adds=st.booleans())
+    def change_what_is_waited_for(self, pick: int, drops: int, *, adds: bool) -> None:
+        card = _choose([card for card in self.model.cards if card.needs and not card.is_deleted], pick)
+        dropped = _choose(card.needs, drops)
+        # What is younger cannot be waited for in a ring.
+        older = [
+            one for one in self.model.cards if one.workspace == card.workspace and one.number < card.number and adds
+        ]
+        added = [one for one in older if not one.is_deleted][drops % 2 :: 2]
+        change = self.place.dependencies.change(
+            TaskId(card.id),
+            added=[one.number for one in added],
+            removed=[dropped.number],
+            actor=USER_ACTOR,
+            at=self.at,
+        )
+        self.do(change, lambda: self.model.waits_changed(card, added, [dropped]))
+
     # The queue
 
     @rule(
         pick=_picks,
-        agent=st.sampled_from([0, 1, 2]),
+        agent=_agents,
         max_retries=st.integers(0, 2),
         wait_s=_delays_s,
+        word=_words,
         when_ready=st.booleans(),
     )
-    def enqueue(self, pick: int, agent: int, max_retries: int, wait_s: float | None, *, when_ready: bool) -> None:
+    def enqueue(
+        self, pick: int, agent: int, max_retries: int, wait_s: float | None, word: str, *, when_ready: bool
+    ) -> None:
         card, chosen = _choose(self.model.cards, pick), self.model.agents[agent]
         not_before = None if wait_s is None else self.at + timedelta(seconds=wait_s)
-        run = Run(id="", card=card, agent=chosen, max_retries=max_retries, created_at=self.at, queued_at=self.at)
+        run = Run(
+            id="",
+            card=card,
+            agent=chosen,
+            max_retries=max_retries,
+            created_at=self.at,
+            queued_at=self.at,
+            args=word,
+        )
         execution = self.do(
             self.place.enqueue(
                 TaskId(card.id),
@@ -226,6 +277,7 @@ class Queue(RuleBasedStateMachine):
                 max_retries=max_retries,
                 not_before=not_before,
                 may_wait=when_ready,
+                args={"word": word},
                 at=self.at,
             ),
             lambda: self.model.enqueued(run, not_before=not_before, when_ready=when_ready, at=self.at),
@@ -238,7 +290,7 @@ class Queue(RuleBasedStateMachine):
         with_runs = [card for card in self.model.cards if card.open_run] or self.model.cards
         card = _choose(with_runs, pick)
         stop = self.place.executions.request_stop(TaskId(card.id), command_type=word, actor=USER_ACTOR, at=self.at)
-        self.do(stop, lambda: self.model.stopped(card, word.value))
+        self.do(stop, lambda: self.model.stopped(card, word.value, at=self.at))
 
     @precondition(lambda self: self.model.live)
     @rule(halts_running=st.booleans())
@@ -251,7 +303,7 @@ class Queue(RuleBasedStateMachine):
     def resume(self) -> None:
         self.do(self.place.pauses.resume(actor=USER_ACTOR, at=self.at), self.model.resumed)
 
-    @rule(agent=st.sampled_from([0, 1, 2]))
+    @rule(agent=_agents)
     def release(self, agent: int) -> None:
         chosen = self.model.agents[agent]
         release = self.place.parking.release(self.place.agents[self.slug(chosen)].id, actor=USER_ACTOR, at=self.at)
@@ -269,14 +321,49 @@ class Queue(RuleBasedStateMachine):
         assert not self.model.ready(park_after=PARK_AFTER, at=self.at)
 
     @precondition(lambda self: not self.model.is_paused)
-    @rule(pick=_picks, agent=st.sampled_from([0, 1, 2]), max_retries=st.integers(0, 2))
-    def run_at_once(self, pick: int, agent: int, max_retries: int) -> None:
+    @rule(pick=_picks, agent=_agents, max_retries=st.integers(0, 2), word=_words)
+    def run_at_once(self, pick: int, agent: int, max_retries: int, word: str) -> None:
         idle = [card for card in self.model.cards if card.is_open and not card.open_run and not card.waits]
         if idle:
-            self.enqueue(self.model.cards.index(_choose(idle, pick)), agent, max_retries, None, when_ready=False)
-            self.the_database_is_as_the_model_says()
-            self.every_change_is_told_once_with_who_made_it()
+            self.enqueue(self.model.cards.index(_choose(idle, pick)), agent, max_retries, None, word, when_ready=False)
+            self.check()
             self.claim(max_running=100, limit=4)
+
+    @precondition(lambda self: not self.model.is_paused)
+    @rule(
+        pick=_picks,
+        agent=_agents,
+        max_retries=st.sampled_from([0, 0, 1]),
+        word=_words,
+        ends=st.lists(_ends, min_size=1, max_size=3),
+    )
+    def run_to_an_end(
+        self,
+        pick: int,
+        agent: int,
+        max_retries: int,
+        word: str,
+        ends: list[tuple[ExecutionStatus, EndReason, int | None]],
+    ) -> None:
+        for number, end in enumerate(ends):
+            self.run_at_once(pick + number, agent, max_retries, word)
+            self.check()
+            if self.model.live:
+                self.record_the_end(-1, end, output=False, spoils=False)
+                self.check()
+
+    def check(self) -> None:
+        self.the_database_is_as_the_model_says()
+        self.every_change_is_one_that_is_drawn()
+        self.every_change_is_told_once_with_who_made_it()
+
+    @precondition(lambda self: not self.model.is_paused and any(_waits_for_a_time(run) for run in self.model.runs))
+    @rule(pick=_picks)
+    def wait_for_one_and_claim(self, pick: int) -> None:
+        run = _choose([run for run in self.model.runs if _waits_for_a_time(run)], pick)
+        assert run.not_before is not None
+        self.at = max(self.at, run.not_before)
+        self.claim(max_running=100, limit=4)
 
     @rule(max_running=st.sampled_from([0, 1, 2, 5]), limit=st.integers(1, 4))
     def claim(self, max_running: int, limit: int) -> None:
@@ -391,7 +478,7 @@ class Queue(RuleBasedStateMachine):
             card.id: (card.status.value, card.priority, card.is_deleted) for card in self.model.cards
         }
         runs = {row["id"]: row for row in self.rows("SELECT * FROM executions")}
-        told = ("status", "retry_count", "attempt", "not_before", "queued_at", "wait_reason", "wait_count")
+        told = ("status", "retry_count", "attempt", "not_before", "queued_at", "wait_reason", "wait_count", "args")
         assert {key: tuple(row[name] for name in told) for key, row in runs.items()} == {
             run.id: (
                 run.status.value,
@@ -401,12 +488,20 @@ class Queue(RuleBasedStateMachine):
                 moment_text(run.queued_at),
                 run.wait_reason,
                 run.wait_count,
+                json.dumps({"word": run.args}, separators=(",", ":")),
             )
             for run in self.model.runs
         }
-        agents = self.rows("SELECT id, failure_streak, parked_until FROM agents")
-        assert {row["id"]: (row["failure_streak"], row["parked_until"]) for row in agents} == {
-            agent.id: (agent.streak, None if agent.parked_until is None else moment_text(agent.parked_until))
+        assert {key: row["error"] for key, row in runs.items() if row["ended_at"] is None} == {
+            run.id: run.error for run in self.model.runs if run.is_open
+        }
+        agents = self.rows("SELECT id, failure_streak, parked_until, park_reason FROM agents")
+        assert {row["id"]: tuple(row)[1:] for row in agents} == {
+            agent.id: (
+                agent.streak,
+                None if agent.parked_until is None else moment_text(agent.parked_until),
+                agent.park_reason,
+            )
             for agent in self.model.agents
         }
 
@@ -425,6 +520,7 @@ class Queue(RuleBasedStateMachine):
             assert not limit or sum(run["workspace_id"] == workspace for run in live) <= limit
         assert all(run["retry_count"] <= run["max_retries"] for run in runs)
         assert not [run for run in open_runs if run["card"] == "cancelled" or run["deleted_at"] is not None]
+        assert not [run for run in live if run["error"] is not None], "that would say that they could not be stopped"
         queued = [run for run in open_runs if run["status"] == "queued"]
         assert [run["priority"] for run in queued] == [run["card_priority"] for run in queued]
 
@@ -469,6 +565,10 @@ def _choose(candidates: Sequence[_One], pick: int) -> _One:
     return candidates[pick % len(candidates)]
 
 
+def _waits_for_a_time(run: Run) -> bool:
+    return run.status is ExecutionStatus.QUEUED and run.not_before is not None
+
+
 def _with_id(runs: Sequence[Run], run_id: str) -> Run:
     (found,) = [run for run in runs if run.id == run_id]
     return found
@@ -479,9 +579,7 @@ def test_whatever_happens_to_cards_and_their_runs_every_promise_holds(tmp_path: 
 
     run_state_machine_as_test(
         lambda: Queue(tmp_path / "template.db", workspaces),  # type: ignore[arg-type] # any maker of a machine will do
-        settings=settings(
-            max_examples=25, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(QUICK, max_examples=22, stateful_step_count=40),
     )
 
 
@@ -531,24 +629,58 @@ class Walks(RuleBasedStateMachine):
 
 
 def test_a_random_walk_never_leaves_the_drawn_life_cycles() -> None:
-    run_state_machine_as_test(Walks, settings=settings(max_examples=60, stateful_step_count=50, deadline=None))
+    run_state_machine_as_test(Walks, settings=settings(QUICK, max_examples=60, stateful_step_count=50))
 
 
 async def test_a_retry_has_the_priority_that_its_card_was_given_while_it_ran(tmp_path: Path) -> None:
-    place = await open_queue(tmp_path / "a.db", AGENTS, WORKSPACE_LIMITS)
-    task = await place.add_task("wide")
-    await place.enqueue(task.id, "any", max_retries=1)
-    (claimed,) = await place.claims.claim(
-        worker_id=WorkerId("w"), max_running=1, park_after=PARK_AFTER, limit=1, at=NOON
-    )
-    draft = TaskDraft(title="a task", priority=Priority.URGENT)
-    failure = ExecutionEnding(status=ExecutionStatus.FAILED, ended_at=NOON, reason=EndReason.EXITED, exit_code=1)
+    async with opened_queue(tmp_path / "a.db", AGENTS, WORKSPACE_LIMITS) as place:
+        task = await place.add_task("wide")
+        await place.enqueue(task.id, "any", max_retries=1)
+        (claimed,) = await place.claims.claim(
+            worker_id=WorkerId("w"), max_running=1, park_after=PARK_AFTER, limit=1, at=NOON
+        )
+        draft = TaskDraft(title="a task", priority=Priority.URGENT)
+        failure = ExecutionEnding(status=ExecutionStatus.FAILED, ended_at=NOON, reason=EndReason.EXITED, exit_code=1)
 
-    await place.tasks.edit(
-        task.id, draft, expected_version=claimed.task.version, next_run_at=None, actor=USER_ACTOR, at=NOON
-    )
-    await place.ingest.end_without_journal(claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
+        await place.tasks.edit(
+            task.id, draft, expected_version=claimed.task.version, next_run_at=None, actor=USER_ACTOR, at=NOON
+        )
+        await place.ingest.end_without_journal(claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
 
     (row,) = read_rows(tmp_path / "a.db", "SELECT status, priority FROM executions")
     assert tuple(row) == ("queued", 1)
-    await place.database.close()
+
+
+async def test_a_card_that_was_closed_while_its_run_went_on_gets_no_retry(tmp_path: Path) -> None:
+    async with opened_queue(tmp_path / "a.db", AGENTS, WORKSPACE_LIMITS) as place:
+        task = await place.add_task("wide")
+        await place.enqueue(task.id, "any", max_retries=1)
+        (claimed,) = await place.claims.claim(
+            worker_id=WorkerId("w"), max_running=1, park_after=PARK_AFTER, limit=1, at=NOON
+        )
+        failure = ExecutionEnding(status=ExecutionStatus.FAILED, ended_at=NOON, reason=EndReason.EXITED, exit_code=1)
+
+        await place.tasks.move(task.id, TaskStatus.DONE, index=None, actor=USER_ACTOR, at=NOON)
+        await place.ingest.end_without_journal(claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
+
+    (row,) = read_rows(tmp_path / "a.db", "SELECT e.status, t.status AS card FROM executions e, tasks t")
+    assert tuple(row) == ("failed", "done")
+
+
+async def test_the_card_of_a_stopped_run_waits_again_when_what_it_waits_for_was_opened(tmp_path: Path) -> None:
+    async with opened_queue(tmp_path / "a.db", AGENTS, WORKSPACE_LIMITS) as place:
+        first = await place.add_task("wide")
+        await place.tasks.move(first.id, TaskStatus.DONE, index=None, actor=USER_ACTOR, at=NOON)
+        task = await place.add_task("wide", after=[first.number])
+        await place.enqueue(task.id, "any")
+        (claimed,) = await place.claims.claim(
+            worker_id=WorkerId("w"), max_running=1, park_after=PARK_AFTER, limit=1, at=NOON
+        )
+        stopped = ExecutionEnding(status=ExecutionStatus.CANCELLED, ended_at=NOON, reason=EndReason.STOPPED)
+
+        await place.tasks.move(first.id, TaskStatus.TODO, index=None, actor=USER_ACTOR, at=NOON)
+        during = (await place.tasks.get(task.id)).status
+        await place.ingest.end_without_journal(claimed.execution.id, stopped, park_after=PARK_AFTER, at=NOON)
+        after = (await place.tasks.get(task.id)).status
+
+    assert (during, after) == (TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from agentmon.domain.clock import FakeClock
+from agentmon.domain.execution_status import WaitReason
 from agentmon.domain.ids import LOCAL_USER_ID, WorkerId
 from agentmon.store.claims import ClaimRepository
-from agentmon.store.database import Database
 from agentmon.store.migrations import run_migrations
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.store.upgrade import Migrations, prepare_database
+from tests.store.queue_place import opened_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -359,18 +360,24 @@ def test_the_audit_trail_counts_on_and_stays_append_only(upgraded: Path) -> None
 
 
 async def test_a_worker_takes_what_was_queued(upgraded: Path) -> None:
-    database = Database(upgraded)
-    claims = ClaimRepository(database)
     retry_due = datetime.fromisoformat(_LATER)
+    before_it = datetime(2026, 3, 1, 13, 29, tzinfo=UTC)
 
-    early = await claims.claim(
-        worker_id=WorkerId("new"), max_running=9, park_after=5, limit=9, at=datetime(2026, 3, 1, 13, 29, tzinfo=UTC)
-    )
-    late = await claims.claim(worker_id=WorkerId("new"), max_running=9, park_after=5, limit=9, at=retry_due)
+    async with opened_again(upgraded) as database:
+        claims = ClaimRepository(database)
+        early = await claims.claim(worker_id=WorkerId("new"), max_running=9, park_after=5, limit=9, at=before_it)
+        late = await claims.claim(worker_id=WorkerId("new"), max_running=9, park_after=5, limit=9, at=retry_due)
 
     assert [one.execution.id for one in early] == ["waits"]
     assert [(one.execution.id, one.execution.attempt, one.execution.retry_count) for one in late] == [
         ("tries-again", 2, 2)
     ]
     assert json.loads(str(_all_rows(upgraded)["settings"][0]["value"])) == 3
-    await database.close()
+
+
+def test_every_reason_to_wait_may_be_written_and_no_other(upgraded: Path) -> None:
+    with closing(sqlite3.connect(upgraded)) as connection, connection:
+        for reason in WaitReason:
+            connection.execute("UPDATE executions SET wait_reason = ? WHERE id = 'waits'", [reason.value])
+        with pytest.raises(sqlite3.IntegrityError, match="ck_executions_wait_reason"):
+            connection.execute("UPDATE executions SET wait_reason = 'boredom' WHERE id = 'waits'")

@@ -137,7 +137,7 @@ CREATE TABLE executions (
     CONSTRAINT ck_executions_status CHECK (status IN ('queued', 'running', 'cancelling', 'succeeded', 'failed', 'cancelled', 'timed_out')),
     CONSTRAINT ck_executions_mode CHECK (mode IN ('template', 'stream-json', 'app-server', 'acp', 'tmux')),
     CONSTRAINT fk_executions_parent_execution_id FOREIGN KEY(parent_execution_id) REFERENCES executions (id) ON DELETE SET NULL,
-    CONSTRAINT ck_executions_wait_reason CHECK (wait_reason IN ('retry', 'usage_limit', 'rate_limit', 'scheduled')),
+    CONSTRAINT ck_executions_wait_reason CHECK (wait_reason IN ('retry', 'usage_limit', 'rate_limit', 'failures', 'scheduled')),
     CONSTRAINT ck_executions_end_reason CHECK (end_reason IN ('exited', 'stopped', 'timed_out', 'start_failed', 'terminated', 'lost', 'refused'))
 )
 """,

@@ -31,6 +31,7 @@ from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.queue_pause import QueuePauseRepository
+from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.tasks import TaskRepository
@@ -99,6 +100,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             queue=QueueService(
                 executions=executions,
                 pauses=QueuePauseRepository(database),
+                schedules=ScheduleRepository(database),
                 tasks=tasks,
                 agents=agents,
                 workspaces=workspaces,

@@ -109,7 +109,7 @@ def run(
             await _tell_start(services, task, execution, is_aside=is_waiting or as_json)
             return TaskExecution(task=task, execution=execution)
 
-        asked = [str(task.number) for task in await services.queue.lost_tasks(workspace)] if is_lost else numbers or []
+        asked = await _lost_numbers(services, workspace) if is_lost else numbers or []
         if is_lost and not asked:
             tell(f"no newest run of a task in {workspace.name} was lost")
         started, failed = await for_each_number(asked, begin)
@@ -163,3 +163,8 @@ async def _arguments(services: Services, task: Task, program: ProgramOptions) ->
     key = context.capability_key if is_own_key else program.capability_key
     kept = context.args if is_same_agent and key == context.capability_key else {}
     return {**kept, **parsed_arguments(program.arguments or (), agent.choose_capability(key))}
+
+
+async def _lost_numbers(services: Services, workspace: Workspace) -> list[str]:
+    await services.queue.settle()
+    return [str(task.number) for task in await services.queue.lost_tasks(workspace)]

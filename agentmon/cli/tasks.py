@@ -72,6 +72,8 @@ def add(
         if is_run and draft.assignee_agent_id is None:
             raise UsageError("a task without a program cannot run", hint="add --command or --agent")
         task = await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=numbers)
+        if task.schedule is not None:
+            await services.queue.look_after()
         if not is_run:
             return task, ""
         try:
@@ -174,7 +176,9 @@ def edit(
                 services, workspace, options, _draft_of(task), title=title, removed_environment=no_env or ()
             )
             warn_of_secrets(options, title)
-            await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
+            edited = await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
+            if edited.schedule is not None:
+                await services.queue.look_after()
         if added or removed:
             await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=USER_ACTOR)
         return await services.tasks.get(task.id)
@@ -198,7 +202,10 @@ def move(
 
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number)
-        return await services.tasks.move(task.id, status, actor=USER_ACTOR)
+        moved = await services.tasks.move(task.id, status, actor=USER_ACTOR)
+        # What was queued after it may start now, and what runs may have to end.
+        await services.queue.look_after()
+        return moved
 
     _print_task(with_workspace(folder, work), as_json=as_json)
 

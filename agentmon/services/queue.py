@@ -14,11 +14,12 @@ from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType, ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.locks import is_locked
 from agentmon.services.launch_check import launch_environment, require_launchable
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from agentmon.domain.clock import Clock
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.queue_pause import QueuePauseRepository
+    from agentmon.store.schedules import ScheduleRepository
     from agentmon.store.tasks import TaskRepository
 
 _LOOK_EVERY_S: Final = 0.1
 _LOOK_AFTER_WORKER_EVERY_S: Final = 1.0
+_SETTLED_WITHIN_S: Final = 15.0
 
 
 class QueueService:
@@ -47,6 +50,7 @@ class QueueService:
         *,
         executions: ExecutionRepository,
         pauses: QueuePauseRepository,
+        schedules: ScheduleRepository,
         tasks: TaskRepository,
         agents: AgentService,
         workspaces: WorkspaceService,
@@ -56,6 +60,7 @@ class QueueService:
     ) -> None:
         self._executions = executions
         self._pauses = pauses
+        self._schedules = schedules
         self._tasks = tasks
         self._agents = agents
         self._workspaces = workspaces
@@ -189,7 +194,7 @@ class QueueService:
         return await self._pauses.get()
 
     async def lost_tasks(self, workspace: Workspace | None, *, since: datetime | None = None) -> tuple[Task, ...]:
-        """Return the tasks whose newest run was lost and that nobody has dealt with, oldest first."""
+        """Return the tasks whose newest run was lost and that nobody has dealt with, oldest first; see ``settle``."""
         workspace_id = None if workspace is None else workspace.id
         task_ids = await self._executions.lost_task_ids(workspace_id, since=since)
         return tuple([await self._tasks.get(task_id) for task_id in task_ids])
@@ -222,13 +227,28 @@ class QueueService:
         return execution
 
     async def look_after(self) -> None:
-        """Start a worker when executions wait or run and none lives, as after a crash or at the machine's next start.
+        """Start a worker when executions wait or run, or tasks run by themselves, and no worker lives.
+
+        So it is after a crash and at the machine's next start.
 
         Raises:
             RunnerError: It did not become ready.
         """
-        if await self._executions.count_open():
+        if await self._executions.count_open() or await self._schedules.next_time() is not None:
             await self._workers.ensure_running()
+
+    async def settle(self) -> None:
+        """Return when what a crash cut off is known to be lost: no live execution has a dead host, or 15 s are over.
+
+        Raises:
+            RunnerError: The worker that settles them did not become ready.
+        """
+        await self.look_after()
+        deadline = time.monotonic() + _SETTLED_WITHIN_S
+        while await asyncio.to_thread(_has_dead_host, await self._executions.live_log_paths()):
+            if time.monotonic() >= deadline:
+                return
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def wait(self, execution_id: ExecutionId) -> Execution:
         """Return the execution when it is over and will not be tried again; a worker that died is started anew.
@@ -260,6 +280,11 @@ class QueueService:
                     return None
                 return replace(execution, status=ExecutionStatus.CANCELLING)
         return None
+
+
+def _has_dead_host(log_paths: Sequence[str]) -> bool:
+    folders = [ExecutionFolder(Path(path).parent) for path in log_paths]
+    return any(folder.journal.exists() and not is_locked(folder.host_lock) for folder in folders)
 
 
 def _prepare(folder: ExecutionFolder, environment: Mapping[str, str]) -> None:

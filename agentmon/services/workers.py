@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.domain.errors import RunnerError
+from agentmon.store.revision import HEAD_REVISION
 from agentmon.worker.launch import ensure_worker
 from agentmon.worker.presence import WorkerInfo, read_presence
 
@@ -37,7 +38,7 @@ class WorkerService:
         """
         presence = read_presence(self._paths.worker_lock)
         if presence.pid is not None:
-            if presence.version == __version__:
+            if (presence.version, presence.revision) == (__version__, HEAD_REVISION):
                 return presence
             await self.stop()
         return await asyncio.to_thread(ensure_worker, self._paths)

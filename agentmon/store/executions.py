@@ -107,6 +107,15 @@ class ExecutionRepository:
         async with self._database.reading() as connection:
             return tuple(TaskId(found) for found in (await connection.execute(statement)).scalars())
 
+    async def live_log_paths(self) -> tuple[str, ...]:
+        """Return where the output of every execution goes that has or may have a process."""
+        executions = tables.executions
+        statement = select(executions.c.log_file_path).where(
+            tables.IS_OPEN, executions.c.status != ExecutionStatus.QUEUED, executions.c.log_file_path.is_not(None)
+        )
+        async with self._database.reading() as connection:
+            return tuple((await connection.execute(statement)).scalars())
+
     async def count_open(self) -> int:
         """Return how many executions wait or run, over all workspaces."""
         statement = select(func.count()).select_from(tables.executions).where(tables.IS_OPEN)

@@ -17,6 +17,7 @@ from agentmon.domain.errors import AgentmonError
 from agentmon.paths import find_paths
 from agentmon.runners.tmux import Tmux
 from agentmon.store.database import open_database
+from agentmon.store.revision import HEAD_REVISION
 from agentmon.worker.loop import WorkerLoop
 from agentmon.worker.presence import WorkerLock, read_presence
 from agentmon.worker.repositories import Repositories
@@ -83,7 +84,7 @@ async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -
 
         def has_place() -> bool:
             if not lock.is_announced:
-                lock.announce(version=__version__, started_at=started_at)
+                lock.announce(version=__version__, revision=HEAD_REVISION, started_at=started_at)
             return lock.is_in_place and wake.is_in_place
 
         worker = WorkerLoop(
@@ -101,7 +102,7 @@ async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, end)
-        lock.announce(version=__version__, started_at=started_at)
+        lock.announce(version=__version__, revision=HEAD_REVISION, started_at=started_at)
         _log.info("worker %s started, pid %s", worker.worker_id, os.getpid())
         await worker.run()
         _log.info("worker %s ended", worker.worker_id)

@@ -29,6 +29,8 @@ class WorkerInfo:
     is_running: bool
     pid: int | None = None
     version: str | None = None
+    revision: str | None = None
+    """The schema that it reads and writes."""
     started_at: str | None = None
     """UTC, ISO 8601."""
 
@@ -48,12 +50,17 @@ class WorkerLock:
         descriptor = _lock(path)
         return None if descriptor is None else cls(path, descriptor)
 
-    def announce(self, *, version: str, started_at: str) -> None:
+    def announce(self, *, version: str, started_at: str, revision: str = "") -> None:
         """Write the particulars of this process: from now on clients take the worker as ready.
 
         On a full disk that may not work; ``is_announced`` tells.
         """
-        particulars = {"pid": os.getpid(), "version": version, "started_at": started_at}
+        particulars = {
+            "pid": os.getpid(),
+            "version": version,
+            "revision": revision,
+            "started_at": started_at,
+        }
         self.is_announced = _write(self._descriptor, json.dumps(particulars).encode())
 
     @property
@@ -132,5 +139,6 @@ def _particulars(text: bytes) -> WorkerInfo:
         is_running=True,
         pid=particulars.get("pid"),
         version=particulars.get("version"),
+        revision=particulars.get("revision"),
         started_at=particulars.get("started_at"),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.tasks import Schedule, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
 from tests.live_home import add_command, marked_processes, until_started
@@ -253,3 +254,34 @@ async def test_an_open_app_starts_the_worker_again_when_a_run_needs_it(live_home
         await services.queue.wait(execution.id)
 
     assert not app.failures
+
+
+async def test_what_a_crash_cut_off_is_known_as_lost_before_it_is_asked_for(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        task = await add_command(services, workspace, "sleep", "300")
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+        await until_started(services, execution)
+        live_home.kill_worker()
+        os.kill(_host_pid(live_home, execution.id), signal.SIGKILL)
+
+        before = await services.queue.lost_tasks(workspace)
+        await services.queue.settle()
+        after = await services.queue.lost_tasks(workspace)
+
+    assert before == ()
+    assert [one.id for one in after] == [task.id]
+    assert marked_processes(execution.id) == []
+
+
+async def test_a_schedule_alone_keeps_a_worker_alive(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        await services.queue.look_after()
+        without = read_presence(live_home.paths.worker_lock)
+        schedule = Schedule(cron="0 7 * * *", zone="UTC")
+        await services.tasks.add(workspace, TaskDraft(title="daily", schedule=schedule), actor=USER_ACTOR)
+        await services.queue.look_after()
+
+        assert not without.is_running
+        assert read_presence(live_home.paths.worker_lock).is_running

@@ -387,7 +387,7 @@ class Queue(RuleBasedStateMachine):
             assert taken[:1] == ready[:1], "what comes first could have been taken"
         for run in taken:
             self.model.claimed(run)
-        assert {one.task.status for one in claimed} <= {TaskStatus.IN_PROGRESS}
+        assert [one.task.status for one in claimed] == [run.card.status for run in taken]
 
     @precondition(lambda self: self.model.live)
     @rule(pick=_picks, end=_ends, output=st.booleans(), spoils=st.booleans())

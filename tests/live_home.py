@@ -47,6 +47,13 @@ class LiveHome:
         wait_for(lambda: not read_presence(self.paths.worker_lock).is_running)
         return pid
 
+    def _is_without_worker(self) -> bool:
+        presence = read_presence(self.paths.worker_lock)
+        if presence.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(presence.pid, signal.SIGKILL)
+        return not presence.is_running
+
     def kill_tmux(self) -> None:
         subprocess.run(
             ["tmux", "-S", str(self.paths.tmux_socket), "kill-server"], check=False, capture_output=True, timeout=10
@@ -55,8 +62,8 @@ class LiveHome:
     def end(self) -> None:
         """End what still lives; never raises."""
         with contextlib.suppress(OSError, AssertionError):
-            if read_presence(self.paths.worker_lock).is_running:
-                self.kill_worker()
+            # One that was started at the same time may take the place of the one that is killed.
+            wait_for(self._is_without_worker)
         self.kill_tmux()
         for journal in self.paths.executions_dir.glob("*/journal.jsonl"):
             with contextlib.suppress(OSError, ValueError, KeyError):

@@ -444,13 +444,16 @@ def test_a_file_that_others_may_read_is_seen(scene: Scene) -> None:
 def marked_process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (tmp_path / "executions" / "seen").mkdir(parents=True)
     process = subprocess.Popen(
-        ["sh", "-c", f"sleep 60 # {SECRET}"], env=os.environ | {program.MARKER: "seen"}, start_new_session=True
+        ["sh", "-c", f"read line # {SECRET}"],
+        stdin=subprocess.PIPE,
+        env=os.environ | {program.MARKER: "seen"},
+        start_new_session=True,
     )
     try:
         yield process
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()
 
 
 def test_the_scan_finds_what_carries_a_marker_of_the_home_and_no_other(
@@ -459,10 +462,15 @@ def test_the_scan_finds_what_carries_a_marker_of_the_home_and_no_other(
     own = ProcessScan(tmp_path / "executions", SECRET)
     other = ProcessScan(tmp_path / "elsewhere", "")
 
-    found = wait_for(lambda: own.look()[0])
+    def is_told() -> bool:
+        own.look()
+        return any(pid == marked_process.pid for pid, _ in own.tellers)
+
+    # Before its exec the process has neither.
+    wait_for(is_told)
+    found = own.look()[0]
 
     assert marked_process.pid in {pid for pid, _ in found["seen"]}
-    assert any(pid == marked_process.pid for pid, _ in own.tellers)
     assert other.look() == ({}, {})
 
 

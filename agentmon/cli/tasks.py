@@ -31,7 +31,7 @@ from agentmon.domain.agents import Agent
 from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
-from agentmon.domain.tasks import Task, TaskDraft, Workspace
+from agentmon.domain.tasks import Task, TaskDraft, Workspace, draft_of
 from agentmon.services.actors import USER_ACTOR
 
 group = typer.Typer(
@@ -173,7 +173,7 @@ def edit(
         task = await numbered_task(services, workspace, number)
         if changes_fields:
             draft = await drafted(
-                services, workspace, options, _draft_of(task), title=title, removed_environment=no_env or ()
+                services, workspace, options, draft_of(task), title=title, removed_environment=no_env or ()
             )
             warn_of_secrets(options, title)
             edited = await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
@@ -241,19 +241,6 @@ def restore(number: NumberArgument, folder: WorkspaceOption = None, as_json: Jso
         return await services.tasks.restore(task.id, actor=USER_ACTOR)
 
     _print_task(with_workspace(folder, work), as_json=as_json)
-
-
-def _draft_of(task: Task) -> TaskDraft:
-    return TaskDraft(
-        title=task.title,
-        description=task.description,
-        priority=task.priority,
-        assignee_agent_id=task.assignee_agent_id,
-        input_context=task.input_context,
-        due_at=task.due_at,
-        parent_task_id=task.parent_task_id,
-        schedule=task.schedule,
-    )
 
 
 def _tell_schedule(task: Task, options: TaskOptions) -> None:

@@ -214,7 +214,7 @@ def _restore(task_id: TaskId) -> Inverse:
 
 
 def _edit_change(before: Task, edit: StoredEdit) -> Change:
-    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
+    from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.editing import store_dependencies  # noqa: PLC0415 - not part of the first frame
 
     draft = draft_of(before)

@@ -136,7 +136,7 @@ async def _store(services: Services, workspace: Workspace, base: _Base, edited: 
     Raises:
         AgentmonError: Nothing, or not all of it, was stored.
     """
-    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
+    from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
 
     task = base.task
@@ -152,7 +152,7 @@ async def _store(services: Services, workspace: Workspace, base: _Base, edited: 
 
 
 def _is_stale(base: _Base, newest: _Base) -> bool:
-    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
+    from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
 
     return base.task is not None and newest.task is not None and draft_of(base.task) != draft_of(newest.task)
 
@@ -161,8 +161,8 @@ async def _settle(
     screen: ServiceScreen[None], base: _Base, newest: _Base, edited: EditedTask
 ) -> tuple[_Base, EditedTask | None]:
     """Show what somebody else changed, and return on what and with what the person goes on."""
+    from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.choice import Answer, ChoiceDialog  # noqa: PLC0415 - not part of the first frame
-    from agentmon.screens.drafts import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.merging import difference_lines, merged, merged_numbers  # noqa: PLC0415 - as above
 
     if base.task is None or newest.task is None:

@@ -16,9 +16,8 @@ from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
-from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, TaskDraft
+from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, TaskDraft, draft_of
 from agentmon.screens.bindings import TASK_EDITOR
-from agentmon.screens.drafts import draft_of
 from agentmon.screens.program_form import ProgramForm
 from agentmon.screens.schedule_field import ScheduleField
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from agentmon.domain.execution_mode import ExecutionMode
     from agentmon.domain.ids import AgentId, CapabilityId
 
 
@@ -78,6 +79,45 @@ class DangerLevel(IntEnum):
     DESTRUCTIVE = 3
 
 
+class SessionIdSource(StrEnum):
+    """Where an agent's own id of a conversation is learned."""
+
+    JSON_FIELD = "json_field"
+    FILESYSTEM = "filesystem"
+    LIST_COMMAND = "list_command"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """How an AI agent is started and spoken to; the same for every conversation with it."""
+
+    bidirectional_protocol: ExecutionMode
+    """Its own protocol, or ``tmux`` when it knows none."""
+    session_id_source: SessionIdSource = SessionIdSource.JSON_FIELD
+    session_id_field: str = ""
+    session_file_glob: str = ""
+    list_sessions_command: tuple[str, ...] = ()
+    list_sessions_pattern: str = ""
+    protocol_args: tuple[str, ...] = ()
+    """Arguments that make it speak its protocol."""
+    screen_args: tuple[str, ...] = ()
+    """Arguments that make it show its own screen in the pane."""
+    resume_flags: tuple[str, ...] = ()
+    """Arguments that go on with a conversation; ``{{value}}`` is the agent's id of it. Empty: its protocol does it."""
+    continue_flags: tuple[str, ...] = ()
+    """Arguments that go on with the newest conversation of the folder; never used, since it may be another task's."""
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Arguments by purpose, with ``{{value}}``: ``session_id``, ``fork``, ``model``, ``permission_mode``,
+    ``instructions``, ``max_turns``, ``max_budget``, ``allow_tool`` and ``deny_tool`` (once for each tool)."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it always gets."""
+    permission_modes: tuple[str, ...] = ()
+    """The first is the default."""
+    models: tuple[str, ...] = ()
+    """Models to choose from, as far as they are known without asking it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
     """One thing an agent can be asked to do."""
@@ -92,6 +132,9 @@ class Capability:
     command_tokens: tuple[str, ...] = ()
     """Words of the argument list with placeholders such as ``{{args.path}}``; the binary is not among them."""
     prompt_template: str = ""
+    """The first message, with placeholders such as ``{{task_title}}``."""
+    mode: ExecutionMode | None = None
+    """How the agent is spoken to for this; None means its own protocol, or a plain command for a template."""
     args_schema: Mapping[str, object] = field(default_factory=dict)
     """A JSON Schema whose type is ``object``."""
     requires_approval: bool = False
@@ -130,6 +173,16 @@ class Agent:
     """The vendor's or agentmon's sentence about it."""
     discovery_method: DiscoveryMethod = DiscoveryMethod.PRESET
     version: str | None = None
+    session_config: SessionConfig | None = None
+    """None for what is not an AI agent."""
+    model: str | None = None
+    """None means its own default."""
+    model_tier: int | None = None
+    temperature: float | None = None
+    instructions: str | None = None
+    """What it is told before every task."""
+    tools: Mapping[str, bool] = field(default_factory=dict)
+    """Its own tools that are allowed (True) or taken away (False); those not named are as it has them."""
     icon: str = ""
     description: str = ""
     capabilities: tuple[Capability, ...] = ()

@@ -13,18 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agentmon.domain.activity import Activity
     from agentmon.domain.events import EventLevel
     from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
-
-
-class Activity(StrEnum):
-    """What a running agent is doing, as far as anybody can tell."""
-
-    WORKING = "working"
-    WAITING = "waiting"
-    """It cannot go on without a person: a permission, a question, or nothing left to do."""
-    UNKNOWN = "unknown"
-    """No signal of it is to be trusted at present."""
 
 
 class TurnOutcome(StrEnum):

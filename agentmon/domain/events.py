@@ -96,6 +96,13 @@ class TaskEventType(StrEnum):
     AGENT_RELEASED = "agent_released"
     AGENT_CHANGED = "agent_changed"
     SETTING_CHANGED = "setting_changed"
+    APPROVAL_ASKED = "approval_asked"
+    APPROVAL_DECIDED = "approval_decided"
+    APPROVAL_WITHDRAWN = "approval_withdrawn"
+    APPROVAL_RULE_CHANGED = "approval_rule_changed"
+    MESSAGE_SENT = "message_sent"
+    AGENT_COMMANDED = "agent_commanded"
+    """Somebody interrupted an agent, or changed its model or permission mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,8 @@ class EndReason(StrEnum):
 
     EXITED = "exited"
     """The program ended by itself; its exit code tells how."""
+    FINISHED = "finished"
+    """Its agent had done its work and did not end by itself, so it was ended."""
     STOPPED = "stopped"
     TIMED_OUT = "timed_out"
     START_FAILED = "start_failed"

@@ -6,28 +6,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.live_state import LiveState, live_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from agentmon.domain.activity import Activity
     from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.conversation import AskNews, ConversationNews
     from agentmon.domain.events import Event
     from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
-    from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, TaskId, WorkerId
+    from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, SessionId, TaskId, WorkerId
     from agentmon.domain.refusals import Refusal
     from agentmon.domain.tasks import Task
-
-
-class ExecutionMode(StrEnum):
-    """The protocol in which the host speaks to the program."""
-
-    TEMPLATE = "template"
-    STREAM_JSON = "stream-json"
-    APP_SERVER = "app-server"
-    ACP = "acp"
-    TMUX = "tmux"
 
 
 class CommandType(StrEnum):
@@ -41,6 +34,43 @@ class CommandType(StrEnum):
     """Halt every process of the execution where it is."""
     RESUME = "resume"
     """Let halted processes go on."""
+    MESSAGE = "message"
+    """Say something to the agent; payload ``text``."""
+    ANSWER = "answer"
+    """Answer a request of the agent; payload as ``runners.protocols.adapter`` describes it."""
+    INTERRUPT = "interrupt"
+    """Let the agent stop what it does and listen."""
+    FINISH = "finish"
+    """Let the conversation end when the agent has nothing to do."""
+    SET_MODEL = "set_model"
+    """Payload ``model``."""
+    SET_PERMISSION_MODE = "set_permission_mode"
+    """Payload ``permission_mode``."""
+    TYPE = "type"
+    """Type into the agent's own screen; payload ``text`` and ``is_paste``."""
+
+
+class ConversationStart(StrEnum):
+    """How an execution of an agent begins its conversation."""
+
+    FRESH = "fresh"
+    RESUME = "resume"
+    """It goes on with the conversation of an earlier execution."""
+    FORK = "fork"
+    """It goes on with a copy of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRequest:
+    """What an agent is asked to do, and in which conversation."""
+
+    prompt: str
+    start: ConversationStart = ConversationStart.FRESH
+    parent_execution_id: ExecutionId | None = None
+    """The execution whose conversation goes on; None for a fresh one."""
+    model: str | None = None
+    """None means the agent's own choice."""
+    permission_mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +82,10 @@ class ExecutionRequest:
     capability_id: CapabilityId
     mode: ExecutionMode = ExecutionMode.TEMPLATE
     args: Mapping[str, object] = field(default_factory=dict)
+    conversation: ConversationRequest | None = None
+    """None for a program that is given a command and not a prompt."""
+    start_approval: AskNews | None = None
+    """What a person has to allow before it may start."""
     max_retries: int = 0
     not_before: datetime | None = None
     """It starts at this time at the earliest."""
@@ -71,6 +105,10 @@ class Execution:
     mode: ExecutionMode = ExecutionMode.TEMPLATE
     args: Mapping[str, object] = field(default_factory=dict)
     pid: int | None = None
+    session_id: SessionId | None = None
+    session_ref: str | None = None
+    """The agent's own id of the conversation."""
+    prompt: str | None = None
     tmux_session_name: str | None = None
     parent_execution_id: ExecutionId | None = None
     created_at: datetime
@@ -99,6 +137,13 @@ class Execution:
     paused_at: datetime | None = None
     end_reason: EndReason | None = None
     log_removed_at: datetime | None = None
+    activity: Activity | None = None
+    """What its agent is doing; None where nothing tells, as for a command-line tool."""
+    activity_note: str | None = None
+    activity_source: str | None = None
+    """The signal or rule that decided."""
+    is_held: bool = False
+    """Whether it waits in the queue for a person's leave to start."""
     tokens_used: int = 0
     cost_nano: int | None = None
 
@@ -111,6 +156,8 @@ class Execution:
             is_parked=self.wait_reason is not None and self.wait_reason.is_parking,
             is_paused=self.paused_at is not None,
             is_stuck=self.status.is_live and self.error is not None,
+            is_held=self.is_held,
+            activity=self.activity,
         )
 
 
@@ -121,6 +168,7 @@ class ExecutionCommand:
     id: CommandId
     execution_id: ExecutionId
     type: CommandType
+    payload: Mapping[str, object] = field(default_factory=dict)
     created_at: datetime
 
 
@@ -170,7 +218,18 @@ class ExecutionProgress:
     complaint: str | None = None
     """What a person has to know while it is still open: processes that could not be stopped."""
     events: tuple[Event, ...] = ()
+    news: tuple[TimedNews, ...] = ()
+    """What its agent said and did."""
     ending: ExecutionEnding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedNews:
+    """One piece of news with its time."""
+
+    at_ms: int
+    """UTC, milliseconds since 1970."""
+    news: ConversationNews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,10 @@ ExecutionId = NewType("ExecutionId", str)
 SessionId = NewType("SessionId", str)
 CommandId = NewType("CommandId", str)
 WorkerId = NewType("WorkerId", str)
+OperationId = NewType("OperationId", str)
+MessageId = NewType("MessageId", str)
+ApprovalId = NewType("ApprovalId", str)
+ApprovalRuleId = NewType("ApprovalRuleId", str)
 
 LOCAL_USER_ID: Final = UserId("00000000-0000-0000-0000-000000000001")
 """The one user of a local database."""

@@ -38,16 +38,21 @@ EXECUTION_MOVES: Final[Mapping[Execution, frozenset[Execution]]] = {
 """A failed execution goes back to the queue only while it has retries left."""
 
 SESSION_MOVES: Final[Mapping[Session, frozenset[Session]]] = {
-    Session.PLANNING: frozenset({Session.RUNNING, Session.FAILED, Session.CANCELLED}),
+    Session.PLANNING: frozenset(
+        {Session.RUNNING, Session.WAITING_FOR_INPUT, Session.COMPLETED, Session.FAILED, Session.CANCELLED}
+    ),
     Session.RUNNING: frozenset(
         {Session.WAITING_FOR_INPUT, Session.PAUSED, Session.COMPLETED, Session.FAILED, Session.CANCELLED},
     ),
     Session.WAITING_FOR_INPUT: frozenset({Session.RUNNING, Session.COMPLETED, Session.FAILED, Session.CANCELLED}),
-    Session.PAUSED: frozenset({Session.RUNNING, Session.CANCELLED}),
-    Session.COMPLETED: frozenset(),
-    Session.FAILED: frozenset(),
-    Session.CANCELLED: frozenset(),
+    Session.PAUSED: frozenset(
+        {Session.RUNNING, Session.WAITING_FOR_INPUT, Session.COMPLETED, Session.FAILED, Session.CANCELLED}
+    ),
+    Session.COMPLETED: frozenset({Session.PLANNING}),
+    Session.FAILED: frozenset({Session.PLANNING}),
+    Session.CANCELLED: frozenset({Session.PLANNING}),
 }
+"""One that is over begins again when another execution goes on with it."""
 
 
 def require_task_move(source: Task, target: Task) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from agentmon.domain.activity import Activity
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 
 
@@ -63,6 +64,8 @@ _BY_STATUS: Final = {
     ExecutionStatus.TIMED_OUT: LiveState.TIMED_OUT,
 }
 
+_BY_ACTIVITY: Final = {Activity.WAITING: LiveState.NEEDS_YOU, Activity.UNKNOWN: LiveState.UNKNOWN}
+
 
 def live_state(
     status: ExecutionStatus,
@@ -71,6 +74,8 @@ def live_state(
     is_parked: bool = False,
     is_paused: bool = False,
     is_stuck: bool = False,
+    is_held: bool = False,
+    activity: Activity | None = None,
 ) -> LiveState:
     """Return the state that a person sees.
 
@@ -80,13 +85,19 @@ def live_state(
         is_parked: Whether it waits in the queue for a vendor or a parked agent.
         is_paused: Whether its processes are halted.
         is_stuck: Whether some of its processes could not be stopped.
+        is_held: Whether it waits in the queue for a person's leave to start.
+        activity: What its agent is doing.
     """
+    if status is ExecutionStatus.QUEUED and is_held:
+        return LiveState.NEEDS_YOU
     if status is ExecutionStatus.QUEUED and is_parked:
         return LiveState.PARKED
     if status.is_live and is_stuck:
         return LiveState.STUCK
     if status is ExecutionStatus.RUNNING and is_paused:
         return LiveState.PAUSED
+    if status is ExecutionStatus.RUNNING and activity in _BY_ACTIVITY:
+        return _BY_ACTIVITY[activity]
     if status is ExecutionStatus.FAILED and end_reason is EndReason.LOST:
         return LiveState.LOST
     return _BY_STATUS[status]

@@ -1,8 +1,15 @@
-"""The closed sets of what an agent's tool calls do, touch and leave behind."""
+"""Operations: an agent's tool calls, with the closed sets of what they do, touch and leave behind."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentmon.domain.ids import ExecutionId, OperationId, SessionId
 
 
 class OperationType(StrEnum):
@@ -49,3 +56,30 @@ class ArtifactKind(StrEnum):
     LOG = "log"
     ATTACHMENT = "attachment"
     OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One tool call."""
+
+    id: OperationId
+    session_id: SessionId
+    execution_id: ExecutionId | None
+    tool_name: str
+    type: OperationType
+    target: str
+    """Path, command, URL or query."""
+    input_summary: str = ""
+    output_summary: str = ""
+    input_tokens: int = 0
+    """Of the answer that asked for it, shared among all calls of that answer."""
+    output_tokens: int = 0
+    cost_nano: int = 0
+    status: OperationStatus
+    error: str | None = None
+    approved: bool = False
+    approved_by: str | None = None
+    parent_ref: str | None = None
+    started_at: datetime
+    finished_at: datetime | None = None
+    duration_ms: int | None = None

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from agentmon.domain.ids import AgentId, ExecutionId, MessageId, SessionId, TaskId
+    from agentmon.domain.operations import MessageRole
 
 
 class SessionStatus(StrEnum):
@@ -37,3 +46,63 @@ def registry_status(status: SessionStatus) -> RegistryStatus:
             return RegistryStatus.PAUSED
         case SessionStatus.COMPLETED:
             return RegistryStatus.COMPLETED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation with an agent; several executions may go on with it."""
+
+    id: SessionId
+    agent_id: AgentId
+    task_id: TaskId | None
+    title: str = ""
+    workspace: str
+    """Absolute path of the folder it works in."""
+    session_ref: str | None = None
+    """The agent's own id, by which it is resumed; None until it is known."""
+    status: SessionStatus
+    model: str | None = None
+    model_tier: int | None = None
+    temperature: float | None = None
+    initial_prompt: str = ""
+    started_at: datetime
+    ended_at: datetime | None = None
+    total_tokens: int = 0
+    total_cost_nano: int = 0
+    operation_count: int = 0
+    permission_mode: str | None = None
+    models: tuple[str, ...] = ()
+    """Models that the agent offered."""
+    permission_modes: tuple[str, ...] = ()
+    forked_from: SessionId | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionListing:
+    """A session with what a list shows beside it."""
+
+    session: Session
+    agent_slug: str
+    task_number: int | None
+    task_title: str
+    newest_execution_id: ExecutionId | None
+    is_live: bool
+    """Whether an execution of it runs or waits."""
+    match: str = ""
+    """The piece of a message or an operation in which a search found its words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation."""
+
+    id: MessageId
+    session_id: SessionId
+    execution_id: ExecutionId | None
+    role: MessageRole
+    content: str
+    is_thinking: bool = False
+    parent_ref: str | None = None
+    """The tool call of the subagent that speaks."""
+    created_at: datetime

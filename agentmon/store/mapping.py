@@ -15,8 +15,9 @@ from agentmon.domain.agents import (
     ToolType,
 )
 from agentmon.domain.events import Actor, ActorType, Event, EventLevel, EventType, TaskEvent, TaskEventType
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import CommandType, Execution, ExecutionCommand, ExecutionMode
+from agentmon.domain.executions import CommandType, Execution, ExecutionCommand
 from agentmon.domain.ids import (
     AgentId,
     CapabilityId,
@@ -113,6 +114,7 @@ def capability_of(row: RowMapping) -> Capability:
         interaction_mode=InteractionMode(row["interaction_mode"]),
         command_tokens=tuple(row["command_tokens"] or ()),
         prompt_template=row["prompt_template"] or "",
+        mode=row["mode"],
         args_schema=row["args_schema"],
         requires_approval=row["requires_approval"],
         is_enabled=row["is_enabled"],
@@ -159,6 +161,9 @@ def execution_of(row: RowMapping) -> Execution:
         mode=ExecutionMode(row["mode"]),
         args=row["args"],
         pid=row["pid"],
+        session_id=_optional(SessionId, row["session_id"]),
+        session_ref=row["session_ref"],
+        prompt=row["prompt"],
         tmux_session_name=row["tmux_session_name"],
         parent_execution_id=_optional(ExecutionId, row["parent_execution_id"]),
         created_at=row["created_at"],
@@ -183,6 +188,10 @@ def execution_of(row: RowMapping) -> Execution:
         paused_at=row["paused_at"],
         end_reason=row["end_reason"],
         log_removed_at=row["log_removed_at"],
+        activity=row["activity"],
+        activity_note=row["activity_note"],
+        activity_source=row["activity_source"],
+        is_held=row["is_held"],
         tokens_used=row["tokens_used"],
         cost_nano=row["cost_nano"],
     )
@@ -194,6 +203,7 @@ def command_of(row: RowMapping) -> ExecutionCommand:
         id=CommandId(row["id"]),
         execution_id=ExecutionId(row["execution_id"]),
         type=CommandType(row["type"]),
+        payload=row["payload"],
         created_at=row["created_at"],
     )
 

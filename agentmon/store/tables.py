@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
+from agentmon.domain.activity import Activity
 from agentmon.domain.agents import (
     AgentKind,
     CapabilitySource,
@@ -35,9 +36,12 @@ from agentmon.domain.agents import (
     ParkReason,
     ToolType,
 )
+from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import ActorType, EventLevel, EventType
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
-from agentmon.domain.executions import CommandType, ExecutionMode
+from agentmon.domain.executions import CommandType
 from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
@@ -213,6 +217,8 @@ class AgentCapabilityRow(_Row, table=True):
     interaction_mode: InteractionMode = Field(sa_type=word(InteractionMode, "interaction_mode"))
     command_tokens: list[str] | None = Field(sa_type=_JSON)
     prompt_template: str | None
+    mode: ExecutionMode | None = Field(sa_type=word(ExecutionMode, "mode"))
+    """How the agent is spoken to for this; NULL means its own protocol, or a plain command."""
     args_schema: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
     requires_approval: bool = Field(sa_column_kwargs=_FALSE)
     is_enabled: bool = Field(sa_column_kwargs=_TRUE)
@@ -409,6 +415,12 @@ class ExecutionRow(_Row, table=True):
     end_reason: EndReason | None = Field(sa_type=word(EndReason, "end_reason"))
     log_removed_at: datetime | None = Field(sa_type=_MOMENT)
     """When its log was removed to keep within the limits of the settings."""
+    activity: Activity | None = Field(sa_type=word(Activity, "activity"))
+    activity_note: str | None
+    activity_source: str | None
+    activity_at: datetime | None = Field(sa_type=_MOMENT)
+    is_held: bool = Field(sa_column_kwargs=_FALSE)
+    """Whether it waits in the queue for a person's leave to start."""
     output_data: dict[str, object] | None = Field(sa_type=_JSON)
     tokens_used: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     cost_nano: int | None = Field(sa_type=_BIG)
@@ -433,6 +445,11 @@ class ExecutionCommandRow(_Row, table=True):
     payload: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
     created_at: datetime = Field(sa_type=_MOMENT)
     delivered_at: datetime | None = Field(sa_type=_MOMENT)
+    is_queued: bool = Field(sa_column_kwargs=_FALSE)
+    """Whether the agent takes it up when it has finished what it does now."""
+    obeyed_at: datetime | None = Field(sa_type=_MOMENT)
+    error: str | None
+    """Why it was not obeyed."""
 
 
 class WorkerHeartbeatRow(_Row, table=True):
@@ -466,13 +483,18 @@ class MessageRow(_Row, table=True):
     """One message of a conversation."""
 
     __tablename__ = "messages"
-    __table_args__ = (Index(None, "session_id", "id"), Index(None, "execution_id"))
+    __table_args__ = (Index(None, "session_id", "id"), UniqueConstraint("execution_id", "message_ref"))
 
     id: str = Field(primary_key=True, sa_type=_ID)
     session_id: str = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
     execution_id: str | None = Field(foreign_key="executions.id", ondelete="SET NULL", sa_type=_ID)
+    message_ref: str | None
+    """The try and the agent's own name of the message: ``0:msg_1``."""
     role: MessageRole = Field(sa_type=word(MessageRole, "role"))
     content: str
+    is_thinking: bool = Field(sa_column_kwargs=_FALSE)
+    parent_ref: str | None
+    """The tool call of the subagent that speaks."""
     created_at: datetime = Field(sa_type=_MOMENT)
 
 
@@ -504,8 +526,9 @@ class OperationRow(_Row, table=True):
     __tablename__ = "operations"
     __table_args__ = (
         *_not_negative("input_tokens", "output_tokens", "cost_nano"),
+        UniqueConstraint("execution_id", "operation_ref"),
+        *_not_negative("duration_ms"),
         Index(None, "session_id", "id"),
-        Index(None, "execution_id"),
         _where(
             "ix_operations_pending",
             "started_at",
@@ -516,6 +539,12 @@ class OperationRow(_Row, table=True):
     id: str = Field(primary_key=True, sa_type=_ID)
     session_id: str = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
     execution_id: str | None = Field(foreign_key="executions.id", ondelete="SET NULL", sa_type=_ID)
+    operation_ref: str | None
+    """The try and the agent's own name of the call: ``0:toolu_1``."""
+    parent_ref: str | None
+    """The call of the subagent that made it."""
+    answer_key: str | None
+    """Key of the billed answer that asked for it."""
     tool_name: str
     type: OperationType = Field(sa_type=word(OperationType, "type"))
     target: str
@@ -531,6 +560,72 @@ class OperationRow(_Row, table=True):
     approved_by: str | None = Field(foreign_key="users.id", ondelete="SET NULL", sa_type=_ID)
     started_at: datetime = Field(sa_type=_MOMENT)
     finished_at: datetime | None = Field(sa_type=_MOMENT)
+    duration_ms: int | None = Field(sa_type=_BIG)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class ApprovalRow(_Row, table=True):
+    """What waits for a person's decision, or did."""
+
+    __tablename__ = "approvals"
+    __table_args__ = (
+        UniqueConstraint("execution_id", "request_ref"),
+        _where("ix_approvals_pending", "asked_at", where=_one_of("status", [ApprovalStatus.PENDING])),
+        Index(None, "session_id"),
+        Index(None, "asked_at"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    session_id: str | None = Field(foreign_key="sessions.id", ondelete="CASCADE", sa_type=_ID)
+    operation_id: str | None = Field(foreign_key="operations.id", ondelete="SET NULL", sa_type=_ID)
+    request_ref: str
+    """The try and the agent's own name of the request: ``0:3``."""
+    request_id: str
+    ask_kind: AskKind = Field(sa_type=word(AskKind, "ask_kind"))
+    tool_name: str = Field(sa_column_kwargs=_EMPTY)
+    type: OperationType | None = Field(sa_type=word(OperationType, "type"))
+    target: str = Field(sa_column_kwargs=_EMPTY)
+    title: str
+    detail: str = Field(sa_column_kwargs=_EMPTY)
+    reason: str = Field(sa_column_kwargs=_EMPTY)
+    tool_input: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    input_digest: str = Field(sa_column_kwargs=_EMPTY)
+    can_allow_for_session: bool = Field(sa_column_kwargs=_FALSE)
+    can_edit_input: bool = Field(sa_column_kwargs=_FALSE)
+    questions: list[object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_LIST)
+    status: ApprovalStatus = Field(sa_type=word(ApprovalStatus, "status"))
+    scope: ApprovalScope | None = Field(sa_type=word(ApprovalScope, "scope"))
+    decided_by_type: ActorType | None = Field(sa_type=word(ActorType, "decided_by_type"))
+    decided_by_id: str | None
+    decision_reason: str | None
+    rule_id: str | None = Field(foreign_key="approval_rules.id", ondelete="SET NULL", sa_type=_ID)
+    command_id: str | None = Field(sa_type=_ID)
+    """The command that carries the answer to the agent."""
+    asked_at: datetime = Field(sa_type=_MOMENT)
+    decided_at: datetime | None = Field(sa_type=_MOMENT)
+    closed_at: datetime | None = Field(sa_type=_MOMENT)
+    """When the agent had the answer, or no longer asked."""
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class ApprovalRuleRow(_Row, table=True):
+    """Decides requests without a person."""
+
+    __tablename__ = "approval_rules"
+    __table_args__ = (Index(None, "workspace_id"), Index(None, "agent_id"))
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    workspace_id: str | None = Field(foreign_key="workspaces.id", ondelete="CASCADE", sa_type=_ID)
+    agent_id: str | None = Field(foreign_key="agents.id", ondelete="CASCADE", sa_type=_ID)
+    decision: RuleDecision = Field(sa_type=word(RuleDecision, "decision"))
+    tool: str = Field(sa_column_kwargs={"server_default": text("'*'")})
+    path: str | None
+    command_prefix: str | None
+    note: str = Field(sa_column_kwargs=_EMPTY)
+    is_enabled: bool = Field(sa_column_kwargs=_TRUE)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
 
@@ -604,6 +699,8 @@ class LlmInteractionRow(_Row, table=True):
     cost_nano: int | None = Field(sa_type=_BIG)
     cost_source: str
     price_version: str
+    is_provisional: bool = Field(sa_column_kwargs=_FALSE)
+    """Whether the key is the adapter's own, because the protocol does not tell that of the transcript."""
     at_ms: int = Field(sa_type=_BIG)
     day_local: str = Field(sa_type=String(10))
     created_at: datetime = Field(sa_type=_MOMENT)
@@ -658,6 +755,8 @@ agent_registry: Final[Table] = metadata.tables["agent_registry"]
 messages: Final[Table] = metadata.tables["messages"]
 events: Final[Table] = metadata.tables["events"]
 operations: Final[Table] = metadata.tables["operations"]
+approvals: Final[Table] = metadata.tables["approvals"]
+approval_rules: Final[Table] = metadata.tables["approval_rules"]
 changes: Final[Table] = metadata.tables["changes"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 artifacts: Final[Table] = metadata.tables["artifacts"]

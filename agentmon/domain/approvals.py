@@ -1,0 +1,122 @@
+"""Approvals: what waits for a person's decision, what was decided, and the rules that decide without one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from agentmon.domain.conversation import AskKind, AskQuestion
+    from agentmon.domain.events import Actor
+    from agentmon.domain.ids import (
+        AgentId,
+        ApprovalId,
+        ApprovalRuleId,
+        ExecutionId,
+        OperationId,
+        SessionId,
+        TaskId,
+        WorkspaceId,
+    )
+    from agentmon.domain.operations import OperationType
+
+
+class ApprovalStatus(StrEnum):
+    """Where a request stands."""
+
+    PENDING = "pending"
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    ANSWERED = "answered"
+    """A question got its answer."""
+    WITHDRAWN = "withdrawn"
+    """Nobody asks any more."""
+    EXPIRED = "expired"
+    """Nobody decided within the time that is set, so it was denied."""
+
+
+class ApprovalScope(StrEnum):
+    """How far a decision reaches."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+    """By a rule that was made of it."""
+
+
+class RuleDecision(StrEnum):
+    """What a rule does with a request; of several that fit, the strictest counts: deny, then ask, then allow."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """One request of an agent, or of a capability that is dangerous, with its decision."""
+
+    id: ApprovalId
+    execution_id: ExecutionId
+    session_id: SessionId | None = None
+    operation_id: OperationId | None = None
+    request_id: str
+    ask_kind: AskKind
+    tool_name: str = ""
+    type: OperationType | None = None
+    target: str = ""
+    title: str
+    detail: str = ""
+    reason: str = ""
+    tool_input: Mapping[str, object] = field(default_factory=dict)
+    input_digest: str = ""
+    can_allow_for_session: bool = False
+    can_edit_input: bool = False
+    questions: tuple[AskQuestion, ...] = ()
+    status: ApprovalStatus = ApprovalStatus.PENDING
+    scope: ApprovalScope | None = None
+    decided_by: Actor | None = None
+    decision_reason: str | None = None
+    rule_id: ApprovalRuleId | None = None
+    """The rule that decided."""
+    asked_at: datetime
+    decided_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalListing:
+    """An approval with the words that the inbox shows beside it."""
+
+    approval: Approval
+    task_id: TaskId
+    task_number: int
+    task_title: str
+    workspace_id: WorkspaceId
+    workspace_name: str
+    agent_slug: str
+    working_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRule:
+    """Decides requests that fit all of what it names."""
+
+    id: ApprovalRuleId
+    decision: RuleDecision
+    tool: str = "*"
+    """Name of a tool, with ``*`` and ``?``."""
+    path: str | None = None
+    """Glob of the path that the tool touches; a relative one counts from the workspace's root."""
+    command_prefix: str | None = None
+    """First words of the command; it allows a single simple command only."""
+    workspace_id: WorkspaceId | None = None
+    """None means every workspace."""
+    agent_id: AgentId | None = None
+    """None means every agent."""
+    note: str = ""
+    is_enabled: bool = True
+    created_at: datetime

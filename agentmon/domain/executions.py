@@ -65,6 +65,7 @@ class ConversationRequest:
     """What an agent is asked to do, and in which conversation."""
 
     prompt: str
+    working_dir: str
     start: ConversationStart = ConversationStart.FRESH
     parent_execution_id: ExecutionId | None = None
     """The execution whose conversation goes on; None for a fresh one."""
@@ -241,3 +242,6 @@ class ClaimedExecution:
     agent: Agent
     capability: Capability
     workspace_root: str
+    start: ConversationStart = ConversationStart.FRESH
+    resumed_ref: str | None = None
+    """The agent's own id of the conversation that it goes on with, or with a copy of."""

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentmon.domain.agents import InteractionMode
 from agentmon.domain.errors import AgentNotInstalledError, UsageError
 from agentmon.runners.adapters.template import check_arguments, render_command
 from agentmon.runners.environment import select_environment
@@ -48,20 +49,22 @@ def require_launchable(
         TmuxUnavailableError: tmux is missing or too old.
     """
     args = check_arguments(capability.args_schema, args)
-    command = render_command(
-        capability,
-        binary=agent.binary_path,
-        base_args=agent.base_args,
-        task_title=task.title,
-        args=args,
-        prompt_additions=task.input_context.prompt_additions,
-    )
+    program = agent.binary_path
+    if capability.interaction_mode is InteractionMode.TEMPLATE:
+        program = render_command(
+            capability,
+            binary=agent.binary_path,
+            base_args=agent.base_args,
+            task_title=task.title,
+            args=args,
+            prompt_additions=task.input_context.prompt_additions,
+        )[0]
     if not working_dir.is_dir():
         raise UsageError(
             f"the working folder {working_dir} of #{task.number} is not there",
             hint="make it, or choose another one for the task",
         )
-    _require_program(command[0], environment, working_dir)
+    _require_program(program, environment, working_dir)
     find_version(environment)
     return args
 

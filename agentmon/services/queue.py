@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import DatabaseFullError, RunnerError, UsageError
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
-from agentmon.domain.executions import CommandType, ExecutionRequest
+from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
 from agentmon.services.launch_check import launch_environment, require_launchable
+from agentmon.worker.requests import build_request, with_choices
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
@@ -79,6 +82,12 @@ class QueueService:
         environ: Mapping[str, str] | None = None,
         not_before: datetime | None = None,
         when_ready: bool = False,
+        message: str | None = None,
+        start: ConversationStart = ConversationStart.FRESH,
+        parent_execution_id: ExecutionId | None = None,
+        model: str | None = None,
+        permission_mode: str | None = None,
+        own_screen: bool = False,
     ) -> Execution:
         """Queue one execution of the task and make sure that a worker will start it.
 
@@ -93,6 +102,12 @@ class QueueService:
             environ: The environment that the program gets, by allowlist; None means that of this process.
             not_before: It starts at this time at the earliest.
             when_ready: Whether it may be queued while the task waits for others, to start by itself after them.
+            message: What the agent is told instead of the task's own text.
+            start: Whether the agent's conversation is a fresh one, or goes on with that of an earlier execution.
+            parent_execution_id: The earlier execution; its agent and arguments are the ones that count.
+            model: Another model than the task's own, for this run.
+            permission_mode: Another permission mode than the task's own, for this run.
+            own_screen: Whether the agent shows its own screen instead of speaking its protocol.
 
         Raises:
             UsageError: No program is chosen, or a chosen part does not exist.
@@ -107,7 +122,11 @@ class QueueService:
         environ = dict(os.environ) if environ is None else environ
         task = await self._tasks.get(task_id)
         workspace = await self._workspaces.get(task.workspace_id)
-        if agent_slug is not None:
+        parent = None
+        if parent_execution_id is not None and start is not ConversationStart.FRESH:
+            parent = await self._executions.get(parent_execution_id)
+            agent = await self._agents.get(parent.agent_id)
+        elif agent_slug is not None:
             agent = await self._agents.by_slug(agent_slug)
         elif task.assignee_agent_id is not None:
             agent = await self._agents.get(task.assignee_agent_id)
@@ -118,26 +137,33 @@ class QueueService:
             )
         is_own_agent = agent.id == task.assignee_agent_id
         context = task.input_context
+        if parent is not None:
+            capability_key = capability_key or _key_of(agent, parent)
+            args = parent.args if args is None else args
         capability = agent.choose_capability(capability_key or (context.capability_key if is_own_agent else None))
         is_own_capability = is_own_agent and capability.key == (context.capability_key or capability.key)
         if args is None:
             args = context.args if is_own_capability else {}
+        args = with_choices(args, model=model, permission_mode=permission_mode)
         environment = launch_environment(agent, context, environ)
         working_dir = Path(context.working_dir or workspace.root_path)
         args = await asyncio.to_thread(
             require_launchable, task, agent, capability, args, environment=environment, working_dir=working_dir
         )
+        request = build_request(
+            task,
+            agent,
+            capability,
+            args=args,
+            working_dir=str(working_dir),
+            message=message,
+            start=start,
+            parent_execution_id=parent_execution_id,
+            own_screen=own_screen or (parent is not None and parent.mode is ExecutionMode.TMUX),
+        )
+        request = replace(request, not_before=not_before, may_wait=when_ready)
         execution_id = ExecutionId(new_id())
         folder = ExecutionFolder(self._paths.execution_dir(execution_id))
-        request = ExecutionRequest(
-            task_id=task.id,
-            agent_id=agent.id,
-            capability_id=capability.id,
-            args=args,
-            max_retries=context.max_retries,
-            not_before=not_before,
-            may_wait=when_ready,
-        )
         try:
             await asyncio.to_thread(_prepare, folder, environment)
             execution = await self._executions.enqueue(
@@ -285,6 +311,10 @@ class QueueService:
 def _has_dead_host(log_paths: Sequence[str]) -> bool:
     folders = [ExecutionFolder(Path(path).parent) for path in log_paths]
     return any(folder.journal.exists() and not is_locked(folder.host_lock) for folder in folders)
+
+
+def _key_of(agent: Agent, execution: Execution) -> str | None:
+    return next((part.key for part in agent.capabilities if part.id == execution.capability_id), None)
 
 
 def _prepare(folder: ExecutionFolder, environment: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.events import TaskEventType
@@ -12,9 +12,10 @@ from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.mapping import agent_of, capability_of
+from agentmon.store.session_configs import session_config_row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import ColumnElement
@@ -68,6 +69,32 @@ class AgentRepository:
                     [_capability_row(capability) | stamps for capability in capabilities],
                 )
 
+    async def set_tools(
+        self, agent_id: AgentId, tools: Mapping[str, bool | None], *, actor: Actor, at: datetime
+    ) -> None:
+        """Allow (True) or take away (False) some of the agent's own tools; None leaves a tool as the agent has it."""
+        rows = tables.agent_tools
+        async with self._database.writing() as connection:
+            slug = (
+                await connection.execute(select(tables.agents.c.slug).where(tables.agents.c.id == agent_id))
+            ).scalar_one()
+            for name, enabled in tools.items():
+                await connection.execute(delete(rows).where(rows.c.agent_id == agent_id, rows.c.tool_name == name))
+                if enabled is not None:
+                    await connection.execute(
+                        insert(rows).values(
+                            agent_id=agent_id, tool_name=name, enabled=enabled, created_at=at, updated_at=at
+                        )
+                    )
+            await append_task_event(
+                connection,
+                task_id=None,
+                actor=actor,
+                event_type=TaskEventType.AGENT_CHANGED,
+                payload={"agent_id": agent_id, "agent": slug, "tools": dict(tools)},
+                at=at,
+            )
+
     async def set_max_concurrent(self, agent_id: AgentId, max_concurrent: int, *, actor: Actor, at: datetime) -> None:
         """Write how many executions of the agent may run at one time; 0 means no limit."""
         agents = tables.agents
@@ -103,7 +130,15 @@ async def read_agents(connection: AsyncConnection, condition: ColumnElement[bool
     for row in (await connection.execute(parts)).mappings():
         by_agent[row["agent_id"]] = (*by_agent.get(row["agent_id"], ()), capability_of(row))
     rows = (await connection.execute(chosen)).mappings().all()
-    return tuple(agent_of(row, by_agent.get(row["id"], ())) for row in rows)
+    tools = await _read_tools(connection)
+    return tuple(agent_of(row, by_agent.get(row["id"], ()), tools.get(row["id"], {})) for row in rows)
+
+
+async def _read_tools(connection: AsyncConnection) -> dict[str, dict[str, bool]]:
+    by_agent: dict[str, dict[str, bool]] = {}
+    for row in (await connection.execute(select(tables.agent_tools))).mappings():
+        by_agent.setdefault(row["agent_id"], {})[row["tool_name"]] = row["enabled"]
+    return by_agent
 
 
 def _agent_row(agent: Agent) -> dict[str, object]:
@@ -122,6 +157,11 @@ def _agent_row(agent: Agent) -> dict[str, object]:
         "max_concurrent": agent.max_concurrent,
         "discovery_method": agent.discovery_method,
         "version": agent.version,
+        "session_config": None if agent.session_config is None else session_config_row(agent.session_config),
+        "model": agent.model,
+        "model_tier": agent.model_tier,
+        "temperature": agent.temperature,
+        "instructions": agent.instructions,
         "metadata": {"icon": agent.icon, "description": agent.description},
     }
 
@@ -137,6 +177,7 @@ def _capability_row(capability: Capability) -> dict[str, object]:
         "interaction_mode": capability.interaction_mode,
         "command_tokens": list(capability.command_tokens),
         "prompt_template": capability.prompt_template,
+        "mode": capability.mode,
         "args_schema": dict(capability.args_schema),
         "requires_approval": capability.requires_approval,
         "is_enabled": capability.is_enabled,

@@ -14,6 +14,7 @@ from agentmon.store import tables
 from agentmon.store.agents import read_agents
 from agentmon.store.audit import append_task_events
 from agentmon.store.column_types import Moment
+from agentmon.store.conversation_starts import read_origins
 from agentmon.store.mapping import execution_of, task_of
 from agentmon.store.retries import LAST_RETRY_AFTER
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_tasks
@@ -184,9 +185,11 @@ async def read_claimed(connection: AsyncConnection, execution_ids: Sequence[str]
     task_rows = {row["id"]: row for row in (await connection.execute(joined)).mappings()}
     agent_ids = {execution.agent_id for execution in found.values()}
     agents = {agent.id: agent for agent in await read_agents(connection, tables.agents.c.id.in_(agent_ids))}
+    origins = await read_origins(connection, list(found.values()))
     claimed = []
     for execution_id in execution_ids:
         execution = found[execution_id]
+        start, resumed_ref = origins[execution_id]
         row, agent = task_rows[execution.task_id], agents[execution.agent_id]
         (capability,) = [part for part in agent.capabilities if part.id == execution.capability_id]
         claimed.append(
@@ -196,6 +199,8 @@ async def read_claimed(connection: AsyncConnection, execution_ids: Sequence[str]
                 agent=agent,
                 capability=capability,
                 workspace_root=row["root_path"],
+                start=start,
+                resumed_ref=resumed_ref,
             )
         )
     return tuple(claimed)

@@ -14,6 +14,7 @@ from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId, TaskId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.conversation_starts import begin_conversation
 from agentmon.store.dependencies import read_prerequisites
 from agentmon.store.mapping import event_of, execution_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
@@ -211,6 +212,7 @@ async def queue_execution(
         return await _read(connection, present.id)
     if not request.may_wait:
         await _require_no_prerequisites(connection, request.task_id, task["number"])
+    conversation = await begin_conversation(connection, request, at=at)
     not_before = request.not_before
     wait_reason = WaitReason.SCHEDULED if not_before is not None and not_before > at else None
     await connection.execute(
@@ -231,6 +233,7 @@ async def queue_execution(
             wait_reason=wait_reason,
             created_at=at,
             updated_at=at,
+            **conversation,
         )
     )
     await append_task_event(

@@ -31,6 +31,7 @@ from agentmon.domain.ids import (
 )
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, Task, Workspace
+from agentmon.store.session_configs import session_config_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -124,7 +125,7 @@ def capability_of(row: RowMapping) -> Capability:
     )
 
 
-def agent_of(row: RowMapping, capabilities: tuple[Capability, ...]) -> Agent:
+def agent_of(row: RowMapping, capabilities: tuple[Capability, ...], tools: Mapping[str, bool]) -> Agent:
     """Return the agent of a row of ``agents`` with its capabilities."""
     metadata = row["metadata"]
     return Agent(
@@ -144,6 +145,12 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...]) -> Agent:
         park_note=row["park_note"],
         discovery_method=DiscoveryMethod(row["discovery_method"]),
         version=row["version"],
+        session_config=None if row["session_config"] is None else session_config_of(row["session_config"]),
+        model=row["model"],
+        model_tier=row["model_tier"],
+        temperature=row["temperature"],
+        instructions=row["instructions"],
+        tools=tools,
         icon=str(metadata.get("icon", "")),
         description=str(metadata.get("description", "")),
         capabilities=capabilities,

@@ -66,7 +66,11 @@ class WorkerLoop:
         self._claims = repositories.claims
         self._live = repositories.live
         self._scheduler = Scheduler(
-            schedules=repositories.schedules, agents=repositories.agents, paths=paths, clock=clock
+            schedules=repositories.schedules,
+            agents=repositories.agents,
+            workspaces=repositories.workspaces,
+            paths=paths,
+            clock=clock,
         )
         self._has_place = has_place
         self._wake = wake

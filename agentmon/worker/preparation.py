@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon import __version__
 from agentmon.domain.agents import ToolType
-from agentmon.domain.errors import RunnerError
 from agentmon.runners import host
+from agentmon.runners.adapters.prompt import conversation_command, model_of, permission_mode_of
 from agentmon.runners.adapters.template import check_arguments, render_command
 from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import ExecutionFolder
@@ -56,16 +57,6 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
     execution, task, capability = claimed.execution, claimed.task, claimed.capability
     folder = folder_of(execution, paths)
     folder.make()
-    if capability.interaction_mode.value != "template":
-        raise RunnerError(f"{claimed.agent.slug} cannot be run in the mode {capability.interaction_mode.value}")
-    argv = render_command(
-        capability,
-        binary=claimed.agent.binary_path,
-        base_args=claimed.agent.base_args,
-        task_title=task.title,
-        args=check_arguments(capability.args_schema, execution.args),
-        prompt_additions=task.input_context.prompt_additions,
-    )
     environment = folder.read_environment()
     if environment is None:
         environment = select_environment(
@@ -74,14 +65,19 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
             passed=task.input_context.env_passed,
             overrides=task.input_context.env_overrides,
         )
+    config = claimed.agent.session_config
     folder.write_launch_environment(
-        {"TERM": "xterm-256color"} | dict(environment) | {"AGENTMON_EXECUTION_ID": execution.id}
+        {"TERM": "xterm-256color"}
+        | ({} if config is None or not execution.mode.is_conversation else dict(config.environment))
+        | dict(environment)
+        | {"AGENTMON_EXECUTION_ID": execution.id}
     )
     folder.write_spec(
         {
             "execution_id": execution.id,
-            "argv": list(argv),
-            "working_dir": task.input_context.working_dir or claimed.workspace_root,
+            "argv": list(_command(claimed)),
+            "working_dir": _working_dir(claimed),
+            "mode": execution.mode.value,
             "timeout_s": capability.timeout_s,
             "max_output_bytes": capability.max_output_bytes,
             "grace_s": settings.grace_s,
@@ -90,5 +86,51 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
             "columns": COLUMNS,
             "rows": ROWS,
         }
+        | ({"conversation": _conversation(claimed)} if execution.mode.is_protocol else {})
     )
     return folder
+
+
+def _working_dir(claimed: ClaimedExecution) -> str:
+    return claimed.task.input_context.working_dir or claimed.workspace_root
+
+
+def _command(claimed: ClaimedExecution) -> tuple[str, ...]:
+    execution, task, capability = claimed.execution, claimed.task, claimed.capability
+    args = check_arguments(capability.args_schema, execution.args)
+    if not execution.mode.is_conversation:
+        return render_command(
+            capability,
+            binary=claimed.agent.binary_path,
+            base_args=claimed.agent.base_args,
+            task_title=task.title,
+            args=args,
+            prompt_additions=task.input_context.prompt_additions,
+        )
+    return conversation_command(
+        claimed.agent,
+        capability,
+        execution.mode,
+        task_title=task.title,
+        args=args,
+        # An id can be given to one conversation only, and the first try may have begun it.
+        session_id=None if execution.attempt else execution.session_id,
+        start=claimed.start,
+        resumed_ref=claimed.resumed_ref,
+    )
+
+
+def _conversation(claimed: ClaimedExecution) -> dict[str, object]:
+    """Return what the adapter has to know; its form is described in ``runners.protocols``."""
+    execution = claimed.execution
+    return {
+        "protocol": execution.mode.value,
+        "prompt": execution.prompt or "",
+        "working_dir": _working_dir(claimed),
+        "session_id": execution.session_id,
+        "session_ref": claimed.resumed_ref,
+        "start": claimed.start.value,
+        "model": model_of(claimed.agent, execution.args),
+        "permission_mode": permission_mode_of(claimed.agent, execution.args),
+        "client_version": __version__,
+    }

@@ -13,6 +13,7 @@ from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
+from agentmon.store.workspaces import WorkspaceRepository
 
 if TYPE_CHECKING:
     from typing import Self
@@ -33,6 +34,7 @@ class Repositories:
     old_logs: OldLogRepository
     schedules: ScheduleRepository
     agents: AgentRepository
+    workspaces: WorkspaceRepository
 
     @classmethod
     def over(cls, database: Database) -> Self:
@@ -47,6 +49,7 @@ class Repositories:
             old_logs=OldLogRepository(database),
             schedules=ScheduleRepository(database),
             agents=AgentRepository(database),
+            workspaces=WorkspaceRepository(database),
         )
 
     def data_version(self) -> int:

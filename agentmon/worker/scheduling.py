@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import AgentmonError
-from agentmon.domain.executions import ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.schedule import next_time
+from agentmon.worker.requests import build_request
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ExecutionRequest
     from agentmon.domain.tasks import Task
     from agentmon.paths import Paths
     from agentmon.store.agents import AgentRepository
     from agentmon.store.schedules import ScheduleRepository
+    from agentmon.store.workspaces import WorkspaceRepository
 
 _log = logging.getLogger(__name__)
 
@@ -26,9 +29,18 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """Queues what is due."""
 
-    def __init__(self, *, schedules: ScheduleRepository, agents: AgentRepository, paths: Paths, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        schedules: ScheduleRepository,
+        agents: AgentRepository,
+        workspaces: WorkspaceRepository,
+        paths: Paths,
+        clock: Clock,
+    ) -> None:
         self._schedules = schedules
         self._agents = agents
+        self._workspaces = workspaces
         self._paths = paths
         self._clock = clock
         self._next_time: datetime | None = None
@@ -84,11 +96,14 @@ class Scheduler:
         if agent is None:
             raise AgentmonError("its program is gone")
         capability = agent.choose_capability(task.input_context.capability_key)
-        return ExecutionRequest(
-            task_id=task.id,
-            agent_id=agent.id,
-            capability_id=capability.id,
+        workspace = await self._workspaces.find(task.workspace_id)
+        if workspace is None:
+            raise AgentmonError("its workspace is gone")
+        request = build_request(
+            task,
+            agent,
+            capability,
             args=task.input_context.args,
-            max_retries=task.input_context.max_retries,
-            may_wait=True,
+            working_dir=task.input_context.working_dir or workspace.root_path,
         )
+        return replace(request, may_wait=True)

@@ -9,10 +9,18 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
-from agentmon.domain.agents import Agent, Capability, DangerLevel, DiscoveryMethod
+from agentmon.domain.agents import Agent, Capability, DangerLevel, DiscoveryMethod, InteractionMode, ToolType
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.executions import ConversationStart
 from agentmon.runners.adapters.arguments import check_arguments
+from agentmon.runners.adapters.prompt import (
+    MODEL_ARGUMENT,
+    PERMISSION_MODE_ARGUMENT,
+    conversation_command,
+    mode_of,
+)
 from agentmon.runners.adapters.template import render_command
 from agentmon.runners.environment import select_environment
 from agentmon.runners.presets import PresetAgent, agents_of, find_installed, load_presets
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
 
 PRESETS = load_presets()
 AGENTS = agents_of(PRESETS)
+AI_AGENTS = [agent for agent in AGENTS if agent.tool_type is ToolType.AI_AGENT]
 CAPABILITIES = [
     pytest.param(agent, capability, id=f"{agent.slug}-{capability.key}")
     for agent in AGENTS
@@ -110,10 +119,39 @@ def test_each_capability_has_a_form_that_works(agent: Agent, capability: Capabil
     )
 
     assert words
-    assert set(re.findall(r"\{\{args\.(\w+)\}\}", " ".join(capability.command_tokens))) == set(properties)
+    used = set(re.findall(r"\{\{args\.(\w+)\}\}", " ".join(capability.command_tokens)))
+    if capability.interaction_mode is InteractionMode.PROMPT:
+        used |= {MODEL_ARGUMENT, PERMISSION_MODE_ARGUMENT}
+    assert used == set(properties)
     assert all(described["title"] and described["type"] for described in properties.values())
     assert capability.danger_level <= DangerLevel.CAUTION
     assert capability.label[0].isupper()
+
+
+@pytest.mark.parametrize("agent", AI_AGENTS, ids=lambda agent: agent.slug)
+def test_each_ai_agent_can_be_started_in_every_mode_it_offers(agent: Agent) -> None:
+    config = agent.session_config
+    assert config is not None
+    for capability in agent.capabilities:
+        mode = mode_of(agent, capability)
+        offered = properties_of(capability)[PERMISSION_MODE_ARGUMENT]["enum"]
+        assert isinstance(offered, list)
+        assert set(offered) <= set(config.permission_modes)
+        for permission_mode in offered:
+            words = conversation_command(
+                agent,
+                capability,
+                mode,
+                task_title="",
+                args={MODEL_ARGUMENT: "m-1", PERMISSION_MODE_ARGUMENT: permission_mode},
+                session_id="0191e4a0-0000-7000-8000-000000000000",
+                start=ConversationStart.FRESH,
+                resumed_ref=None,
+            )
+            assert words[0] == agent.binary_path
+            assert ("m-1" in words) == (mode in {ExecutionMode.STREAM_JSON, ExecutionMode.TMUX})
+            assert not [word for word in words if "{{" in word]
+    assert [mode_of(agent, part) is ExecutionMode.TMUX for part in agent.capabilities] == [False, True]
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.slug)

@@ -19,6 +19,7 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.store.agents import AgentRepository
 from agentmon.store.moments import moment_text
 from agentmon.store.schedules import ScheduleRepository
+from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.worker.scheduling import Scheduler
 from tests.stored_runs import stored
 from tests.waiting import until
@@ -50,6 +51,7 @@ def scheduler_of(place: Stored, clock: FakeClock) -> Scheduler:
     return Scheduler(
         schedules=ScheduleRepository(database),
         agents=AgentRepository(database),
+        workspaces=WorkspaceRepository(database),
         paths=place.services.paths,
         clock=clock,
     )

@@ -20,6 +20,10 @@ __all__ = ["check_arguments", "coerce_arguments", "parse_command", "render_comma
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _ARGUMENT_PREFIX: Final = "args."
 _TASK_TITLE: Final = "task_title"
+_TASK_DESCRIPTION: Final = "task_description"
+_GAP: Final = "\0"
+"""Stands where a placeholder had no value; no text of a person has one."""
+_GAPS: Final = re.compile(r"\n\s*\0\s*\n")
 _PROMPT_ADDITIONS: Final = "input_context.prompt_additions"
 
 
@@ -42,14 +46,9 @@ def render_command(
     Raises:
         ArgumentsError: A placeholder is unknown, a value cannot be part of an argument list, or no program is named.
     """
-    values: dict[str, object] = {_TASK_TITLE: task_title, _PROMPT_ADDITIONS: prompt_additions}
-    described = capability.args_schema.get("properties")
-    values |= {f"{_ARGUMENT_PREFIX}{name}": None for name in (described if isinstance(described, dict) else ())}
-    values |= {f"{_ARGUMENT_PREFIX}{name}": value for name, value in args.items()}
     words = [binary] if binary else []
     words += base_args
-    for token in capability.command_tokens:
-        words += _filled(token, values)
+    words += render_tokens(capability, task_title=task_title, args=args, prompt_additions=prompt_additions)
     for word in words:
         _require_possible(word)
     if not words or not words[0]:
@@ -57,12 +56,66 @@ def render_command(
     return tuple(words)
 
 
+def render_tokens(
+    capability: Capability, *, task_title: str, args: Mapping[str, object], prompt_additions: str
+) -> tuple[str, ...]:
+    """Return the capability's words filled in; see ``render_command``.
+
+    Raises:
+        ArgumentsError: A placeholder is unknown, or a value cannot be part of an argument list.
+    """
+    values = _values(capability, args, **{_TASK_TITLE: task_title, _PROMPT_ADDITIONS: prompt_additions})
+    words = [word for token in capability.command_tokens for word in _filled(token, values)]
+    for word in words:
+        _require_possible(word)
+    return tuple(words)
+
+
+def fill_text(
+    text: str,
+    *,
+    capability: Capability,
+    task_title: str,
+    task_description: str,
+    args: Mapping[str, object],
+    prompt_additions: str,
+) -> str:
+    """Return a text with its placeholders filled in; those without a value vanish, and so do the gaps they leave.
+
+    Raises:
+        ArgumentsError: A placeholder is unknown.
+    """
+    values = _values(
+        capability,
+        args,
+        **{_TASK_TITLE: task_title, _TASK_DESCRIPTION: task_description, _PROMPT_ADDITIONS: prompt_additions},
+    )
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            raise _unknown(found[1], values)
+        value = values[found[1]]
+        if value is None or value == "":
+            return _GAP
+        return ", ".join(map(_text, value)) if isinstance(value, list | tuple) else _text(value)
+
+    filled = _PLACEHOLDER.sub(fill, text)
+    return _GAPS.sub("\n\n", filled).replace(_GAP, "").strip()
+
+
+def _values(capability: Capability, args: Mapping[str, object], **of_task: object) -> dict[str, object]:
+    values: dict[str, object] = dict(of_task)
+    described = capability.args_schema.get("properties")
+    values |= {f"{_ARGUMENT_PREFIX}{name}": None for name in (described if isinstance(described, dict) else ())}
+    values |= {f"{_ARGUMENT_PREFIX}{name}": value for name, value in args.items()}
+    return values
+
+
 def _filled(token: str, values: Mapping[str, object]) -> list[str]:
     names = _PLACEHOLDER.findall(token)
     for name in names:
         if name not in values:
-            known = ", ".join(f"{{{{{known}}}}}" for known in values)
-            raise ArgumentsError(f"the placeholder {{{{{name}}}}} is unknown", hint=f"known placeholders: {known}")
+            raise _unknown(name, values)
     if any(values[name] is None for name in names):
         return []
     if _PLACEHOLDER.fullmatch(token):
@@ -74,6 +127,11 @@ def _filled(token: str, values: Mapping[str, object]) -> list[str]:
                 f"{{{{{name}}}}} is a list and cannot be a part of the word {token}", hint="give it a word of its own"
             )
     return [_PLACEHOLDER.sub(lambda found: _text(values[found[1]]), token)]
+
+
+def _unknown(name: str, values: Mapping[str, object]) -> ArgumentsError:
+    known = ", ".join(f"{{{{{known}}}}}" for known in values)
+    return ArgumentsError(f"the placeholder {{{{{name}}}}} is unknown", hint=f"known placeholders: {known}")
 
 
 def _text(value: object) -> str:

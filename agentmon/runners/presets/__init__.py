@@ -13,8 +13,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from agentmon.domain.agents import Agent, Capability, CapabilitySource, DangerLevel, DiscoveryMethod, ToolType
+from agentmon.domain.agents import (
+    Agent,
+    Capability,
+    CapabilitySource,
+    DangerLevel,
+    DiscoveryMethod,
+    InteractionMode,
+    SessionConfig,
+    SessionIdSource,
+    ToolType,
+)
 from agentmon.domain.errors import UsageError
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 
 if TYPE_CHECKING:
@@ -27,13 +38,20 @@ _SLUG: Final = re.compile(r"[a-z][a-z0-9-]*")
 _AGENT_KEYS: Final = frozenset(
     {
         *("slug", "name", "description", "tool_type", "binary", "base_args", "env_allowlist", "max_concurrent"),
-        *("icon", "homepage", "capability"),
+        *("icon", "homepage", "session_config", "capability"),
     },
 )
 _CAPABILITY_KEYS: Final = frozenset(
     {
         *("key", "label", "description", "command_tokens", "args", "required", "requires_approval", "danger_level"),
-        *("timeout_s", "max_output_bytes"),
+        *("timeout_s", "max_output_bytes", "interaction_mode", "prompt_template", "mode"),
+    },
+)
+_SESSION_KEYS: Final = frozenset(
+    {
+        *("bidirectional_protocol", "session_id_source", "session_id_field", "session_file_glob"),
+        *("list_sessions_command", "list_sessions_pattern", "protocol_args", "screen_args"),
+        *("resume_flags", "continue_flags", "flags", "environment", "permission_modes", "models"),
     },
 )
 _DEFAULT_TIMEOUT_S: Final = 300
@@ -49,7 +67,10 @@ class PresetCapability:
     key: str
     label: str
     description: str
+    interaction_mode: InteractionMode
     command_tokens: tuple[str, ...]
+    prompt_template: str
+    mode: ExecutionMode | None
     args_schema: Mapping[str, object]
     requires_approval: bool
     danger_level: DangerLevel
@@ -72,6 +93,7 @@ class PresetAgent:
     max_concurrent: int
     icon: str
     homepage: str
+    session_config: SessionConfig | None
     capabilities: tuple[PresetCapability, ...]
     binary_path: str = ""
     """Where ``find_installed`` saw the program; empty before that, and for the agent that runs any command."""
@@ -131,6 +153,7 @@ def _agent(preset: PresetAgent) -> Agent:
         discovery_method=DiscoveryMethod.PATH_SCAN if preset.binary else DiscoveryMethod.PRESET,
         icon=preset.icon,
         description=preset.description,
+        session_config=preset.session_config,
         capabilities=tuple(
             Capability(
                 id=CapabilityId(new_id()),
@@ -139,7 +162,10 @@ def _agent(preset: PresetAgent) -> Agent:
                 label=capability.label,
                 description=capability.description,
                 source=CapabilitySource.PRESET,
+                interaction_mode=capability.interaction_mode,
                 command_tokens=capability.command_tokens,
+                prompt_template=capability.prompt_template,
+                mode=capability.mode,
                 args_schema=capability.args_schema,
                 requires_approval=capability.requires_approval,
                 danger_level=capability.danger_level,
@@ -178,7 +204,37 @@ def _read_agent(table: Mapping[str, object], *, place: str) -> PresetAgent:
         max_concurrent=entry.count("max_concurrent", default=0),
         icon=entry.text("icon", default=""),
         homepage=entry.text("homepage", default=""),
+        session_config=_read_session_config(entry),
         capabilities=capabilities,
+    )
+
+
+def _read_session_config(entry: _Entry) -> SessionConfig | None:
+    table = entry.value("session_config", dict, default={})
+    if not table:
+        return None
+    config = _Entry(table, place=f"{entry.place}, session_config", known=_SESSION_KEYS)
+    environment = config.value("environment", dict, default={})
+    flags: dict[str, object] = config.value("flags", dict, default={})
+    return SessionConfig(
+        bidirectional_protocol=_member(ExecutionMode, config.text("bidirectional_protocol"), place=config.place),
+        session_id_source=_member(
+            SessionIdSource, config.text("session_id_source", default="json_field"), place=config.place
+        ),
+        session_id_field=config.text("session_id_field", default=""),
+        session_file_glob=config.text("session_file_glob", default=""),
+        list_sessions_command=config.texts("list_sessions_command"),
+        list_sessions_pattern=config.text("list_sessions_pattern", default=""),
+        protocol_args=config.texts("protocol_args"),
+        screen_args=config.texts("screen_args"),
+        resume_flags=config.texts("resume_flags"),
+        continue_flags=config.texts("continue_flags"),
+        flags={
+            name: _Entry(flags, place=f"{config.place}, flags", known=frozenset(flags)).texts(name) for name in flags
+        },
+        environment={str(name): str(value) for name, value in environment.items()},
+        permission_modes=config.texts("permission_modes"),
+        models=config.texts("models"),
     )
 
 
@@ -191,11 +247,18 @@ def _read_capability(table: Mapping[str, object], *, place: str) -> PresetCapabi
     undescribed = [name for name in required if name not in properties]
     if undescribed:
         raise UsageError(f"{entry.place}: required names {undescribed[0]}, which args does not describe")
+    mode = entry.text("mode", default="")
+    interaction_mode = _member(
+        InteractionMode, entry.text("interaction_mode", default=InteractionMode.TEMPLATE.value), place=entry.place
+    )
     return PresetCapability(
         key=key,
         label=entry.text("label"),
         description=entry.text("description", default=""),
-        command_tokens=entry.texts("command_tokens", required=True),
+        interaction_mode=interaction_mode,
+        command_tokens=entry.texts("command_tokens", required=interaction_mode is InteractionMode.TEMPLATE),
+        prompt_template=entry.text("prompt_template", default=""),
+        mode=_member(ExecutionMode, mode, place=entry.place) if mode else None,
         args_schema={
             "type": "object",
             "properties": properties,
@@ -209,7 +272,7 @@ def _read_capability(table: Mapping[str, object], *, place: str) -> PresetCapabi
     )
 
 
-_Member = TypeVar("_Member", ToolType, DangerLevel)
+_Member = TypeVar("_Member", ToolType, DangerLevel, ExecutionMode, InteractionMode, SessionIdSource)
 
 
 def _member(kind: type[_Member], value: str | int, *, place: str) -> _Member:

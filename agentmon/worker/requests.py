@@ -1,0 +1,127 @@
+"""What a task asks of its agent, as a request for the queue: the same for a person's run and for a schedule's."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.agents import DangerLevel
+from agentmon.domain.conversation import AskKind, AskNews
+from agentmon.domain.executions import ConversationRequest, ConversationStart, ExecutionRequest
+from agentmon.domain.operations import OperationType
+from agentmon.runners.adapters.prompt import (
+    MODEL_ARGUMENT,
+    PERMISSION_MODE_ARGUMENT,
+    mode_of,
+    model_of,
+    permission_mode_of,
+    render_prompt,
+)
+from agentmon.runners.adapters.template import check_arguments, render_command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.tasks import Task
+
+START_REQUEST_ID: Final = "start"
+_TARGET_MAX_CHARACTERS: Final = 1000
+_DETAIL_MAX_CHARACTERS: Final = 40_000
+
+
+def build_request(
+    task: Task,
+    agent: Agent,
+    capability: Capability,
+    *,
+    args: Mapping[str, object],
+    working_dir: str,
+    message: str | None = None,
+    start: ConversationStart = ConversationStart.FRESH,
+    parent_execution_id: ExecutionId | None = None,
+    own_screen: bool = False,
+) -> ExecutionRequest:
+    """Return the request for one execution of a task.
+
+    Args:
+        task: What is worked on.
+        agent: Who works.
+        capability: What the agent is asked to do.
+        args: The capability's arguments.
+        working_dir: Absolute path of the folder it works in.
+        message: What the agent is told instead of the task's own text.
+        start: How the conversation begins.
+        parent_execution_id: The execution whose conversation goes on.
+        own_screen: Whether the agent shows its own screen instead of speaking its protocol.
+
+    Raises:
+        ArgumentsError: The prompt is empty, or a placeholder of it is unknown.
+        RunnerError: Nothing says how the agent is given a prompt.
+    """
+    mode = mode_of(agent, capability, own_screen=own_screen)
+    conversation = None
+    if mode.is_conversation:
+        conversation = ConversationRequest(
+            prompt=render_prompt(capability, agent=agent, task=task, args=args) if message is None else message,
+            working_dir=working_dir,
+            start=start,
+            parent_execution_id=parent_execution_id,
+            model=model_of(agent, args),
+            permission_mode=permission_mode_of(agent, args),
+        )
+    return ExecutionRequest(
+        task_id=task.id,
+        agent_id=agent.id,
+        capability_id=capability.id,
+        mode=mode,
+        args=args,
+        conversation=conversation,
+        start_approval=_start_approval(task, agent, capability, args=args, conversation=conversation),
+        max_retries=task.input_context.max_retries,
+    )
+
+
+def _start_approval(
+    task: Task,
+    agent: Agent,
+    capability: Capability,
+    *,
+    args: Mapping[str, object],
+    conversation: ConversationRequest | None,
+) -> AskNews | None:
+    """Return what a person has to allow before a dangerous capability starts; None for one that may start."""
+    if not capability.requires_approval and capability.danger_level < DangerLevel.DANGEROUS:
+        return None
+    if conversation is None:
+        detail = shlex.join(
+            render_command(
+                capability,
+                binary=agent.binary_path,
+                base_args=agent.base_args,
+                task_title=task.title,
+                args=check_arguments(capability.args_schema, args),
+                prompt_additions=task.input_context.prompt_additions,
+            )
+        )
+    else:
+        detail = conversation.prompt
+    return AskNews(
+        request_id=START_REQUEST_ID,
+        ask_kind=AskKind.START,
+        tool_name=f"{agent.slug}.{capability.key}",
+        type=OperationType.EXECUTE,
+        target=detail[:_TARGET_MAX_CHARACTERS],
+        title=f"{agent.name}: {capability.label}",
+        detail=detail[:_DETAIL_MAX_CHARACTERS],
+        reason=f"danger level {capability.danger_level.value} ({capability.danger_level.name.lower()})",
+        input_digest=hashlib.sha256(detail.encode("utf-8", "surrogateescape")).hexdigest(),
+    )
+
+
+def with_choices(args: Mapping[str, object], *, model: str | None, permission_mode: str | None) -> Mapping[str, object]:
+    """Return the arguments with another model or permission mode; None keeps what they say."""
+    choices = {MODEL_ARGUMENT: model, PERMISSION_MODE_ARGUMENT: permission_mode}
+    return dict(args) | {name: choice for name, choice in choices.items() if choice is not None}

@@ -14,6 +14,7 @@ from agentmon.domain.life_cycles import require_execution_move
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.mapping import execution_of
+from agentmon.store.session_moves import close_conversation
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +39,7 @@ async def cancel_queued(connection: AsyncConnection, execution: Execution, *, ac
     """Cancel an execution that has not begun; the card stays where it is."""
     require_execution_move(execution.status, ExecutionStatus.CANCELLED)
     executions = tables.executions
-    await connection.execute(
+    cancelled = await connection.execute(
         update(executions)
         .where(executions.c.id == execution.id, executions.c.status == ExecutionStatus.QUEUED)
         .values(
@@ -49,7 +50,11 @@ async def cancel_queued(connection: AsyncConnection, execution: Execution, *, ac
             ended_at=at,
             updated_at=at,
         )
+        .returning(executions)
     )
+    row = cancelled.mappings().first()
+    if row is not None:
+        await close_conversation(connection, row, ExecutionStatus.CANCELLED, is_queued_again=False, at=at)
     await append_task_event(
         connection,
         task_id=execution.task_id,

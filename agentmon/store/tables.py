@@ -316,6 +316,8 @@ class SessionRow(_Row, table=True):
         Index(None, "status", "started_at"),
         Index(None, "agent_id", "started_at"),
         Index(None, "task_id"),
+        Index(None, "started_at"),
+        Index(None, "session_ref"),
     )
 
     id: str = Field(primary_key=True, sa_type=_ID)
@@ -529,6 +531,7 @@ class OperationRow(_Row, table=True):
         UniqueConstraint("execution_id", "operation_ref"),
         *_not_negative("duration_ms"),
         Index(None, "session_id", "id"),
+        Index(None, "execution_id", "answer_key"),
         _where(
             "ix_operations_pending",
             "started_at",
@@ -776,3 +779,5 @@ IS_OPEN: Final = _one_of("executions.status", OPEN_STATUSES)
 """The condition of the partial index over open executions, in its own words: with bound values it is not used."""
 IS_QUEUED: Final = _one_of("executions.status", [ExecutionStatus.QUEUED])
 """The condition of the partial index over the queue."""
+IS_PENDING_APPROVAL: Final = _one_of("approvals.status", [ApprovalStatus.PENDING])
+"""The condition of the partial index over what waits for a decision."""

@@ -122,7 +122,15 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "host": "here",
         "created_at": _STAMP,
     },
-    "messages": {"id": "message", "session_id": "session", "role": "user", "content": "hi", "created_at": _STAMP},
+    "messages": {
+        "id": "message",
+        "session_id": "session",
+        "execution_id": "execution",
+        "message_ref": "0:1",
+        "role": "user",
+        "content": "hi",
+        "created_at": _STAMP,
+    },
     "events": {
         "session_id": "session",
         "execution_id": "execution",
@@ -132,7 +140,29 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "level": "info",
         "timestamp_ms": 1,
     },
-    "operations": {"id": "operation", **_OPERATION, "started_at": _STAMP, **_BOTH},
+    "operations": {
+        "id": "operation",
+        **_OPERATION,
+        "execution_id": "execution",
+        "operation_ref": "0:1",
+        "started_at": _STAMP,
+        **_BOTH,
+    },
+    "approval_rules": {"id": "rule", "workspace_id": "workspace", "agent_id": "agent", "decision": "allow", **_BOTH},
+    "approvals": {
+        "id": "approval",
+        "execution_id": "execution",
+        "session_id": "session",
+        "operation_id": "operation",
+        "request_ref": "0:1",
+        "request_id": "1",
+        "ask_kind": "permission",
+        "title": "Run ls",
+        "status": "allowed",
+        "rule_id": "rule",
+        "asked_at": _STAMP,
+        **_BOTH,
+    },
     "changes": {
         "id": "change",
         "operation_id": "operation",
@@ -275,6 +305,9 @@ def test_the_unique_rules_are_the_ones_that_were_meant() -> None:
         "uq_agent_capabilities_agent_id_key",
         "uq_tasks_workspace_id_number",
         "uq_executions_open_task_id",
+        "uq_messages_execution_id_message_ref",
+        "uq_operations_execution_id_operation_ref",
+        "uq_approvals_execution_id_request_ref",
         "uq_llm_interactions_agent_id_key",
         "uq_llm_interactions_key_without_agent",
     }
@@ -352,7 +385,7 @@ def test_what_a_record_needs_cannot_be_deleted(connection: sqlite3.Connection, t
 def test_the_parts_of_an_execution_go_with_it(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM executions")
 
-    for table in ("execution_commands", "events", "changes"):
+    for table in ("execution_commands", "events", "changes", "approvals"):
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 

@@ -214,6 +214,7 @@ CREATE TABLE operations (
 )
 """,
         "CREATE INDEX ix_operations_pending ON operations (started_at) WHERE status = 'pending'",
+        "CREATE INDEX ix_operations_execution_id_answer_key ON operations (execution_id, answer_key)",
         "CREATE INDEX ix_operations_session_id_id ON operations (session_id, id)",
     ),
     "llm_interactions": (
@@ -344,6 +345,12 @@ CREATE TABLE approvals (
     ),
 }
 
+_INDEXES = (
+    "CREATE INDEX ix_sessions_session_ref ON sessions (session_ref)",
+    "CREATE INDEX ix_sessions_started_at ON sessions (started_at)",
+)
+"""New indexes of tables that stay as they are."""
+
 
 def upgrade() -> None:
     """Make each changed table again beside the old one, copy all rows, and drop the old one; then add the new tables.
@@ -368,3 +375,5 @@ def upgrade() -> None:
     for statements in _ADDED.values():
         for statement in statements:
             connection.exec_driver_sql(statement)
+    for statement in _INDEXES:
+        connection.exec_driver_sql(statement)

@@ -1,0 +1,131 @@
+"""What waits for a person, one below the other: a request of an agent, or an agent that waits for a message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.widgets.cells import cells, cut, even_line, pad
+from agentmon.widgets.request_words import decision_style, decision_words, waited_text, wish_words
+from agentmon.widgets.text_rows import Span, text_rows
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentmon.domain.approvals import ApprovalListing
+    from agentmon.domain.executions import ExecutionListing
+    from agentmon.domain.ids import ExecutionId, TaskId
+    from agentmon.widgets.block_view import Block
+    from agentmon.widgets.text_rows import Row
+
+_BLANK: Final[Row] = (Span(""),)
+_WAITS_FOR_WORDS: Final = "waits for a message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxItem:
+    """One thing that waits, or waited when it was shown first."""
+
+    listing: ApprovalListing | None = None
+    """The request; None for an agent that waits without one."""
+    execution: ExecutionListing | None = None
+    """The execution that waits for a message."""
+    since: datetime
+
+    @property
+    def key(self) -> str:
+        """Its name in the list."""
+        if self.listing is not None:
+            return str(self.listing.approval.id)
+        return "" if self.execution is None else f"execution-{self.execution.execution.id}"
+
+    @property
+    def task_id(self) -> TaskId | None:
+        """The task that it belongs to."""
+        if self.listing is not None:
+            return self.listing.task_id
+        return None if self.execution is None else self.execution.execution.task_id
+
+    @property
+    def execution_id(self) -> ExecutionId | None:
+        """The execution that waits."""
+        if self.listing is not None:
+            return self.listing.approval.execution_id
+        return None if self.execution is None else self.execution.execution.id
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is a request that can be decided."""
+        return self.listing is not None and self.listing.approval.status is ApprovalStatus.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class InboxBlock:
+    """Two rows of the list: the task with its waiting time, and what is wanted."""
+
+    item: InboxItem
+    waited: str
+    can_unfold: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in the view."""
+        return self.item.key
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
+        """Return the two rows and a blank one."""
+        listing, execution = self.item.listing, self.item.execution
+        if listing is not None:
+            number, title, agent = listing.task_number, listing.task_title, listing.agent_slug
+            is_open = self.item.is_pending
+            wish = f" {wish_words(listing.approval)}" if is_open else f" {decision_words(listing.approval)}"
+            style = "warning" if is_open else decision_style(listing.approval)
+            wish_style = "text" if is_open else "muted"
+            place = f" in {even_line(listing.workspace_name, max_characters=40)}"
+        elif execution is not None:
+            number, title, agent = execution.task_number, execution.task_title, execution.agent_slug
+            note = even_line(execution.execution.activity_note or "", max_characters=200)
+            wish, style, wish_style, place = f" {note or _WAITS_FOR_WORDS}", "warning", "text", ""
+        else:
+            return [_BLANK]
+        lead = f"{'◆' if style == 'warning' else '·'} #{number} "
+        room = max(0, width - cells(lead) - cells(self.waited) - 1)
+        return [
+            (
+                Span(lead, style),
+                Span(pad(even_line(title, max_characters=300), room), "bold" if style == "warning" else "muted"),
+                Span(f" {self.waited}", "muted"),
+            ),
+            (Span(f"  {even_line(agent, max_characters=40)}{place}", "muted"), Span(cut(wish, width), wish_style)),
+            _BLANK,
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleBlock:
+    """An agent that waits for a message, told in full."""
+
+    listing: ExecutionListing
+    waited: str
+    key: str = "idle"
+    can_unfold: bool = False
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
+        """Return who waits for what, and the keys that help."""
+        execution = self.listing.execution
+        note = execution.activity_note or _WAITS_FOR_WORDS
+        source = f"Told by {execution.activity_source}." if execution.activity_source else ""
+        rows = text_rows(f"#{self.listing.task_number} {self.listing.task_title}", width, "bold")
+        rows.append(_BLANK)
+        rows += text_rows(f"{self.listing.agent_slug}: {note}", width)
+        rows += text_rows(f"It has waited for {self.waited}. {source}".strip(), width, "muted")
+        if execution.last_line:
+            rows += [_BLANK, *text_rows(f"› {execution.last_line}", width, "muted")]
+        rows.append(_BLANK)
+        return rows + text_rows("m sends a message · a enters its terminal · enter opens the task", width, "muted")
+
+
+def inbox_blocks(items: tuple[InboxItem, ...], now: datetime) -> tuple[Block, ...]:
+    """Return the rows of the list."""
+    return tuple(InboxBlock(item, waited_text(item.since, now)) for item in items)

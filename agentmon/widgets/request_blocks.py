@@ -1,0 +1,163 @@
+"""One request of an agent, whole: who asks, for what, why, the exact command or difference, the choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.operations import OperationType
+from agentmon.widgets.local_time import local_time_text
+from agentmon.widgets.request_words import decision_style, decision_words, kind_word, waited_text
+from agentmon.widgets.text_rows import Span, diff_rows, is_diff, text_rows
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentmon.domain.approvals import ApprovalListing
+    from agentmon.domain.conversation import AskQuestion
+    from agentmon.widgets.block_view import Block
+    from agentmon.widgets.text_rows import Row
+
+_NAME_CELLS: Final = 10
+_INDENT: Final = "  "
+_BLANK: Final[Row] = (Span(""),)
+_GONE: Final = "The agent no longer asks this. Nothing is decided by a key any more; j and k go to the next."
+_MOST_TYPED: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """The facts of a request."""
+
+    listing: ApprovalListing
+    waited: str
+    asked: str
+    key: str = "head"
+    can_unfold: bool = False
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
+        """Return title, facts and the state of the request."""
+        listing, approval = self.listing, self.listing.approval
+        rows = text_rows(approval.title, width, "bold")
+        is_pending = approval.status is ApprovalStatus.PENDING
+        if not is_pending:
+            rows += text_rows(decision_words(approval), width, decision_style(approval))
+        if approval.status is ApprovalStatus.WITHDRAWN:
+            rows += text_rows(_GONE, width, "muted")
+        rows.append(_BLANK)
+        facts = [
+            ("Task", f"#{listing.task_number} {listing.task_title}", "text"),
+            ("Agent", f"{listing.agent_slug} in {listing.workspace_name}", "text"),
+            ("Asks for", kind_word(approval.ask_kind) + (f" · {approval.tool_name}" if approval.tool_name else ""), ""),
+            ("Target", "" if _is_said_below(listing) else approval.target, "text"),
+            ("Reason", approval.reason, "text"),
+            ("Folder", listing.working_dir, "muted"),
+            ("Asked", f"{self.asked} · waits {self.waited}" if is_pending else self.asked, "muted"),
+        ]
+        for name, fact, style in facts:
+            if fact:
+                rows += _fact_rows(name, fact, style or "text", width)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDetail:
+    """What is to be decided on, letter for letter."""
+
+    text: str
+    is_command: bool
+    key: str = "detail"
+    can_unfold: bool = False
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
+        """Return the command, the difference or the text below a blank row."""
+        rows: list[Row] = [_BLANK]
+        if is_diff(self.text):
+            return rows + diff_rows(self.text, width)
+        if self.is_command:
+            for at, row in enumerate(text_rows(self.text, width - 2, "heading", at_words=False)):
+                rows.append((Span("$ " if not at else "  ", "muted"), *row))
+            return rows
+        return rows + text_rows(self.text, width)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionBlock:
+    """One question with its choices and what is chosen so far."""
+
+    question: AskQuestion
+    number: int
+    count: int
+    is_current: bool
+    chosen: tuple[str, ...]
+    """Keys of choices."""
+    cursor: int
+    """The choice that space and enter take."""
+    typed: str = ""
+    """An answer in the person's own words."""
+    can_unfold: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in the view."""
+        return f"question-{self.number}"
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
+        """Return question and choices below a blank row."""
+        question = self.question
+        rows: list[Row] = [_BLANK]
+        place = f"{self.number} of {self.count}  " if self.count > 1 else ""
+        head = f"{place}{question.header}".strip()
+        if head:
+            rows += text_rows(head, width, "muted")
+        rows += text_rows(question.question, width, "bold" if self.is_current else "text")
+        for at, choice in enumerate(question.choices):
+            is_chosen = choice.key in self.chosen
+            is_lit = self.is_current and at == self.cursor
+            mark = ("[x]" if is_chosen else "[ ]") if question.is_multiple else ("(•)" if is_chosen else "( )")
+            number = f"{at + 1}" if at < _MOST_TYPED else " "
+            style = "heading" if is_lit else ("good" if is_chosen else "text")
+            label = text_rows(choice.label, width - 9, style)
+            for row_at, row in enumerate(label):
+                lead = f"{'›' if is_lit else ' '} {number} {mark} " if not row_at else " " * 8
+                rows.append((Span(lead, style), *row))
+            if choice.description:
+                rows += text_rows(choice.description, width, "muted", indent=" " * 8)
+        if self.typed:
+            rows += text_rows(self.typed, width, "good", indent="  › ")
+        elif not question.choices:
+            rows += text_rows("t types the answer", width, "muted", indent=_INDENT)
+        return rows
+
+
+def request_blocks(listing: ApprovalListing, now: datetime) -> list[Block]:
+    """Return the blocks of a request without its questions."""
+    approval = listing.approval
+    head = RequestHead(
+        listing=listing,
+        waited=waited_text(approval.asked_at, now),
+        asked=local_time_text(approval.asked_at, now),
+    )
+    detail = approval.detail or (approval.target if _is_said_below(listing) else "")
+    blocks: list[Block] = [head]
+    if detail:
+        blocks.append(RequestDetail(text=detail, is_command=_is_command(listing)))
+    return blocks
+
+
+def _is_command(listing: ApprovalListing) -> bool:
+    approval = listing.approval
+    return approval.type is OperationType.EXECUTE and approval.ask_kind in {AskKind.PERMISSION, AskKind.START}
+
+
+def _is_said_below(listing: ApprovalListing) -> bool:
+    """Whether the detail is the target itself."""
+    approval = listing.approval
+    return _is_command(listing) and (not approval.detail or approval.detail.strip() == approval.target.strip())
+
+
+def _fact_rows(name: str, fact: str, style: str, width: int) -> list[Row]:
+    rows = text_rows(fact, max(1, width - _NAME_CELLS), style)
+    return [(Span(f"{name if not at else '':<{_NAME_CELLS}}", "muted"), *row) for at, row in enumerate(rows)]

@@ -1,0 +1,93 @@
+"""The words of what an agent wants of a person: the same in the inbox, on cards, in dialogs and in conversations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.amounts import duration_text
+from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.audit import actor_name
+from agentmon.domain.conversation import AskKind
+from agentmon.widgets.cells import even_line
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentmon.domain.approvals import Approval
+
+_LONGEST_WORDS: Final = 300
+_KIND_WORDS: Final = {
+    AskKind.PERMISSION: "permission",
+    AskKind.QUESTION: "question",
+    AskKind.PLAN: "plan",
+    AskKind.START: "start",
+    AskKind.DIALOG: "dialog of its own screen",
+}
+_SCOPE_WORDS: Final = {
+    None: "",
+    ApprovalScope.ONCE: " once",
+    ApprovalScope.SESSION: " for this session",
+    ApprovalScope.ALWAYS: " by a rule",
+}
+_STATUS_GLYPHS: Final = {
+    ApprovalStatus.PENDING: "◆",
+    ApprovalStatus.ALLOWED: "✓",
+    ApprovalStatus.DENIED: "✗",
+    ApprovalStatus.ANSWERED: "✓",
+    ApprovalStatus.WITHDRAWN: "⊘",
+    ApprovalStatus.EXPIRED: "✗",
+}
+_STATUS_STYLES: Final = {
+    ApprovalStatus.PENDING: "warning",
+    ApprovalStatus.ALLOWED: "good",
+    ApprovalStatus.DENIED: "bad",
+    ApprovalStatus.ANSWERED: "good",
+    ApprovalStatus.WITHDRAWN: "muted",
+    ApprovalStatus.EXPIRED: "bad",
+}
+
+
+def wish_words(approval: Approval) -> str:
+    """Return what is asked in one line: ``wants Bash: rm -r tmp``, ``asks: Which file?``, ``shows a plan``."""
+    target = even_line(approval.target, max_characters=_LONGEST_WORDS)
+    title = even_line(approval.title, max_characters=_LONGEST_WORDS)
+    match approval.ask_kind:
+        case AskKind.PERMISSION:
+            tool = even_line(approval.tool_name, max_characters=60)
+            return f"wants {tool}: {target}" if tool and target else f"wants {tool or target or title}"
+        case AskKind.QUESTION:
+            return f"asks: {title}"
+        case AskKind.PLAN:
+            return f"shows a plan: {title}"
+        case AskKind.START:
+            return f"may it start? {target or title}"
+        case AskKind.DIALOG:
+            return f"its screen asks: {title}"
+
+
+def kind_word(kind: AskKind) -> str:
+    """Return the kind of a request in a word or two."""
+    return _KIND_WORDS[kind]
+
+
+def decision_style(approval: Approval) -> str:
+    """Return the style of the decision."""
+    return _STATUS_STYLES[approval.status]
+
+
+def decision_words(approval: Approval) -> str:
+    """Return what became of the request, by whom and why: ``✓ allowed once by you``, ``⊘ withdrawn``."""
+    words = f"{_STATUS_GLYPHS[approval.status]} {approval.status.value}"
+    if approval.status is ApprovalStatus.PENDING:
+        return f"{words}: waits for you"
+    if approval.status is ApprovalStatus.ALLOWED:
+        words += _SCOPE_WORDS[approval.scope]
+    if approval.decided_by is not None and approval.status is not ApprovalStatus.WITHDRAWN:
+        words += f" by {actor_name(approval.decided_by)}"
+    reason = even_line(approval.decision_reason or "", max_characters=_LONGEST_WORDS)
+    return f"{words}: {reason}" if reason else words
+
+
+def waited_text(since: datetime, now: datetime) -> str:
+    """Return how long something waits: ``4m12s``."""
+    return duration_text((now - since).total_seconds())

@@ -1,0 +1,88 @@
+"""Rows of styled text that fit a width: paragraphs wrapped at words, code at any cell, differences in their colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rich.cells import get_character_cell_size
+
+from agentmon.domain.plain_text import plain_lines
+from agentmon.widgets.cells import cells, even_line
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+_TAB: Final = "    "
+_LONGEST_LINE: Final = 40_000
+_FILE_HEADS: Final = ("--- ", "+++ ", "diff ", "index ")
+DIFF_HEADS: Final = ("@@", *_FILE_HEADS)
+"""How the lines of a difference begin that belong to no file's text."""
+
+
+class Span(NamedTuple):
+    """A piece of a row and the name of its style."""
+
+    text: str
+    style: str = "text"
+
+
+if TYPE_CHECKING:
+    Row: TypeAlias = tuple[Span, ...]
+
+
+def wrapped(text: str, width: int, *, at_words: bool = True) -> list[str]:
+    """Return the lines of the text in rows of at most ``width`` cells, safe to draw; blanks at line starts stay.
+
+    Args:
+        text: Any text; an empty one is one empty row.
+        width: At least one cell.
+        at_words: Whether a row ends behind a word where it can; code is cut where the room ends.
+    """
+    width = max(1, width)
+    rows: list[str] = []
+    for line in plain_lines(text.replace("\t", _TAB)).split("\n"):
+        even = even_line(line, max_characters=_LONGEST_LINE).rstrip()
+        while len(even) > width // 2 and cells(even) > width:
+            end = _fitting(even, width)
+            blank = even.rfind(" ", 0, end + 1) if at_words else -1
+            if blank > len(even) - len(even.lstrip()) and blank > end // 3:
+                end = blank
+            rows.append(even[:end].rstrip())
+            even = even[end:].lstrip(" ") if at_words else even[end:]
+        rows.append(even)
+    return rows
+
+
+def text_rows(text: str, width: int, style: str = "text", *, indent: str = "", at_words: bool = True) -> list[Row]:
+    """Return the wrapped text as rows of one style behind an indent."""
+    room = width - cells(indent)
+    return [(Span(indent, style), Span(row, style)) for row in wrapped(text, room, at_words=at_words)]
+
+
+def diff_rows(diff: str, width: int, *, indent: str = "") -> list[Row]:
+    """Return a unified difference as rows: what is added, what is removed, and where, each in its style."""
+    rows: list[Row] = []
+    for line in diff.split("\n"):
+        rows += text_rows(line, width, _diff_style(line), indent=indent, at_words=False)
+    return rows
+
+
+def is_diff(text: str) -> bool:
+    """Whether the text is a unified difference."""
+    return any(line.startswith("@@ ") for line in text.split("\n", 40)[:40])
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith(_FILE_HEADS):
+        return "muted"
+    return {"+": "good", "-": "bad", "@": "primary"}.get(line[:1], "text")
+
+
+def _fitting(text: str, width: int) -> int:
+    """Return how many characters fit the cells; at least one."""
+    room = width
+    for index, character in enumerate(text):
+        room -= get_character_cell_size(character)
+        if room < 0:
+            return max(1, index)
+    return len(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentmon.runners.tmux.pane_looks import PaneInfo, PaneLooks
 from agentmon.runners.tmux.server import (
     DEFAULT_CONFIG_PATH,
     SessionHandle,
@@ -14,6 +15,8 @@ from agentmon.runners.tmux.version import MINIMUM_VERSION, TmuxVersion, find_tmu
 __all__ = [
     "DEFAULT_CONFIG_PATH",
     "MINIMUM_VERSION",
+    "PaneInfo",
+    "PaneLooks",
     "SessionHandle",
     "SessionInfo",
     "SessionListing",

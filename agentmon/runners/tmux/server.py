@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import RunnerError, TmuxUnavailableError
 from agentmon.domain.plain_text import plain_line
 from agentmon.runners.tmux.command import Answer, Outcome, TmuxCommands, refusal
+from agentmon.runners.tmux.pane_looks import PaneLooks, PaneQuestion
 from agentmon.runners.tmux.version import TmuxVersion, find_version
 
 if TYPE_CHECKING:
@@ -199,6 +200,23 @@ class Tmux:
             raise refusal(f"the pane {pane_id} could not be read", answer)
         screen_lines = "\n".join(line.rstrip() for line in answer.lines).rstrip().split("\n")
         return "\n".join(screen_lines[-lines:])
+
+    async def look_at_panes(self, pane_ids: Collection[str]) -> PaneLooks:
+        """Return which panes agentmon made, and what those of these ids show, asked in one call.
+
+        A pane that is gone by then breaks the call off: those after it have no screen in the answer, and nothing
+        follows about them.
+
+        Raises:
+            TmuxUnavailableError: What is there cannot be told.
+        """
+        question = PaneQuestion(pane_ids)
+        answer = await self._commands.run(*question.commands)
+        if answer.outcome is Outcome.DONE or answer.lines:
+            return question.read(answer.lines)
+        if answer.words.startswith(_NO_SESSION_WORDS):
+            return PaneLooks()
+        raise TmuxUnavailableError(f"the panes cannot be looked at: {answer.words or 'there is no server'}")
 
     async def _find_session_id(self, session: str) -> str | None:
         sessions = (await self.list_sessions()).sessions

@@ -1,0 +1,90 @@
+"""Reading one look at a pane with the rules of its agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.redaction import redact
+from agentmon.runners.screens.states import Finding
+
+if TYPE_CHECKING:
+    import re
+
+    from agentmon.runners.screens.rules import ScreenRule, ScreenRules
+
+NOTE_MAX_CHARACTERS: Final = 200
+_FRAME: Final = " │┃║"
+_BOX_WITHIN_LINES: Final = 45
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenText:
+    """What a pane shows: its title and its lines, without blank ends."""
+
+    title: str
+    lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, title: str, lines: tuple[str, ...] | list[str]) -> ScreenText:
+        """Return what a pane shows, with all blanks alike."""
+        clean = [line.replace("\xa0", " ").rstrip() for line in lines]
+        while clean and not clean[-1]:
+            clean.pop()
+        return cls(title=title.strip(), lines=tuple(clean))
+
+    def last(self, count: int) -> str:
+        """Return the last lines as one text."""
+        return "\n".join(self.lines[-count:])
+
+
+def read_title(rules: ScreenRules, screen: ScreenText) -> Finding | None:
+    """Return what the title says, by the first rule that fits it; None when none does."""
+    return _first(rules, screen, is_for_title=True)
+
+
+def read_screen(rules: ScreenRules, screen: ScreenText) -> Finding | None:
+    """Return what the lines say, by the first rule that fits them; None when none does."""
+    return _first(rules, screen, is_for_title=False)
+
+
+def box_text(rules: ScreenRules, screen: ScreenText) -> str | None:
+    """Return what stands in the agent's input box, empty for an empty one; None when no box is seen."""
+    if rules.box is None:
+        return None
+    boxes = [found.group(1) or "" for found in rules.box.finditer(screen.last(_BOX_WITHIN_LINES))]
+    if not boxes:
+        return None
+    text = "\n".join(inside for line in boxes[-1].split("\n") if (inside := line.strip(_FRAME)))
+    return "" if any(hint.fullmatch(text) for hint in rules.box_hints) else text
+
+
+def _first(rules: ScreenRules, screen: ScreenText, *, is_for_title: bool) -> Finding | None:
+    for rule in rules.rules:
+        if rule.is_for_title is not is_for_title:
+            continue
+        text = screen.title if is_for_title else screen.last(rule.last_lines)
+        found = rule.pattern.search(text)
+        if found is None or (rule.unless is not None and rule.unless.search(text)):
+            continue
+        return Finding(
+            state=rule.state,
+            note=_note(rule, found),
+            source=f"{'title rule' if is_for_title else 'rule'} {rules.agent}/{rule.name}",
+            where=rule.where,
+            evidence=_line(found.group(0)),
+        )
+    return None
+
+
+def _note(rule: ScreenRule, found: re.Match[str]) -> str:
+    note = rule.note
+    for name, text in found.groupdict().items():
+        note = note.replace("{" + name + "}", (text or "").strip(_FRAME + "\n"))
+    return _line(note)
+
+
+def _line(text: str) -> str:
+    joined = " ".join(part for line in text.split("\n") if (part := line.strip(_FRAME)))
+    return plain_line(redact(joined), max_characters=NOTE_MAX_CHARACTERS)

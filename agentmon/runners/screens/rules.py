@@ -1,0 +1,183 @@
+"""The rules by which screens are read: those of the package, with a person's own files on top.
+
+A person's ``<config>/screens/NAME.toml`` for the same agent is asked first; what it does not say stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import UsageError
+from agentmon.runners.screens.states import ScreenState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PACKAGE_FOLDER: Final = Path(__file__).parent
+_SUFFIX: Final = ".screen.toml"
+_RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "note"})
+_FILE_KEYS: Final = frozenset(
+    {"agent", "programs", "signal", "prompt", "prompt_words", "box", "box_hints", "paste_marks", "rule"}
+    | {"interrupt_keys"}
+)
+_DEFAULT_LAST_LINES: Final = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenRule:
+    """One way in which a state shows; the comment in the data files says what each entry means."""
+
+    name: str
+    state: ScreenState
+    is_for_title: bool
+    pattern: re.Pattern[str]
+    unless: re.Pattern[str] | None
+    last_lines: int
+    note: str
+    where: str
+    """File and line of the rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenRules:
+    """All that is known of one agent's screen."""
+
+    agent: str
+    programs: frozenset[str]
+    signal: str = ""
+    """Name of the signal that the agent gives beside its screen; empty when it gives none."""
+    takes_argument: bool = False
+    """Whether it is given its first prompt as an argument rather than by a paste."""
+    prompt_words: tuple[str, ...] = ()
+    """Words before a prompt that is an argument."""
+    box: re.Pattern[str] | None = None
+    """The line of the input box; its group is what stands in it. The last one on the screen counts."""
+    box_hints: tuple[re.Pattern[str], ...] = ()
+    """What the box shows while it is empty."""
+    paste_marks: tuple[re.Pattern[str], ...] = ()
+    """What the agent shows in the place of a long paste."""
+    interrupt_keys: str = "\x1b"
+    rules: tuple[ScreenRule, ...] = ()
+
+
+NO_RULES: Final = ScreenRules(agent="", programs=frozenset())
+
+
+def find_rules(program: str, *, own_folder: Path | None = None) -> ScreenRules:
+    """Return the rules for a program, by the last part of its path; those of no agent when nobody wrote any.
+
+    Args:
+        program: The path or name of the program, or the agent's slug.
+        own_folder: Where a person's own files lie; a missing folder holds none.
+
+    Raises:
+        UsageError: A file is not TOML, or an entry is missing, unknown or of the wrong kind.
+    """
+    name = PurePath(program).name
+    own = _load(own_folder) if own_folder is not None else ()
+    found = [rules for rules in (*own, *_load(PACKAGE_FOLDER)) if name == rules.agent or name in rules.programs]
+    return _merged(found) if found else NO_RULES
+
+
+def _merged(found: Sequence[ScreenRules]) -> ScreenRules:
+    """Return one agent's rules: all in their order, and each setting as the last file, the package's, or the first."""
+    base = found[-1]
+    for rules in reversed(found[:-1]):
+        own = {name: getattr(rules, name) for name in _SETTINGS if getattr(rules, name) != getattr(NO_RULES, name)}
+        base = replace(base, **own, rules=rules.rules + base.rules)
+    return base
+
+
+_SETTINGS: Final = (*("signal", "takes_argument", "prompt_words", "box", "box_hints", "paste_marks", "interrupt_keys"),)
+
+
+def _load(folder: Path) -> tuple[ScreenRules, ...]:
+    suffix = _SUFFIX if folder == PACKAGE_FOLDER else ".toml"
+    try:
+        stamps = tuple(sorted((path, path.stat().st_mtime_ns) for path in folder.glob(f"*{suffix}")))
+    except OSError:
+        return ()
+    return tuple(_read(path, stamp) for path, stamp in stamps)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, _stamp: int) -> ScreenRules:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return _rules_of(tomllib.loads(text), path, _rule_lines(text))
+    except (OSError, KeyError, TypeError, ValueError, re.error) as error:
+        raise UsageError(f"the screen rules {path} cannot be used: {error}") from error
+
+
+def _rule_lines(text: str) -> list[int]:
+    return [number for number, line in enumerate(text.splitlines(), 1) if line.strip() == "[[rule]]"]
+
+
+def _rules_of(document: Mapping[str, object], path: Path, lines: Sequence[int]) -> ScreenRules:
+    _require_known(document, _FILE_KEYS, path.name)
+    tables = document.get("rule", [])
+    if not isinstance(tables, list) or len(tables) != len(lines):
+        raise TypeError("rule must be a list of tables, each under its own [[rule]]")
+    prompt = _text(document.get("prompt", "paste"))
+    if prompt not in {"paste", "argument"}:
+        raise ValueError(f"prompt is paste or argument, not {prompt!r}")
+    box = document.get("box")
+    return ScreenRules(
+        agent=_text(document["agent"]),
+        programs=frozenset(_texts(document, "programs")),
+        signal=_text(document.get("signal", ""), may_be_empty=True),
+        takes_argument=prompt == "argument",
+        prompt_words=_texts(document, "prompt_words"),
+        box=re.compile(_text(box), re.MULTILINE) if box is not None else None,
+        box_hints=tuple(re.compile(hint) for hint in _texts(document, "box_hints")),
+        paste_marks=tuple(re.compile(mark) for mark in _texts(document, "paste_marks")),
+        interrupt_keys=_text(document.get("interrupt_keys", "\x1b")),
+        rules=tuple(_rule(table, f"{path}:{line}") for table, line in zip(tables, lines, strict=True)),
+    )
+
+
+def _rule(table: object, where: str) -> ScreenRule:
+    if not isinstance(table, dict):
+        raise TypeError("rule must be a table")
+    _require_known(table, _RULE_KEYS, where)
+    place = _text(table.get("in", "screen"))
+    if place not in {"screen", "title"}:
+        raise ValueError(f"in is screen or title, not {place!r}")
+    last_lines = table.get("last_lines", _DEFAULT_LAST_LINES)
+    if not isinstance(last_lines, int) or isinstance(last_lines, bool) or last_lines < 1:
+        raise TypeError("last_lines must be a number from 1 up")
+    unless = table.get("unless")
+    return ScreenRule(
+        name=_text(table["name"]),
+        state=ScreenState(_text(table["state"])),
+        is_for_title=place == "title",
+        pattern=re.compile(_text(table["pattern"]), re.MULTILINE),
+        unless=re.compile(_text(unless), re.MULTILINE) if unless is not None else None,
+        last_lines=last_lines,
+        note=_text(table.get("note", ""), may_be_empty=True),
+        where=where,
+    )
+
+
+def _require_known(table: Mapping[str, object], known: frozenset[str], place: str) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise ValueError(f"{place}: unknown entry {unknown[0]}")
+
+
+def _texts(table: Mapping[str, object], key: str) -> tuple[str, ...]:
+    found = table.get(key, [])
+    if not isinstance(found, list):
+        raise TypeError(f"{key} must be a list of texts")
+    return tuple(_text(one) for one in found)
+
+
+def _text(value: object, *, may_be_empty: bool = False) -> str:
+    if not isinstance(value, str) or not (value or may_be_empty):
+        raise TypeError(f"{value!r} must be a text")
+    return value

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from agentmon.runners.screens.judging import Look, ScreenJudge
+from agentmon.runners.screens.reading import ScreenText
+from agentmon.runners.screens.rules import find_rules
+from agentmon.runners.screens.states import Finding, ScreenState
+from tests.runners.screens.test_screen_rules import screen_of
+
+BUSY = Finding(state=ScreenState.WORKING, source="claude session file")
+FREE = Finding(state=ScreenState.READY, source="claude session file")
+READY_SCREEN = screen_of("claude-21_after_allow_idle")
+PERMISSION_SCREEN = screen_of("claude-20_permission_bash")
+WORKING_SCREEN = screen_of("claude-24_running_text")
+STRANGE_SCREEN = ScreenText.of("", ["something new", "that no rule knows"])
+
+
+def judge_of(agent: str = "claude") -> ScreenJudge:
+    return ScreenJudge(find_rules(agent))
+
+
+def test_the_agent_s_own_signal_is_believed_at_once() -> None:
+    judge = judge_of()
+
+    working = judge.judge(Look(at=0.0, screen=READY_SCREEN, signal=BUSY, has_grown=True))
+    idle = judge.judge(Look(at=0.1, screen=READY_SCREEN, signal=FREE, has_grown=True))
+
+    assert working.state is ScreenState.WORKING
+    assert idle.state is ScreenState.READY
+
+
+def test_a_screen_is_free_after_two_looks_that_agree_and_no_sooner() -> None:
+    judge = judge_of()
+
+    states = [judge.judge(Look(at=0.0, screen=WORKING_SCREEN, has_grown=True)).state]
+    states += [judge.judge(Look(at=at, screen=READY_SCREEN)).state for at in (1.0, 1.2, 1.31)]
+
+    assert states == ["working", "working", "working", "ready"]
+
+
+def test_output_that_grows_outweighs_an_idle_screen() -> None:
+    judge = judge_of()
+    busy_screens = [ScreenText.of("", [*(f"line {number}",), *READY_SCREEN.lines]) for number in range(20)]
+
+    states = {
+        judge.judge(Look(at=number * 0.3, screen=screen, has_grown=True)).state
+        for number, screen in enumerate(busy_screens)
+    }
+
+    assert states == {ScreenState.WORKING}
+
+
+def test_output_that_changes_nothing_on_the_screen_is_no_work() -> None:
+    judge = judge_of()
+
+    verdicts = [judge.judge(Look(at=step * 0.3, screen=READY_SCREEN, has_grown=True)) for step in range(12)]
+
+    assert verdicts[-1].state is ScreenState.READY
+
+
+def test_new_wording_that_prints_steadily_is_work_and_never_idle() -> None:
+    judge = judge_of()
+    states = []
+    for step in range(30):
+        screen = ScreenText.of("", ["a wording of tomorrow", f"step {step // 3}"])
+        states.append(judge.judge(Look(at=step * 0.1, screen=screen, has_grown=step % 3 == 0)).state)
+
+    assert set(states) == {ScreenState.WORKING}
+
+
+def test_a_quiet_screen_that_no_rule_knows_is_unknown() -> None:
+    judge = judge_of()
+
+    judge.judge(Look(at=0.0, screen=STRANGE_SCREEN))
+    verdict = judge.judge(Look(at=1.5, screen=STRANGE_SCREEN))
+
+    assert (verdict.state, verdict.doubt) == (None, "no rule fits its screen")
+
+
+def test_a_signal_and_a_screen_that_exclude_each_other_make_it_unknown_only_when_they_stay_so() -> None:
+    judge = judge_of()
+    judge.judge(Look(at=0.0, screen=WORKING_SCREEN, signal=BUSY))
+
+    short = judge.judge(Look(at=0.3, screen=PERMISSION_SCREEN, signal=BUSY))
+    long = judge.judge(Look(at=2.0, screen=PERMISSION_SCREEN, signal=BUSY))
+
+    assert short.state is ScreenState.WORKING
+    assert long.state is None
+    assert "says working, its screen says permission" in long.doubt
+
+
+def test_a_dialog_on_the_screen_counts_also_when_the_signal_says_idle() -> None:
+    judge = judge_of()
+    trust = screen_of("claude-01_dialog1")
+
+    judge.judge(Look(at=0.0, screen=trust, signal=FREE))
+    verdict = judge.judge(Look(at=0.4, screen=trust, signal=FREE))
+
+    assert verdict.state is ScreenState.DIALOG
+
+
+def test_the_screen_says_what_the_signal_waits_for() -> None:
+    waiting = Finding(state=ScreenState.PERMISSION, note="permission prompt", source="claude session file")
+
+    verdict = judge_of().judge(Look(at=0.0, screen=PERMISSION_SCREEN, signal=waiting))
+
+    assert verdict.finding is not None
+    assert verdict.finding.source == "claude session file"
+    assert verdict.finding.note == "permission: Bash command touch made-by-agent && echo ran"
+
+
+def test_one_failed_look_changes_nothing_and_two_make_it_unknown() -> None:
+    judge = judge_of()
+    judge.judge(Look(at=0.0, screen=WORKING_SCREEN))
+
+    once = judge.judge(Look(at=0.3, screen=None))
+    twice = [judge.judge(Look(at=at, screen=None)) for at in (1.0, 1.5)]
+
+    assert once.state is ScreenState.WORKING
+    assert (twice[-1].state, twice[-1].doubt) == (None, "tmux does not show its screen")
+
+
+def test_a_signal_is_enough_when_tmux_does_not_answer() -> None:
+    judge = judge_of()
+
+    verdict = judge.judge(Look(at=0.0, screen=None, signal=FREE))
+
+    assert verdict.state is ScreenState.READY
+
+
+def test_an_agent_that_is_halted_is_unknown_whatever_its_screen_shows() -> None:
+    judge = judge_of()
+    judge.judge(Look(at=0.0, screen=READY_SCREEN, signal=FREE, is_halted=True))
+
+    verdict = judge.judge(Look(at=0.4, screen=READY_SCREEN, signal=FREE, is_halted=True))
+
+    assert (verdict.state, verdict.doubt) == (None, "its process is halted")
+
+
+def test_what_goes_on_behind_an_idle_prompt_is_work_in_the_background() -> None:
+    judge = judge_of("codex")
+    screen = ScreenText.of("ci | project", screen_of("codex-07_after_tool_interrupt").lines)
+
+    judge.judge(Look(at=0.0, screen=screen))
+    verdict = judge.judge(Look(at=0.5, screen=screen))
+
+    assert verdict.state is ScreenState.BACKGROUND
+
+
+def test_a_title_that_works_outweighs_a_box_that_is_always_there() -> None:
+    screen = ScreenText.of("⠙ ci | project", screen_of("codex-02_running_text").lines)
+
+    assert judge_of("codex").judge(Look(at=0.0, screen=screen)).state is ScreenState.WORKING

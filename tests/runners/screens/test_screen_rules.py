@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentmon.domain.errors import UsageError
+from agentmon.runners.screens.reading import ScreenText, box_text, read_screen, read_title
+from agentmon.runners.screens.rules import NO_RULES, find_rules
+
+CAPTURES = Path(__file__).parent / "captures"
+
+GEMINI_ERROR = (
+    'ended with an error: [API Error: {"error":{"code":400,"message":"mock bad request","status":"INVALID_ARGUMENT"}}]'
+)
+
+EXPECTED = {
+    "claude-00_first_run": None,
+    "claude-01_dialog1": ("dialog", "asks whether this folder is to be trusted"),
+    "claude-02_dialog2": None,
+    "claude-03_dialog3": None,
+    "claude-10_idle_start": ("ready", ""),
+    "claude-11_permission_bash": ("ready", ""),
+    "claude-12_after_exit": None,
+    "claude-20_permission_bash": ("permission", "permission: Bash command touch made-by-agent && echo ran"),
+    "claude-21_after_allow_idle": ("ready", ""),
+    "claude-22_permission_write": ("permission", "permission: Create file hello.txt"),
+    "claude-23_after_deny_esc": ("ready", ""),
+    "claude-24_running_text": ("working", ""),
+    "claude-25_after_interrupt": ("ready", ""),
+    "claude-26_api_retry": ("retry", "500 mock internal error · retrying in 1s · attempt 3/10"),
+    "claude-27_api_error": ("error", "ended with an error: API Error: 400 mock bad request"),
+    "claude-28_ask_question": ("question", "question: Which colour?"),
+    "claude-29_after_answer": ("ready", ""),
+    "claude-30_after_no": ("ready", ""),
+    "claude-31_running_tool": ("working", ""),
+    "claude-40_v197_idle": ("ready", ""),
+    "claude-41_v197_permission": ("permission", "permission: Bash command touch made-by-agent && echo ran"),
+    "codex-00_start": ("ready", ""),
+    "codex-01_idle": ("ready", ""),
+    "codex-02_running_text": ("ready", ""),
+    "codex-03_after_interrupt": ("ready", ""),
+    "codex-04_permission_exec": ("permission", "permission: touch escalated && echo ran"),
+    "codex-05_after_allow": ("ready", ""),
+    "codex-06_running_tool": ("working", ""),
+    "codex-07_after_tool_interrupt": ("background", "works in the background: 1 background terminal running"),
+    "codex-08_api_retry": ("working", ""),
+    "codex-09_api_error": ("working", ""),
+    "codex-10_after_quit": None,
+    "codex-20_hooks_start": ("ready", ""),
+    "codex-21_perm": ("permission", "permission: touch escalated && echo ran"),
+    "codex-22_denied": ("ready", ""),
+    "gemini-00_start": ("ready", ""),
+    "gemini-01_idle": ("ready", ""),
+    "gemini-02_permission_shell": ("permission", "permission: Shell touch made-by-agent && echo ran"),
+    "gemini-03_after_allow": ("ready", ""),
+    "gemini-04_permission_write": ("permission", "permission: WriteFile Writing to hello.txt"),
+    "gemini-05_after_deny": ("ready", ""),
+    "gemini-06_running": ("working", ""),
+    "gemini-07_after_interrupt": ("ready", ""),
+    "gemini-08_error": ("error", GEMINI_ERROR),
+    "gemini-09_running_tool": ("ready", ""),
+    "gemini-10_after_tool_interrupt": ("ready", ""),
+    "opencode-00_start": None,
+    "opencode-01_idle": ("ready", ""),
+    "opencode-02_permission": ("permission", "permission: $ touch made-by-agent && echo ran"),
+    "opencode-03_after_allow": ("ready", ""),
+    "opencode-04_running": ("working", ""),
+    "opencode-05_after_interrupt": ("ready", ""),
+    "opencode-06_after_reject": ("ready", ""),
+}
+
+
+def screen_of(name: str) -> ScreenText:
+    return ScreenText.of("", (CAPTURES / f"{name}.txt").read_text().split("\n"))
+
+
+def test_every_capture_is_judged() -> None:
+    assert {path.stem for path in CAPTURES.glob("*.txt")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_captured_screen_is_read_as_what_it_was(name: str) -> None:
+    finding = read_screen(find_rules(name.split("-", maxsplit=1)[0]), screen_of(name))
+
+    assert (None if finding is None else (finding.state.value, finding.note)) == EXPECTED[name]
+
+
+@pytest.mark.parametrize(
+    ("agent", "title", "state"),
+    [
+        ("codex", "⠙ ci | project", "working"),
+        ("codex", "[ ! ] Action Required | ci | project", "permission"),
+        ("codex", "[ . ] Action Required | ci | project", "permission"),
+        ("codex", "ci | project", "ready"),
+        ("codex", "Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA", None),
+        ("gemini", "◇  Ready (project)                 ", "ready"),
+        ("gemini", "✦  Working… (project)", "working"),
+        ("gemini", "✋  Action Required (project)", "permission"),
+        ("opencode", "OC | a title", None),
+        ("claude", "✳ Claude Code", None),
+    ],
+)
+def test_a_title_tells_the_state_where_the_agent_puts_it_there(agent: str, title: str, state: str | None) -> None:
+    finding = read_title(find_rules(agent), ScreenText.of(title, []))
+
+    assert (None if finding is None else finding.state.value) == state
+
+
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [
+        ("claude-10_idle_start", ""),
+        ("codex-01_idle", ""),
+        ("gemini-01_idle", ""),
+        ("opencode-01_idle", ""),
+        ("opencode-03_after_allow", ""),
+    ],
+)
+def test_an_empty_input_box_is_seen_as_empty(name: str, inside: str) -> None:
+    assert box_text(find_rules(name.split("-", maxsplit=1)[0]), screen_of(name)) == inside
+
+
+def test_what_stands_in_an_input_box_is_read() -> None:
+    lines = [
+        "  ┃",
+        "  ┃  first line",
+        "  ┃  second line",
+        "  ┃",
+        "  ┃  Build · mock-model mock",
+        "  ╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀",
+    ]
+
+    assert box_text(find_rules("opencode"), ScreenText.of("", lines)) == "first line\nsecond line"
+
+
+def test_a_program_without_rules_has_none() -> None:
+    assert find_rules("/usr/bin/some-agent") is NO_RULES
+
+
+def test_a_person_s_rules_are_asked_before_those_of_the_package(tmp_path: Path) -> None:
+    own = tmp_path / "claude.toml"
+    own.write_text(
+        'agent = "claude"\n\n[[rule]]\nname = "mine"\nstate = "working"\npattern = "Churned"\nlast_lines = 40\n'
+    )
+
+    rules = find_rules("/opt/bin/claude", own_folder=tmp_path)
+    finding = read_screen(rules, screen_of("claude-21_after_allow_idle"))
+    untouched = read_screen(rules, screen_of("claude-10_idle_start"))
+
+    assert finding is not None
+    assert (finding.source, finding.where) == ("rule claude/mine", f"{own}:3")
+    assert untouched is not None
+    assert untouched.state == "ready"
+    assert rules.signal == "claude"
+
+
+def test_a_person_s_rules_for_another_agent_stand_alone(tmp_path: Path) -> None:
+    (tmp_path / "aider.toml").write_text('agent = "aider"\nbox = "^> (.*)$"\n')
+
+    assert find_rules("aider", own_folder=tmp_path).box is not None
+    assert find_rules("aider") is NO_RULES
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("agent = ", "mine.toml"),
+        ('agent = "a"\nboxes = "x"\n', "unknown entry boxes"),
+        ('agent = "a"\n[[rule]]\nname = "n"\nstate = "odd"\npattern = "x"\n', "'odd'"),
+        ('agent = "a"\n[[rule]]\nname = "n"\nstate = "ready"\npattern = "("\n', "mine.toml"),
+        ('agent = "a"\nprompt = "telepathy"\n', "telepathy"),
+    ],
+)
+def test_rules_that_cannot_be_used_are_named(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+
+    with pytest.raises(UsageError, match=complaint):
+        find_rules("a", own_folder=tmp_path)
+
+
+def test_a_note_holds_no_secret() -> None:
+    line = " Bash command\n\n   curl -H 'Authorization: Bearer sk-ant-REDACTED'\n\n"
+    screen = ScreenText.of("", (line + " Do you want to proceed?\n ❯ 1. Yes\n   2. No").split("\n"))
+
+    finding = read_screen(find_rules("claude"), screen)
+
+    assert finding is not None
+    assert finding.state == "permission"
+    assert "sk-ant" not in finding.note + finding.evidence

@@ -494,7 +494,10 @@ class StreamJsonAdapter(Adapter):
         if self._is_turn_open:
             return
         self._is_turn_open = True
-        self._events.append({"kind": "turn_started", "prompt_refs": self._prompts.turn_refs()})
+        refs = self._prompts.turn_refs()
+        if refs:
+            self._is_interrupted = False
+        self._events.append({"kind": "turn_started", "prompt_refs": refs})
         if not self._asks:
             self._note_activity("working", "", source)
 

@@ -73,7 +73,7 @@ class Ask:
         """
         if command.get("input_digest") != self.digest:
             raise RefusedAnswerError("The answer is meant for another input than the one that the agent asks about.")
-        decision = command.get("decision")
+        decision = text_in(command, "decision")
         if decision == "deny":
             response: dict[str, object] = {"behavior": "deny", "message": text_in(command, "reason") or DENIED}
             if command.get("interrupts") is True:
@@ -126,7 +126,7 @@ def session_permissions(suggestions: list[dict[str, object]]) -> list[dict[str, 
 
     Claude suggests, for one command, a rule for all sessions together with a mode that allows every edit.
     """
-    narrow = [suggestion for suggestion in suggestions if suggestion.get("type") in {"addRules", "addDirectories"}]
+    narrow = [suggestion for suggestion in suggestions if text_in(suggestion, "type") in {"addRules", "addDirectories"}]
     has_rule = any(suggestion["type"] == "addRules" for suggestion in narrow)
     chosen = narrow if has_rule else suggestions
     return [{**suggestion, "destination": "session"} for suggestion in chosen]
@@ -182,7 +182,7 @@ def _detail(kind: str, name: str, tool_input: Mapping[str, object], plan: str) -
         shown, told = input_diff(name, tool_input)[0], _WRITE_KEYS
     if not shown:
         return json.dumps(tool_input, ensure_ascii=False, indent=2) if tool_input else ""
-    others = {key: value for key, value in tool_input.items() if key not in told}
+    others = {key: value for key, value in tool_input.items() if key not in told and value not in (None, False)}
     return f"{shown}\n\n{json.dumps(others, ensure_ascii=False)}" if others else shown
 
 

@@ -94,7 +94,7 @@ class NoticeBook:
 def _retry(message: Mapping[str, object]) -> list[Event]:
     status = count_in(message, "error_status")
     cause = f"The API answered {status}" if status else "The API could not be reached"
-    named = one_line(text_in(message, "error"), 100)
+    named = one_line(text_in(message, "error"), 100).removeprefix("unknown")
     delay_s = count_in(message, "retry_delay_ms") / 1000
     counted = f"try {count_in(message, 'attempt')} of {count_in(message, 'max_retries')}"
     return [notice("warn", f"{cause}{f' ({named})' if named else ''}; {counted} in {delay_s:.1f} s.", "retry")]

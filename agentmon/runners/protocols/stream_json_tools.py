@@ -36,11 +36,12 @@ _TYPES = {
     ),
 }  # fmt: skip
 _TARGET_KEYS = (
-    "file_path", "notebook_path", "command", "pattern", "url", "query", "path", "description", "skill", "subject",
+    "file_path", "notebook_path", "command", "pattern", "url", "query", "path", "subject", "description", "skill",
     "plan", "prompt", "name", "task_id", "taskId", "bash_id", "shell_id",
 )  # fmt: skip
 _BLOCKED_KINDS = ("permission-rule", "automode-blocked", "automode-unavailable", "automode-parsing-error")
-_TODO_STATUSES = ("pending", "in_progress", "completed")
+_DELETED = "deleted"
+_TODO_STATUSES = ("pending", "in_progress", "completed", _DELETED)
 
 
 def tool_type(name: str) -> str:
@@ -143,7 +144,9 @@ class CallBook:
         if name == "ExitPlanMode":
             call.plan = clip(text_in(tool_input, "plan"), MAX_PLAN_CHARACTERS)
         self._open[tool_ref] = call
-        return [*events, event, *([] if parent else self._tasks.note_call(tool_ref, name, tool_input))]
+        if not parent:
+            self._tasks.note_call(tool_ref, name, tool_input)
+        return [*events, event]
 
     def plan(self, tool_ref: str) -> str:
         """Return the plan that an open call shows, or an empty text."""
@@ -247,59 +250,62 @@ def _status(
 class TaskList:
     """The agent's plan, from ``TodoWrite`` as a whole or from ``TaskCreate`` and ``TaskUpdate`` step by step."""
 
-    __slots__ = ("_created", "_steps")
+    __slots__ = ("_steps", "_waiting")
 
     MAX_STEPS = 200
+    MAX_WAITING = 64
 
     def __init__(self) -> None:
         self._steps: dict[str, tuple[str, str]] = {}
-        self._created: dict[str, str] = {}
+        self._waiting: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {}
+        """Call to its tool and the steps that it names; an empty text is a subject or status that it leaves alone."""
 
-    def note_call(self, tool_ref: str, name: str, tool_input: Mapping[str, object]) -> list[Event]:
-        """Take a call that may change the plan."""
+    def note_call(self, tool_ref: str, name: str, tool_input: Mapping[str, object]) -> None:
+        """Take a call that changes the plan when it succeeds."""
+        if len(self._waiting) >= self.MAX_WAITING:
+            del self._waiting[next(iter(self._waiting))]
         if name == "TodoWrite":
             todos = objects_in(tool_input, "todos")[: self.MAX_STEPS]
-            self._steps = {
-                str(place): (one_line(text_in(todo, "content"), 500), _todo_status(todo))
-                for place, todo in enumerate(todos)
-            }
-            return [self._plan()]
-        if name == "TaskCreate" and len(self._created) < self.MAX_STEPS:
-            self._created[tool_ref] = one_line(text_in(tool_input, "subject"), 500)
-        if name == "TaskUpdate":
-            return self._update(tool_input)
-        return []
+            named = {str(place): _step(todo, "content") for place, todo in enumerate(todos, 1)}
+        elif name == "TaskCreate":
+            named = {"": _step(tool_input, "subject")}
+        elif name == "TaskUpdate":
+            named = {ref_in(tool_input, "taskId"): _step(tool_input, "subject")}
+        else:
+            return
+        self._waiting[tool_ref] = (name, named)
 
     def note_result(self, tool_ref: str, told: Mapping[str, object], output: str) -> list[Event]:
-        """Take the id that a new step was given."""
-        subject = self._created.pop(tool_ref, None)
-        if subject is None:
-            return []
-        step_id = ref_in(object_in(told, "task"), "id")
-        words = output[:100].split()
-        if not step_id and words[:1] == ["Task"] and len(words) > 1:
-            step_id = words[1].removeprefix("#")
-        if not step_id or len(self._steps) >= self.MAX_STEPS:
-            return []
-        self._steps[step_id] = (subject, "pending")
-        return [self._plan()]
-
-    def _update(self, tool_input: Mapping[str, object]) -> list[Event]:
-        step_id = ref_in(tool_input, "taskId")
-        if step_id not in self._steps:
-            return []
-        if text_in(tool_input, "status") == "deleted":
-            del self._steps[step_id]
+        """Return the plan when the call changed it."""
+        name, named = self._waiting.pop(tool_ref, ("", {}))
+        if name == "TodoWrite":
+            self._steps = {
+                step_id: (text, "pending" if status in {"", _DELETED} else status)
+                for step_id, (text, status) in named.items()
+            }
+        elif name == "TaskCreate":
+            step_id = ref_in(object_in(told, "task"), "id") or _created_id(output)
+            if not step_id or len(self._steps) >= self.MAX_STEPS:
+                return []
+            self._steps[step_id] = (named[""][0], "pending")
+        elif name == "TaskUpdate":
+            ((step_id, (text, status)),) = named.items()
+            if step_id not in self._steps:
+                return []
+            before = self._steps[step_id]
+            self._steps[step_id] = (text or before[0], status or before[1])
+            if status == _DELETED:
+                del self._steps[step_id]
         else:
-            subject, status = self._steps[step_id]
-            new_status = _todo_status(tool_input) if "status" in tool_input else status
-            self._steps[step_id] = (one_line(text_in(tool_input, "subject"), 500) or subject, new_status)
-        return [self._plan()]
-
-    def _plan(self) -> Event:
-        return {"kind": "plan", "steps": [{"text": text, "status": status} for text, status in self._steps.values()]}
+            return []
+        return [{"kind": "plan", "steps": [{"text": text, "status": status} for text, status in self._steps.values()]}]
 
 
-def _todo_status(todo: Mapping[str, object]) -> str:
-    status = text_in(todo, "status")
-    return status if status in _TODO_STATUSES else "pending"
+def _created_id(output: str) -> str:
+    words = output[:100].split()
+    return words[1].removeprefix("#") if words[:1] == ["Task"] and len(words) > 1 else ""
+
+
+def _step(told: Mapping[str, object], key: str) -> tuple[str, str]:
+    status = text_in(told, "status")
+    return one_line(text_in(told, key), 500), status if status in _TODO_STATUSES else ""

@@ -1,0 +1,271 @@
+"""What Codex asks of a person, and how an answer is put into its words; each answer is bound to what was asked."""
+
+from __future__ import annotations
+
+from agentmon.runners.protocols import app_server_items as items
+from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.app_server_forms import form_content, form_questions
+from agentmon.runners.protocols.app_server_values import as_json, as_line, as_list, as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.runners.protocols.adapter import Event
+
+COMMAND = "item/commandExecution/requestApproval"
+FILE_CHANGE = "item/fileChange/requestApproval"
+PERMISSIONS = "item/permissions/requestApproval"
+USER_INPUT = "item/tool/requestUserInput"
+ELICITATION = "mcpServer/elicitation/request"
+METHODS = frozenset({COMMAND, FILE_CHANGE, PERMISSIONS, USER_INPUT, ELICITATION})
+
+MAX_QUESTIONS = 20
+MAX_CHOICES = 50
+MAX_LABEL_CHARACTERS = 500
+MAX_QUESTION_CHARACTERS = 2_000
+MAX_EDITABLE_CHARACTERS = 10_000
+
+
+class AnswerError(Exception):
+    """An answer does not fit what was asked; its text is for a person."""
+
+
+class Ask:
+    """One open request of the agent."""
+
+    __slots__ = ("digest", "event", "method", "params", "question_ids", "server_id", "thread_id", "turn_id")
+
+    def __init__(self, request_id: str, server_id: int | str, method: str, params: dict[str, object]) -> None:
+        self.server_id = server_id
+        self.method = method
+        self.params = params
+        self.thread_id = as_text(params.get("threadId"))
+        self.turn_id = as_text(params.get("turnId"))
+        self.question_ids: dict[str, str] = {}
+        self.event: Event = {"kind": "ask", "request_id": request_id}
+        self.digest = ""
+
+    @property
+    def request_id(self) -> str:
+        """The id under which the request is known outside."""
+        return str(self.event["request_id"])
+
+
+def make_ask(
+    request_id: str, server_id: int | str, method: str, params: dict[str, object], item: dict[str, object]
+) -> Ask:
+    """Return the request with its event.
+
+    Args:
+        request_id: Unique in the conversation.
+        server_id: Codex's own id of the request.
+        method: One of ``METHODS``.
+        params: Of the request.
+        item: The item that the request is about, or empty; a request to change files does not repeat the changes.
+    """
+    from hashlib import sha256  # noqa: PLC0415 - costs the host's start, and most runs never ask
+
+    ask = Ask(request_id, server_id, method, params)
+    described = _DESCRIBE[method](ask, item)
+    shown = as_json([method, params, item.get("changes")])
+    ask.digest = sha256(shown.encode()).hexdigest()
+    ask.event |= described
+    ask.event["title"] = clip(as_line(str(described["title"])), MAX_LABEL_CHARACTERS)
+    ask.event["reason"] = clip(as_text(params.get("reason")), items.MAX_SUMMARY_CHARACTERS)
+    ask.event["input_digest"] = ask.digest
+    if "tool_ref" not in ask.event:
+        ask.event["tool_ref"] = clip(as_text(params.get("itemId")), items.MAX_REF_CHARACTERS) or None
+    if not shown:
+        raise AnswerError("The request is nested too deeply.")
+    return ask
+
+
+def make_answer(ask: Ask, answer: Mapping[str, object]) -> tuple[dict[str, object], str, bool]:
+    """Return the result for Codex, the ``AskOutcome``, and whether the turn is to be interrupted as well.
+
+    Raises:
+        AnswerError: The answer does not fit what was asked; nothing may be sent.
+    """
+    if answer.get("input_digest") != ask.digest:
+        raise AnswerError("The answer is for another input than the one that is asked about.")
+    given_input = answer.get("tool_input")
+    if given_input is not None and given_input != ask.event.get("tool_input"):
+        raise AnswerError("Codex does not take a changed input. Deny, and say what it should do instead.")
+    decision = answer.get("decision")
+    if decision not in ("allow", "allow_for_session", "deny", "answer"):
+        raise AnswerError("The decision is unknown.")
+    if decision == "allow_for_session" and not ask.event.get("can_allow_for_session"):
+        raise AnswerError("This cannot be allowed for the whole session.")
+    return _ANSWER[ask.method](ask, str(decision), answer)
+
+
+def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
+    params = ask.params
+    command = as_text(params.get("command")) or as_text(item.get("command"))
+    shown = items.plain_command(params) or command
+    network = as_object(params.get("networkApprovalContext"))
+    host = as_text(network.get("host"))
+    details = [command] if command else []
+    if host:
+        details.append(f"Network: {as_text(network.get('protocol'))} {host}")
+    if params.get("cwd"):
+        details.append(f"In {as_text(params.get('cwd'))}")
+    if params.get("additionalPermissions"):
+        details.append(f"With more permissions: {as_json(params.get('additionalPermissions'))}")
+    given: Event = {"command": command, "cwd": as_text(params.get("cwd"))}
+    return {
+        "ask_kind": "permission",
+        "tool_name": "shell",
+        "type": items.command_operation(params) if not host else "query",
+        "target": clip(host or shown, items.MAX_TARGET_CHARACTERS),
+        "title": f"Reach {host}" if host and not command else f"Run {shown}" if shown else "Run a command",
+        "detail": clip("\n".join(details), items.MAX_DIFF_CHARACTERS),
+        "tool_input": given if len(command) <= MAX_EDITABLE_CHARACTERS else {},
+        "can_allow_for_session": True,
+    }
+
+
+def _describe_file_change(ask: Ask, item: dict[str, object]) -> Event:
+    paths = items.target_paths(item)
+    root = as_text(ask.params.get("grantRoot"))
+    return {
+        "ask_kind": "permission",
+        "tool_name": "apply_patch",
+        "type": "write",
+        "target": paths or clip(root, items.MAX_TARGET_CHARACTERS),
+        "title": f"Write below {root}" if root else f"Change {paths}" if paths else "Change files",
+        "detail": clip((f"Write below {root}\n" if root else "") + items.patch_text(item), items.MAX_DIFF_CHARACTERS),
+        "can_allow_for_session": True,
+    }
+
+
+def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
+    wanted = as_json(as_object(ask.params.get("permissions")))
+    return {
+        "ask_kind": "permission",
+        "tool_name": "request_permissions",
+        "type": "execute",
+        "target": clip(wanted, items.MAX_TARGET_CHARACTERS),
+        "title": "Give more permissions",
+        "detail": clip(wanted, items.MAX_DIFF_CHARACTERS),
+        "can_allow_for_session": True,
+    }
+
+
+def _describe_user_input(ask: Ask, _item: dict[str, object]) -> Event:
+    questions: list[Event] = []
+    for number, asked in enumerate(map(as_object, as_list(ask.params.get("questions"), MAX_QUESTIONS)), 1):
+        text = clip(as_text(asked.get("question")), MAX_QUESTION_CHARACTERS) or f"Question {number}"
+        if text in ask.question_ids:
+            text = clip(text, MAX_QUESTION_CHARACTERS - 10) + f" ({number})"
+        ask.question_ids[text] = as_text(asked.get("id"))
+        choices: dict[str, Event] = {}
+        for option in map(as_object, as_list(asked.get("options"), MAX_CHOICES)):
+            label = clip(as_text(option.get("label")), MAX_LABEL_CHARACTERS)
+            description = clip(as_text(option.get("description")), MAX_QUESTION_CHARACTERS)
+            choices.setdefault(label, {"key": label, "label": label, "description": description})
+        header = clip(as_text(asked.get("header")), MAX_LABEL_CHARACTERS)
+        questions.append({"question": text, "header": header, "choices": list(choices.values())})
+    return {
+        "ask_kind": "question",
+        "tool_name": "request_user_input",
+        "title": str(questions[0]["question"]) if questions else "A question",
+        "questions": questions,
+    }
+
+
+def _describe_elicitation(ask: Ask, _item: dict[str, object]) -> Event:
+    params = ask.params
+    server = as_text(params.get("serverName"))
+    url = as_text(params.get("url"))
+    message = as_text(params.get("message"))
+    questions, ask.question_ids = form_questions(as_object(params.get("requestedSchema")))
+    persist = as_object(params.get("_meta")).get("persist")
+    return {
+        "ask_kind": "question" if questions else "permission",
+        "tool_ref": None,
+        "tool_name": clip(server, 200),
+        "target": clip(url or server, items.MAX_TARGET_CHARACTERS),
+        "title": message or (f"Open {url}" if url else f"{server} asks"),
+        "detail": clip("\n".join(filter(None, (message, url))), items.MAX_DIFF_CHARACTERS),
+        "questions": questions,
+        "can_allow_for_session": not questions and (persist == "session" or "session" in as_list(persist, 10)),
+    }
+
+
+def _answer_approval(_ask: Ask, decision: str, answer: Mapping[str, object]) -> tuple[dict[str, object], str, bool]:
+    if decision == "answer":
+        raise AnswerError("This is to be allowed or denied.")
+    if decision == "deny":
+        return {"decision": "cancel" if answer.get("interrupts") is True else "decline"}, "denied", False
+    return {"decision": "accept" if decision == "allow" else "acceptForSession"}, "allowed", False
+
+
+def _answer_permissions(ask: Ask, decision: str, answer: Mapping[str, object]) -> tuple[dict[str, object], str, bool]:
+    if decision == "answer":
+        raise AnswerError("This is to be allowed or denied.")
+    if decision == "deny":
+        return {"permissions": {}, "scope": "turn"}, "denied", answer.get("interrupts") is True
+    wanted = as_object(ask.params.get("permissions"))
+    granted = {name: wanted[name] for name in ("fileSystem", "network") if wanted.get(name) is not None}
+    return {"permissions": granted, "scope": "turn" if decision == "allow" else "session"}, "allowed", False
+
+
+def _answer_user_input(ask: Ask, decision: str, answer: Mapping[str, object]) -> tuple[dict[str, object], str, bool]:
+    if decision == "deny":
+        return {"answers": {}}, "denied", answer.get("interrupts") is True
+    replies = _replies(ask, answer)
+    return (
+        {"answers": {ask.question_ids[question]: {"answers": texts} for question, texts in replies.items()}},
+        "answered",
+        False,
+    )
+
+
+def _answer_elicitation(ask: Ask, decision: str, answer: Mapping[str, object]) -> tuple[dict[str, object], str, bool]:
+    if decision == "deny":
+        return {"action": "cancel" if answer.get("interrupts") is True else "decline", "content": None}, "denied", False
+    if not ask.question_ids:
+        if decision == "answer":
+            raise AnswerError("This is to be allowed or denied.")
+        accepted: dict[str, object] = {"action": "accept", "content": {}}
+        if decision == "allow_for_session":
+            accepted["_meta"] = {"persist": "session"}
+        return accepted, "allowed", False
+    replies = {ask.question_ids[question]: texts for question, texts in _replies(ask, answer).items()}
+    try:
+        content = form_content(as_object(ask.params.get("requestedSchema")), replies)
+    except ValueError as error:
+        raise AnswerError(str(error)) from error
+    return {"action": "accept", "content": content}, "answered", False
+
+
+def _replies(ask: Ask, answer: Mapping[str, object]) -> dict[str, list[str]]:
+    """Return the texts for each question that was answered."""
+    given = as_object(answer.get("answers"))
+    replies = {}
+    for question, reply in given.items():
+        if question not in ask.question_ids:
+            raise AnswerError(f"Nothing was asked that reads {clip(as_line(str(question)), 100)!r}.")
+        texts = [reply] if isinstance(reply, str) else as_list(reply, MAX_CHOICES)
+        replies[question] = [text for text in texts if isinstance(text, str)]
+    if not any(replies.values()):
+        raise AnswerError("The answer says nothing to the question.")
+    return replies
+
+
+_DESCRIBE = {
+    COMMAND: _describe_command,
+    FILE_CHANGE: _describe_file_change,
+    PERMISSIONS: _describe_permissions,
+    USER_INPUT: _describe_user_input,
+    ELICITATION: _describe_elicitation,
+}
+_ANSWER = {
+    COMMAND: _answer_approval,
+    FILE_CHANGE: _answer_approval,
+    PERMISSIONS: _answer_permissions,
+    USER_INPUT: _answer_user_input,
+    ELICITATION: _answer_elicitation,
+}

@@ -1,0 +1,269 @@
+"""What the items of a Codex thread mean: tool calls, changed files and texts. Pure functions of one item."""
+
+from __future__ import annotations
+
+from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.app_server_values import (
+    as_json,
+    as_line,
+    as_list,
+    as_object,
+    as_optional_count,
+    as_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentmon.runners.protocols.adapter import Event
+
+    Item = dict[str, object]
+
+MAX_TARGET_CHARACTERS = 1_000
+MAX_SUMMARY_CHARACTERS = 4_000
+MAX_DIFF_CHARACTERS = 40_000
+MAX_PART_CHARACTERS = 60_000
+MAX_REF_CHARACTERS = 200
+MAX_CHANGES = 200
+MAX_PLAN_STEPS = 100
+
+TOOL_ITEMS = frozenset({
+    "commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch", "imageView", "imageGeneration",
+    "collabAgentToolCall", "sleep",
+})  # fmt: skip
+TEXT_ITEMS = frozenset({"userMessage", "agentMessage", "reasoning", "plan", "exitedReviewMode", "hookPrompt"})
+SILENT_ITEMS = frozenset({"enteredReviewMode", "subAgentActivity", "functionCallOutput"})
+
+_PLAN_STATUSES = {"pending": "pending", "inProgress": "in_progress", "completed": "completed"}
+_CHANGE_TYPES = {"add": "create", "delete": "delete"}
+_STATUSES = {"completed": "success", "failed": "failed", "declined": "blocked", "interrupted": "cancelled"}
+
+
+def is_tool(item: Item) -> bool:
+    """Return whether the item is a tool call."""
+    return as_text(item.get("type")) in TOOL_ITEMS
+
+
+def is_text(item: Item) -> bool:
+    """Return whether the item is something that was said or thought."""
+    return as_text(item.get("type")) in TEXT_ITEMS
+
+
+def status_of(codex_status: str) -> str:
+    """Return the ``OperationStatus`` of a call that is over with that status."""
+    return _STATUSES.get(codex_status, "success")
+
+
+def tool_started(item: Item, tool_ref: str, parent_tool_ref: str | None) -> Event:
+    """Return the event ``tool_started`` of an item whose type is in ``TOOL_ITEMS``."""
+    name, operation, target, summary = _call(item)
+    return {
+        "kind": "tool_started",
+        "tool_ref": tool_ref,
+        "tool_name": clip(name, 200),
+        "type": operation,
+        "target": clip(target, MAX_TARGET_CHARACTERS),
+        "input_summary": clip(summary, MAX_SUMMARY_CHARACTERS),
+        "parent_tool_ref": parent_tool_ref,
+    }
+
+
+def tool_finished(item: Item, tool_ref: str) -> Event:
+    """Return the event ``tool_finished`` of a completed item whose type is in ``TOOL_ITEMS``."""
+    status = status_of(as_text(item.get("status")))
+    if item.get("success") is False:
+        status = "failed"
+    error = as_text(as_object(item.get("error")).get("message")) or as_text(
+        as_object(item.get("failure")).get("message")
+    )
+    exit_code = item.get("exitCode")
+    if type(exit_code) is int and exit_code != 0 and status in ("success", "failed"):
+        status, error = "failed", error or clip(f"exit code {exit_code}", 100)
+    return {
+        "kind": "tool_finished",
+        "tool_ref": tool_ref,
+        "status": status,
+        "output_summary": clip(_output(item), MAX_SUMMARY_CHARACTERS),
+        "error": clip(error, MAX_SUMMARY_CHARACTERS) if error else None,
+        "duration_ms": as_optional_count(item.get("durationMs")),
+    }
+
+
+def diffs(item: Item, tool_ref: str) -> list[Event]:
+    """Return one event ``diff`` for each file that a ``fileChange`` changed; two for one that moved."""
+    events: list[Event] = []
+    for change in map(as_object, as_list(item.get("changes"), MAX_CHANGES)):
+        path = as_text(change.get("path"))
+        if not path:
+            continue
+        moved_to = as_text(as_object(change.get("kind")).get("move_path"))
+        kind = as_text(as_object(change.get("kind")).get("type"))
+        hunks = unified(change)
+        added, removed = _count_lines(hunks)
+        if moved_to:
+            events.append(_diff(path, "delete", "", 0, 0, tool_ref))
+        events.append(_diff(moved_to or path, _CHANGE_TYPES.get(kind, "modify"), hunks, added, removed, tool_ref))
+    return events
+
+
+def patch_text(item: Item) -> str:
+    """Return all changes of a ``fileChange`` as one text, each under the name of its file."""
+    pieces: list[str] = []
+    left = MAX_DIFF_CHARACTERS
+    for change in map(as_object, as_list(item.get("changes"), MAX_CHANGES)):
+        moved_to = as_text(as_object(change.get("kind")).get("move_path"))
+        kind = as_text(as_object(change.get("kind")).get("type")) or "update"
+        heading = f"{kind} {as_text(change.get('path'))}" + (f" -> {moved_to}" if moved_to else "")
+        pieces.append(f"{heading}\n{unified(change)}")
+        left -= len(pieces[-1])
+        if left < 0:
+            break
+    return clip("\n".join(pieces), MAX_DIFF_CHARACTERS)
+
+
+def unified(change: dict[str, object]) -> str:
+    """Return the change as unified hunks: Codex gives a new or deleted file as its bare content."""
+    text = as_text(change.get("diff"))
+    kind = as_text(as_object(change.get("kind")).get("type"))
+    if kind not in _CHANGE_TYPES or not text or text.startswith("@@ "):
+        return text
+    lines = text.removesuffix("\n").split("\n")
+    sign, span = ("+", f"-0,0 +1,{len(lines)}") if kind == "add" else ("-", f"-1,{len(lines)} +0,0")
+    body = "".join(f"{sign}{line}\n" for line in lines)
+    return f"@@ {span} @@\n{body}" + ("" if text.endswith("\n") else "\\ No newline at end of file\n")
+
+
+def target_paths(item: Item) -> str:
+    """Return the paths that a ``fileChange`` is about, in one line."""
+    changes = map(as_object, as_list(item.get("changes"), MAX_CHANGES))
+    return clip(", ".join(as_text(change.get("path")) for change in changes), MAX_TARGET_CHARACTERS)
+
+
+def plain_command(source: Item) -> str:
+    """Return the command without the shell it is run in, where Codex says so; else as it is."""
+    command = as_text(source.get("command"))
+    actions = as_list(source.get("commandActions"), 2)
+    inner = as_text(as_object(actions[0]).get("command")) if len(actions) == 1 else ""
+    return inner if inner and inner in command else command
+
+
+def command_operation(source: Item) -> str:
+    """Return what a command does: ``read`` or ``query`` when Codex understood all of it as that, else ``execute``."""
+    kinds = {as_text(as_object(action).get("type")) for action in as_list(source.get("commandActions"), 50)}
+    if kinds and kinds <= {"read", "listFiles"}:
+        return "read"
+    return "query" if kinds == {"search"} else "execute"
+
+
+def message_texts(item: Item) -> tuple[str, str, bool]:
+    """Return role, text and whether it is thinking, of an item whose type is in ``TEXT_ITEMS``."""
+    match item.get("type"):
+        case "userMessage":
+            contents = map(as_object, as_list(item.get("content"), 1_000))
+            return "user", "\n".join(filter(None, map(_content_text, contents))), False
+        case "reasoning":
+            parts = as_list(item.get("summary"), 10_000) or as_list(item.get("content"), 10_000)
+            return "assistant", "\n\n".join(filter(None, map(as_text, parts))), True
+        case "exitedReviewMode":
+            return "assistant", as_text(item.get("review")), False
+        case "hookPrompt":
+            fragments = map(as_object, as_list(item.get("fragments"), 1_000))
+            return "system", "\n".join(as_text(fragment.get("text")) for fragment in fragments), False
+    return "assistant", as_text(item.get("text")), False
+
+
+def messages(item: Item, message_ref: str, parent_tool_ref: str | None) -> list[Event]:
+    """Return the events ``message`` of an item whose type is in ``TEXT_ITEMS``; none when it has no text."""
+    role, text, is_thinking = message_texts(item)
+    if not text.strip():
+        return []
+    return [
+        {
+            "kind": "message",
+            "message_ref": message_ref,
+            "role": role,
+            "text": text[start : start + MAX_PART_CHARACTERS],
+            "continues": start > 0,
+            "is_thinking": is_thinking,
+            "parent_tool_ref": parent_tool_ref,
+        }
+        for start in range(0, len(text), MAX_PART_CHARACTERS)
+    ]
+
+
+def plan(params: dict[str, object]) -> Event:
+    """Return the event ``plan`` of a ``turn/plan/updated``."""
+    steps = map(as_object, as_list(params.get("plan"), MAX_PLAN_STEPS))
+    return {
+        "kind": "plan",
+        "steps": [
+            {
+                "text": clip(as_text(step.get("step")), MAX_TARGET_CHARACTERS),
+                "status": _PLAN_STATUSES.get(as_text(step.get("status")), "pending"),
+            }
+            for step in steps
+        ],
+    }
+
+
+def _call(item: Item) -> tuple[str, str, str, str]:
+    """Return tool name, operation type, target and summary of the input."""
+    match item.get("type"):
+        case "commandExecution":
+            return "shell", command_operation(item), plain_command(item), as_text(item.get("command"))
+        case "fileChange":
+            return "apply_patch", "write", target_paths(item), patch_text(item)
+        case "mcpToolCall" | "dynamicToolCall":
+            owner = as_text(item.get("server")) or as_text(item.get("namespace"))
+            name = ".".join(filter(None, (owner, as_text(item.get("tool")))))
+            given = as_json(item.get("arguments"))
+            return name, "read" if item.get("readOnlyHint") is True else "execute", given, given
+        case "webSearch":
+            action = as_object(item.get("action"))
+            found = as_text(action.get("url")) or as_text(item.get("query")) or as_text(action.get("query"))
+            return "web_search", "query", found, as_json(action) if action else ""
+        case "imageView":
+            return "view_image", "read", as_text(item.get("path")), ""
+        case "imageGeneration":
+            return "image_generation", "write", as_text(item.get("savedPath")), as_text(item.get("revisedPrompt"))
+        case "collabAgentToolCall":
+            prompt = as_text(item.get("prompt"))
+            return as_text(item.get("tool")) or "agent", "execute", as_line(prompt), prompt
+    return "sleep", "execute", f"{as_optional_count(item.get('durationMs')) or 0} ms", ""
+
+
+def _output(item: Item) -> str:
+    if item.get("type") == "commandExecution":
+        return as_text(item.get("aggregatedOutput"))
+    contents = as_list(as_object(item.get("result")).get("content"), 100) or as_list(item.get("contentItems"), 100)
+    return "\n".join(filter(None, (_content_text(as_object(content)) for content in contents)))
+
+
+def _content_text(content: dict[str, object]) -> str:
+    kind = as_text(content.get("type"))
+    text = as_text(content.get("text"))
+    if text or kind == "text":
+        return text
+    where = as_text(content.get("path")) or as_text(content.get("name")) or as_text(content.get("url"))
+    return f"[{clip(kind, 50)}{' ' if where else ''}{clip(where, 200)}]" if kind else ""
+
+
+def _diff(path: str, change_type: str, hunks: str, added: int, removed: int, tool_ref: str) -> Event:
+    return {
+        "kind": "diff",
+        "path": clip(path, MAX_TARGET_CHARACTERS),
+        "change_type": change_type,
+        "diff": clip(hunks, MAX_DIFF_CHARACTERS),
+        "added_lines": added,
+        "removed_lines": removed,
+        "tool_ref": tool_ref,
+    }
+
+
+def _count_lines(hunks: str) -> tuple[int, int]:
+    added = removed = 0
+    for line in hunks.split("\n"):
+        if line.startswith("+"):
+            added += 1
+        elif line.startswith("-"):
+            removed += 1
+    return added, removed

@@ -1,0 +1,124 @@
+"""Notices out of the app-server protocol: each kind said as often as it helps, and no more."""
+
+from __future__ import annotations
+
+from time import gmtime, strftime
+
+from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.app_server_values import as_count, as_line, as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentmon.runners.protocols.adapter import Event
+
+MAX_UNKNOWN = 50
+MAX_MALFORMED = 20
+MAX_NOTICE_CHARACTERS = 1_000
+RATE_LIMIT_STEPS = (100, 90, 75)
+"""Percent of a limit at which a person is told, once for each window."""
+
+SILENT = frozenset({
+    "account/gatewayOAuth/changed", "account/login/completed", "account/updated", "app/list/updated",
+    "autoApprovalReview/strictReviewRequired", "command/exec/outputDelta", "externalAgentConfig/import/completed",
+    "externalAgentConfig/import/progress", "fs/changed", "fuzzyFileSearch/sessionCompleted",
+    "fuzzyFileSearch/sessionUpdated", "hook/completed", "hook/started", "item/autoApprovalReview/completed",
+    "item/autoApprovalReview/started", "item/commandExecution/outputDelta",
+    "item/commandExecution/terminalInteraction", "item/fileChange/outputDelta", "item/mcpToolCall/progress",
+    "item/reasoning/summaryPartAdded", "mcpServer/event/stream/notification", "mcpServer/oauthLogin/completed",
+    "mcpServer/startupStatus/updated", "model/safetyBuffering/updated", "model/verification",
+    "modelProvider/authRecoveryCompleted", "modelProvider/authRecoveryStarted", "process/exited",
+    "process/outputDelta", "project/changed", "rawResponseItem/completed", "remoteControl/status/changed",
+    "skills/changed", "thread/archived", "thread/attachment/updated", "thread/closed", "thread/compacted",
+    "thread/deleted", "thread/environment/connected", "thread/environment/disconnected", "thread/goal/cleared",
+    "thread/goal/updated", "thread/prediction/updated", "thread/project/updated", "thread/queue/changed",
+    "thread/readState/changed", "thread/reverted", "thread/search/partial", "thread/section/changed",
+    "thread/unarchived", "turn/diff/updated", "turn/moderationMetadata", "windows/worldWritableWarning",
+    "windowsSandbox/setupCompleted",
+})  # fmt: skip
+"""Notifications of Codex 0.171.0 that say nothing about the conversation that other ones do not."""
+
+UNWANTED = (
+    "rawResponseItem/completed",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "turn/diff/updated",
+    "thread/readState/changed",
+    "remoteControl/status/changed",
+    "mcpServer/startupStatus/updated",
+)
+"""What Codex is asked not to send: it is much, or said again by other notifications."""
+
+
+class NoticeLog:
+    """Makes notices, and keeps those back that were given already."""
+
+    __slots__ = ("_malformed", "_said", "_unknown")
+
+    def __init__(self) -> None:
+        self._unknown: set[str] = set()
+        self._said: set[str] = set()
+        self._malformed = 0
+
+    def unknown(self, name: str) -> list[Event]:
+        """Return a notice of a message that this release does not know, once for each name."""
+        name = clip(name, 100)
+        if name in self._unknown or len(self._unknown) >= MAX_UNKNOWN:
+            return []
+        self._unknown.add(name)
+        return [notice("info", f"Codex sent a message that is not understood: {name}", "unknown_message")]
+
+    def malformed(self, what: str) -> list[Event]:
+        """Return a notice of something that is no message, the first twenty times."""
+        self._malformed += 1
+        if self._malformed > MAX_MALFORMED:
+            return []
+        last = " Further ones are passed over in silence." if self._malformed == MAX_MALFORMED else ""
+        return [notice("warn", f"Codex wrote something that is no message: {what}{last}", "malformed")]
+
+    def once(self, level: str, text: str, topic: str) -> list[Event]:
+        """Return the notice the first time its text comes."""
+        event = notice(level, text, topic)
+        key = str(event["text"])
+        if key in self._said or len(self._said) >= MAX_UNKNOWN:
+            return []
+        self._said.add(key)
+        return [event]
+
+    def rate_limits(self, params: dict[str, object]) -> list[Event]:
+        """Return notices for the windows of a limit that are nearly used up, and for a limit that is reached."""
+        limits = as_object(params.get("rateLimits"))
+        events: list[Event] = []
+        for name in ("primary", "secondary"):
+            window = as_object(limits.get(name))
+            used = as_count(window.get("usedPercent"))
+            step = next((step for step in RATE_LIMIT_STEPS if used >= step), 0)
+            if step:
+                text = f"{step} % of the {_window_name(window)} limit is used{_reset(window)}"
+                events += self.once("warn", text, "rate_limit")
+        reached = as_text(limits.get("rateLimitReachedType"))
+        if reached:
+            events += self.once(
+                "error", f"A limit of the account is reached: {reached.replace('_', ' ')}", "rate_limit"
+            )
+        return events
+
+
+def notice(level: str, text: str, topic: str) -> Event:
+    """Return an event ``notice`` of one line."""
+    return {"kind": "notice", "level": level, "text": clip(as_line(text), MAX_NOTICE_CHARACTERS), "topic": topic}
+
+
+def _window_name(window: dict[str, object]) -> str:
+    minutes = as_count(window.get("windowDurationMins"))
+    if minutes and minutes % 1_440 == 0:
+        return f"{minutes // 1_440}-day"
+    if minutes and minutes % 60 == 0:
+        return f"{minutes // 60}-hour"
+    return f"{minutes}-minute" if minutes else "account's"
+
+
+def _reset(window: dict[str, object]) -> str:
+    resets_at_s = as_count(window.get("resetsAt"))
+    if not 0 < resets_at_s < 2**33:
+        return ""
+    return strftime(", it resets at %Y-%m-%d %H:%M UTC", gmtime(resets_at_s))

@@ -1,0 +1,148 @@
+"""What Codex answers to the requests of the adapter: the thread, the turns, the models."""
+
+from __future__ import annotations
+
+from agentmon.runners.protocols.adapter import clip, encode_line
+from agentmon.runners.protocols.app_server_errors import error_line
+from agentmon.runners.protocols.app_server_modes import MODES, thread_settings
+from agentmon.runners.protocols.app_server_notices import notice
+from agentmon.runners.protocols.app_server_state import Message
+from agentmon.runners.protocols.app_server_turns import TurnKeeper
+from agentmon.runners.protocols.app_server_values import as_list, as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ClassVar
+
+
+MAX_MODELS = 100
+
+
+class ReplyReader(TurnKeeper):
+    """Acts on the answers of Codex."""
+
+    __slots__ = ()
+
+    def _take_response(self, message: dict[str, object]) -> None:
+        message_id = message["id"]
+        known = self._pending.pop(message_id, None) if isinstance(message_id, int | str) else None
+        if known is None:
+            self._events += self._notices.unknown("an answer to nothing that was asked")
+            return
+        purpose, context = known
+        error = error_line(message["error"]) if message.get("error") is not None else None
+        self._RESPONSES[purpose](self, as_object(message.get("result")), error, context)
+
+    def _initialized(self, result: dict[str, object], error: str | None, _context: object) -> None:
+        if error is not None:
+            self._fail_to_begin(f"Codex does not take agentmon's greeting: {error}")
+            return
+        agent = as_text(result.get("userAgent")).partition(" ")[0]
+        self._version = clip(agent.rpartition("/")[2], 100)
+        self._send.append(encode_line({"method": "initialized"}))
+        begin = as_text(self._launch.get("start")) or "fresh"
+        params: dict[str, object] = thread_settings(self._mode)
+        for name, field in (("cwd", "working_dir"), ("model", "model"), ("developerInstructions", "instructions")):
+            if as_text(self._launch.get(field)):
+                params[name] = as_text(self._launch.get(field))
+        if begin in ("resume", "fork"):
+            params |= {"threadId": as_text(self._launch.get("session_ref")), "excludeTurns": True}
+            self._request(f"thread/{begin}", params, "thread", begin)
+        else:
+            self._request("thread/start", {**params, "experimentalRawEvents": True}, "thread", "fresh")
+
+    def _thread_begun(self, result: dict[str, object], error: str | None, context: object) -> None:
+        thread = as_object(result.get("thread"))
+        thread_id = as_text(thread.get("id"))
+        if error is None and not thread_id:
+            error = "Codex named no thread."
+        if error is not None:
+            if context == "fresh":
+                self._fail_to_begin(f"Codex could not begin: {error}")
+            else:
+                ref = clip(as_text(self._launch.get("session_ref")), 100)
+                self._fail_to_begin(
+                    f"Codex cannot resume the conversation {ref}; a fresh one can be started. It says: {error}"
+                )
+            return
+        self._thread_id = thread_id
+        self._model = clip(as_text(result.get("model")) or as_text(thread.get("model")) or self._model, 200)
+        self._provider = clip(as_text(result.get("modelProvider")) or as_text(thread.get("modelProvider")), 200)
+        self._effort = result.get("reasoningEffort")
+        self._policy = as_object(result.get("sandbox"))
+        self._events.append(
+            {
+                "kind": "session",
+                "session_ref": clip(thread_id, 500),
+                "title": clip(as_text(thread.get("name")), 500) or None,
+                "model": self._model or None,
+                "permission_mode": self._mode,
+                "agent_version": clip(as_text(thread.get("cliVersion")), 100) or self._version or None,
+                "permission_modes": list(MODES),
+                "transcript_path": clip(as_text(thread.get("path")), 4_000) or None,
+            }
+        )
+        if self._waiting:
+            self._start_next_turn()
+        else:
+            self._set_activity("waiting", "nothing to do", "thread")
+        self._request("model/list", {}, "models", request_id="models")
+
+    def _models_listed(self, result: dict[str, object], _error: str | None, _context: object) -> None:
+        offered = map(as_object, as_list(result.get("data"), MAX_MODELS))
+        names = [clip(as_text(model.get("model")), 200) for model in offered if model.get("hidden") is not True]
+        if any(names):
+            self._events.append({"kind": "session", "models": list(filter(None, names))})
+
+    def _turn_answered(self, result: dict[str, object], error: str | None, context: object) -> None:
+        command_id = context.command_id if isinstance(context, Message) else None
+        if error is not None:
+            self._refuse(command_id, error)
+            if self._is_starting_turn:
+                self._end_turn("failed", error)
+            self._start_next_turn()
+            return
+        self._obey(command_id)
+        self._begin_turn(as_text(as_object(result.get("turn")).get("id")))
+
+    def _steer_answered(self, _result: dict[str, object], error: str | None, context: object) -> None:
+        if not isinstance(context, Message):
+            return
+        if error is None:
+            self._obey(context.command_id)
+        elif self._is_idle() and not self._waiting:
+            self._start_turn(context)
+        else:
+            self._queue(context)
+            self._start_next_turn()
+
+    def _reason_answered(self, _result: dict[str, object], error: str | None, _context: object) -> None:
+        if error is not None:
+            self._events.append(notice("warn", f"The reason did not reach Codex: {error}", "reason"))
+
+    def _interrupt_answered(self, _result: dict[str, object], error: str | None, context: object) -> None:
+        if not isinstance(context, str):
+            return
+        if error is None:
+            self._obey(context)
+            return
+        self._was_interrupted = False
+        self._has_person_the_word = False
+        self._refuse(context, error)
+        self._start_next_turn()
+
+    def _denied_interrupt_answered(self, _result: dict[str, object], error: str | None, _context: object) -> None:
+        if error is not None:
+            self._events.append(notice("warn", f"The turn was not interrupted: {error}", "interrupt"))
+
+    _RESPONSES: ClassVar[dict[str, Callable[[ReplyReader, dict[str, object], str | None, object], None]]] = {
+        "initialize": _initialized,
+        "thread": _thread_begun,
+        "models": _models_listed,
+        "turn": _turn_answered,
+        "steer": _steer_answered,
+        "reason": _reason_answered,
+        "interrupt": _interrupt_answered,
+        "interrupt_denied": _denied_interrupt_answered,
+    }

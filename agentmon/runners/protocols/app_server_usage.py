@@ -1,0 +1,95 @@
+"""Billed answers, each once, out of two kinds of notification.
+
+``rawResponse/completed`` names the answer by the key of the rollout, but comes only for threads that were begun with
+``experimentalRawEvents``; ``thread/tokenUsage/updated`` comes for all, is repeated, and has totals instead of a key
+(both seen with Codex 0.171.0, 2026-11-28).
+"""
+
+from __future__ import annotations
+
+from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.app_server_values import as_count, as_object, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentmon.runners.protocols.adapter import Event
+
+MAX_THREADS = 256
+MAX_KEYS = 1_024
+
+_TOTAL_FIELDS = (
+    "inputTokens",
+    "cachedInputTokens",
+    "cacheWriteInputTokens",
+    "outputTokens",
+    "reasoningOutputTokens",
+)
+
+
+class UsageCounter:
+    """Turns notifications of all threads into ``usage`` events; memory stays bounded."""
+
+    __slots__ = ("_keys", "_with_keys")
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}
+        self._with_keys: dict[str, None] = {}
+
+    def take_response(self, params: dict[str, object], model: str, provider: str) -> Event | None:
+        """Return the event of a ``rawResponse/completed``; None without usage, or when it was counted before."""
+        usage = as_object(params.get("usage"))
+        key = as_text(params.get("responseId"))
+        if not usage or not key:
+            return None
+        _remember(self._with_keys, as_text(params.get("threadId")), MAX_THREADS)
+        return self._event(key, usage, model, provider, is_provisional=False)
+
+    def take_total(self, params: dict[str, object], model: str, provider: str) -> Event | None:
+        """Return the event of a ``thread/tokenUsage/updated``; None when its answer was counted before."""
+        thread_id = as_text(params.get("threadId"))
+        if thread_id in self._with_keys:
+            return None
+        usage = as_object(params.get("tokenUsage"))
+        last = as_object(usage.get("last"))
+        total = as_object(usage.get("total"))
+        if not last or not total or not any(as_count(last.get(name)) for name in _TOTAL_FIELDS):
+            return None
+        return self._event(provisional_key(thread_id, total), last, model, provider, is_provisional=True)
+
+    def _event(
+        self, key: str, usage: dict[str, object], model: str, provider: str, *, is_provisional: bool
+    ) -> Event | None:
+        key = clip(key, 500)
+        if key in self._keys:
+            return None
+        _remember(self._keys, key, MAX_KEYS)
+        input_tokens = as_count(usage.get("inputTokens"))
+        cache_read = min(as_count(usage.get("cachedInputTokens")), input_tokens)
+        cache_write = min(as_count(usage.get("cacheWriteInputTokens")), input_tokens - cache_read)
+        response_tokens = as_count(usage.get("outputTokens"))
+        return {
+            "kind": "usage",
+            "key": key,
+            "model": model,
+            "provider": provider,
+            "prompt_tokens": input_tokens - cache_read - cache_write,
+            "cache_read_tokens": cache_read,
+            "cache_write_5m_tokens": cache_write,
+            "response_tokens": response_tokens,
+            "reasoning_tokens": min(as_count(usage.get("reasoningOutputTokens")), response_tokens),
+            "is_key_provisional": is_provisional,
+        }
+
+
+def provisional_key(thread_id: str, total: dict[str, object]) -> str:
+    """Return ``<thread>:<input>:<cached>:<cache write>:<output>:<reasoning>`` of the thread's running total.
+
+    ``runners/transcripts/codex.py`` makes the same key out of the rollout, so that the true one can replace it.
+    """
+    return ":".join((thread_id, *(str(as_count(total.get(name))) for name in _TOTAL_FIELDS)))
+
+
+def _remember(known: dict[str, None], name: str, max_names: int) -> None:
+    known[clip(name, 500)] = None
+    if len(known) > max_names:
+        del known[next(iter(known))]

@@ -36,6 +36,11 @@ class AgentService:
         await self._add_installed()
         return await self._repository.list(active_only=active_only)
 
+    async def add(self, agent: Agent) -> Agent:
+        """Put an agent into the registry and return it; one of the same slug that is there stays and is returned."""
+        await self._repository.add_missing([agent], at=self._clock.now())
+        return await self.by_slug(agent.slug)
+
     async def by_slug(self, slug: str) -> Agent:
         """Return the agent that people call by this slug.
 

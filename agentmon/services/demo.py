@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Task, TaskDraft
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,6 +103,21 @@ DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
         slug="python",
         capability_key="module",
         args={"module": "unittest", "arguments": ["-v", "tests.test_discount"]},
+    ),
+    DemoTask(
+        title="Round half a cent up",
+        description="The demo agent plays a part and asks before it edits: w, then y. No model is called.",
+        priority=Priority.HIGH,
+        slug=DEMO_AGENT_SLUG,
+        capability_key="work",
+        is_long=True,
+    ),
+    DemoTask(
+        title="Write the catalogue",
+        description="The demo agent asks a question: answer it in the inbox (6). No model is called.",
+        slug=DEMO_AGENT_SLUG,
+        capability_key="work",
+        is_long=True,
     ),
     DemoTask(
         title="Build the packages",
@@ -254,6 +270,7 @@ async def add_demo_tasks(
     tasks: TaskService, agents: AgentService, workspace: Workspace, *, chosen: Sequence[DemoTask] = DEMO_TASKS
 ) -> tuple[AddedDemoTask, ...]:
     """Put the demo's tasks on the board, none of them started; those whose program is not on PATH are left out."""
+    await agents.add(make_demo_agent())
     known = {agent.slug: agent for agent in await agents.list()}
     added: dict[str, AddedDemoTask] = {}
     for demo in chosen:

@@ -13,6 +13,7 @@ from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId, TaskId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
+from agentmon.store.approvals import hold_for_approval
 from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_starts import begin_conversation
 from agentmon.store.dependencies import read_prerequisites
@@ -236,6 +237,8 @@ async def queue_execution(
             **conversation,
         )
     )
+    if request.start_approval is not None:
+        await hold_for_approval(connection, execution_id, request.start_approval, at=at)
     await append_task_event(
         connection,
         task_id=request.task_id,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from agentmon.bootstrap import Services
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
@@ -11,6 +12,7 @@ from agentmon.cli.output import say, say_document
 from agentmon.cli.registration import register, register_default
 from agentmon.cli.wait_text import parked_text
 from agentmon.domain.agents import Agent
+from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.services.actors import USER_ACTOR
 
@@ -87,6 +89,46 @@ def limit(
         say(f"{agent.slug}: " + (f"{agent.max_concurrent} at one time" if agent.max_concurrent else "no limit"))
 
 
+def tools(
+    slug: SlugArgument,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", metavar="TOOL", help="It may use this tool without asking.")
+    ] = None,
+    deny: Annotated[
+        list[str] | None, typer.Option("--deny", metavar="TOOL", help="It does not have this tool.")
+    ] = None,
+    reset: Annotated[
+        list[str] | None, typer.Option("--reset", metavar="TOOL", help="As the agent itself has it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show or set which of its own tools an AI agent may use, from its next start on.
+
+    Examples:
+      agentmon agents tools claude
+      agentmon agents tools claude --deny WebFetch --allow 'Bash(git log:*)'
+      agentmon agents tools claude --reset WebFetch
+    """
+    choices: dict[str, bool | None] = dict.fromkeys(allow or (), True)
+    choices |= dict.fromkeys(deny or (), False) | dict.fromkeys(reset or (), None)
+    if len(choices) < len([*(allow or ()), *(deny or ()), *(reset or ())]):
+        raise UsageError("a tool is named twice", hint="--allow, --deny and --reset each take other tools")
+
+    async def change(services: Services) -> Agent:
+        if choices:
+            return await services.agents.set_tools(slug, choices, actor=USER_ACTOR)
+        return await services.agents.by_slug(slug)
+
+    agent = with_services(change)
+    if as_json:
+        say_document(json_form(agent))
+    elif agent.tools:
+        rows = [(name, "allowed" if is_enabled else "taken away") for name, is_enabled in sorted(agent.tools.items())]
+        say("\n".join(table(("TOOL", "STATE"), rows, terminal_width())))
+    else:
+        say(f"{agent.slug} has its tools as they are; --allow and --deny change them")
+
+
 def _remarks(agent: Agent) -> str:
     """Return the capabilities, behind why nothing starts now."""
     capabilities = ", ".join(capability.key for capability in agent.capabilities if capability.is_enabled)
@@ -97,3 +139,4 @@ register_default(group, agents)
 register(group, "list", list_agents)
 register(group, "release", release)
 register(group, "limit", limit)
+register(group, "tools", tools)

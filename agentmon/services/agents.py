@@ -11,6 +11,8 @@ from agentmon.runners.presets import agents_of, find_installed
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
@@ -89,6 +91,28 @@ class AgentService:
         agent = await self.by_slug(slug)
         await self._repository.set_max_concurrent(agent.id, max_concurrent, actor=actor, at=self._clock.now())
         wake_worker(self._paths.worker_socket)
+        return await self.get(agent.id)
+
+    async def set_tools(self, slug: str, tools: Mapping[str, bool | None], *, actor: Actor) -> Agent:
+        """Allow (True) or take away (False) some of an AI agent's own tools; None leaves a tool as the agent has it.
+
+        It takes effect with the next start.
+
+        Raises:
+            NotFoundError: There is no such agent.
+            UsageError: The agent takes no list of tools, or a name cannot be one.
+        """
+        agent = await self.by_slug(slug)
+        flags = {} if agent.session_config is None else agent.session_config.flags
+        if "allow_tool" not in flags or "deny_tool" not in flags:
+            raise UsageError(
+                f"{slug} cannot be told which of its tools it may use",
+                hint="rules can answer its requests instead: `agentmon rules --help`",
+            )
+        for name in tools:
+            if not name.strip() or name.startswith("-") or not name.isprintable():
+                raise UsageError(f"{name!r} is not the name of a tool", hint="such as Bash, WebFetch or 'Bash(git:*)'")
+        await self._repository.set_tools(agent.id, tools, actor=actor, at=self._clock.now())
         return await self.get(agent.id)
 
     async def _add_installed(self) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from agentmon.store.moments import moment_text
 from tests.cli.stored_rows import change_rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.command_lines import CommandLine
 
 
@@ -54,10 +57,29 @@ def test_a_parked_agent_says_until_when_and_why_and_is_released(cli: CommandLine
     assert "not parked" in again.stderr
 
 
+def test_the_tools_of_an_ai_agent_are_set_shown_and_given_back(cli: CommandLine, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+    untouched = cli("agents", "tools", "claude", environ=path)
+    told = cli("agents", "tools", "claude", "--deny", "WebFetch", "--allow", "Bash(git log:*)", environ=path)
+    back = cli("agents", "tools", "claude", "--reset", "WebFetch", "--json", environ=path).document()
+
+    assert "as they are" in untouched.stdout
+    assert [line.split(maxsplit=1)[0] for line in told.stdout.splitlines()[1:]] == ["Bash(git", "WebFetch"]
+    assert back["tools"] == {"Bash(git log:*)": True}
+    assert "changed claude" in cli("audit", "--all", environ=path).stdout
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("release", "nobody"), "there is no agent nobody"),
+        (("tools", "sh", "--deny", "Bash"), "cannot be told which of its tools"),
+        (("tools", "sh", "--deny", "Bash", "--allow", "Bash"), "named twice"),
         (("limit", "nobody", "1"), "there is no agent nobody"),
         (("limit", "sh", "many"), "valid integer"),
         (("limit", "sh"), "N"),

@@ -30,6 +30,8 @@ class HostOutcome(StrEnum):
     TIMED_OUT = "timed_out"
     START_FAILED = "start_failed"
     TERMINATED = "terminated"
+    FINISHED = "finished"
+    """The agent had done its work, and was ended since it did not end by itself."""
 
 
 class StopKind(StrEnum):
@@ -193,6 +195,17 @@ class EndedEntry(JournalEntry):
     duration_ms: int
     """From the start of the program on, paused time included."""
     error: str | None
+    agent_outcome: str | None = None
+    """How its agent's last turn ended, in the words of ``TurnOutcome``; None where no agent was spoken to."""
+    agent_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEventEntry(JournalEntry):
+    """Something that the agent said or did; ``conversation_entries`` reads it."""
+
+    event: Mapping[str, object]
+    """As the adapter made it: ``kind`` and the fields of that kind, not checked yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +243,7 @@ Entry = (
     | StorageOkEntry
     | ExitedEntry
     | EndedEntry
+    | AgentEventEntry
     | UnknownEntry
     | DamagedEntry
 )
@@ -336,6 +350,13 @@ class _Fields:
         """Return a list."""
         value = self._document.get(key)
         if not isinstance(value, list):
+            raise ValueError(key)  # noqa: TRY004 - one error for every damage
+        return value
+
+    def mapping(self, key: str) -> Mapping[str, object]:
+        """Return an object."""
+        value = self._document.get(key)
+        if not isinstance(value, dict):
             raise ValueError(key)  # noqa: TRY004 - one error for every damage
         return value
 
@@ -453,7 +474,13 @@ def _build_ended(fields: _Fields) -> Entry:
         left_out_bytes=fields.count("left_out_bytes"),
         duration_ms=fields.count("duration_ms"),
         error=fields.find_text("error"),
+        agent_outcome=fields.find_text("agent_outcome"),
+        agent_error=fields.find_text("agent_error"),
     )
+
+
+def _build_agent_event(fields: _Fields) -> Entry:
+    return AgentEventEntry(**fields.base(), event=fields.mapping("event"))
 
 
 _BUILDERS: Final[Mapping[str, Callable[[_Fields], Entry]]] = {
@@ -472,4 +499,5 @@ _BUILDERS: Final[Mapping[str, Callable[[_Fields], Entry]]] = {
     "storage_ok": _build_storage_ok,
     "exited": _build_exited,
     "ended": _build_ended,
+    "agent_event": _build_agent_event,
 }

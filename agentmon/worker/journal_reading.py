@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.conversation import TurnOutcome
 from agentmon.domain.events import Event, EventLevel, EventType
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
-from agentmon.domain.executions import ExecutionEnding, ExecutionProgress
+from agentmon.domain.executions import ExecutionEnding, ExecutionProgress, TimedNews
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
+from agentmon.runners.conversation_entries import read_news
 from agentmon.runners.journal import (
+    AgentEventEntry,
     AgentStartedEntry,
     CouldNotStopEntry,
     DamagedEntry,
@@ -30,6 +35,7 @@ from agentmon.runners.journal import (
     UnknownEntry,
     read_entries,
 )
+from agentmon.worker.news_cleaning import card_line, clean_news, event_level_of, event_type_of, payload_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,12 +47,23 @@ LAST_LINE_MAX_CHARACTERS: Final = 200
 ERROR_MAX_CHARACTERS: Final = 500
 _WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry)
 _ERRORS: Final = (StartFailedEntry, CouldNotStopEntry, DamagedEntry)
+_UNREAD_CHARACTERS: Final = 1000
+"""Most of an agent's event that is kept when it cannot be read."""
 
 
-def read_stretch(journal: Path, *, execution_id: ExecutionId, offset: int) -> ExecutionProgress | None:
+def read_stretch(
+    journal: Path, *, execution_id: ExecutionId, offset: int, mode: ExecutionMode = ExecutionMode.TEMPLATE
+) -> ExecutionProgress | None:
     """Return what the journal says after the offset, or None when it says nothing new.
 
     The same bytes give the same stretch whenever they are read. A long journal comes in several stretches.
+
+    Args:
+        journal: The file.
+        execution_id: Whose journal it is.
+        offset: Bytes of it that are known already.
+        mode: How the host speaks to the program. One that is spoken to in a protocol shows on its card what it says
+            and does, and its newest line of output only when it failed without a word on that.
 
     Raises:
         OSError: The journal is there and cannot be read.
@@ -54,10 +71,13 @@ def read_stretch(journal: Path, *, execution_id: ExecutionId, offset: int) -> Ex
     entries, end = read_entries(journal, offset)
     if end == offset:
         return None
+    news = {index: _news(entry) for index, entry in enumerate(entries) if isinstance(entry, AgentEventEntry)}
+    told = tuple(one for one in news.values() if one is not None)
     started = [entry for entry in entries if isinstance(entry, AgentStartedEntry)]
     outputs = [entry for entry in entries if isinstance(entry, OutputEntry)]
     ended = [entry for entry in entries if isinstance(entry, EndedEntry)]
     totals: OutputEntry | EndedEntry | None = ended[-1] if ended else outputs[-1] if outputs else None
+    ending = _ending(ended[-1]) if ended else None
     return ExecutionProgress(
         execution_id=execution_id,
         from_offset=offset,
@@ -66,14 +86,36 @@ def read_stretch(journal: Path, *, execution_id: ExecutionId, offset: int) -> Ex
         log_byte_size=None if totals is None else max(0, totals.output_bytes - totals.left_out_bytes),
         log_line_count=None if totals is None else totals.output_lines,
         log_updated_at=_moment(outputs[-1].at_ms) if outputs else None,
-        last_line=plain_line(redact(outputs[-1].last_line), max_characters=LAST_LINE_MAX_CHARACTERS)
-        if outputs
-        else None,
+        last_line=_last_line(told, outputs, ending, mode),
         is_paused=_is_paused(entries),
         complaint=_complaint(entries),
-        events=tuple(_event(entry, execution_id) for entry in entries if not isinstance(entry, OutputEntry)),
-        ending=_ending(ended[-1]) if ended else None,
+        events=tuple(
+            _event(entry, execution_id, news.get(index))
+            for index, entry in enumerate(entries)
+            if not isinstance(entry, OutputEntry)
+        ),
+        news=told,
+        ending=ending,
     )
+
+
+def _news(entry: AgentEventEntry) -> TimedNews | None:
+    news = read_news(entry.event)
+    return None if news is None else TimedNews(at_ms=entry.at_ms, news=clean_news(news))
+
+
+def _last_line(
+    told: Sequence[TimedNews], outputs: Sequence[OutputEntry], ending: ExecutionEnding | None, mode: ExecutionMode
+) -> str | None:
+    said = None
+    for one in reversed(told):
+        said = card_line(one.news, max_characters=LAST_LINE_MAX_CHARACTERS)
+        if said is not None:
+            break
+    has_failed_silently = ending is not None and ending.status is ExecutionStatus.FAILED and ending.error is None
+    if not outputs or (not has_failed_silently and (said is not None or mode.is_protocol)):
+        return said
+    return plain_line(redact(outputs[-1].last_line), max_characters=LAST_LINE_MAX_CHARACTERS)
 
 
 def _is_paused(entries: Sequence[Entry]) -> bool | None:
@@ -91,10 +133,11 @@ def _complaint(entries: Sequence[Entry]) -> str | None:
 
 def _ending(entry: EndedEntry) -> ExecutionEnding:
     status, may_retry, reason = ExecutionStatus.FAILED, True, EndReason(entry.outcome.value)
+    error = entry.error
     match entry.outcome:
-        case HostOutcome.EXITED:
-            if entry.exit_code == 0:
-                status = ExecutionStatus.SUCCEEDED
+        case HostOutcome.EXITED | HostOutcome.FINISHED:
+            status, may_retry, failure = _agent_ending(entry)
+            error = error or failure
         case HostOutcome.STOPPED:
             status = ExecutionStatus.CANCELLED
         case HostOutcome.TIMED_OUT:
@@ -108,7 +151,7 @@ def _ending(entry: EndedEntry) -> ExecutionEnding:
         ended_at=_moment(entry.at_ms),
         reason=reason,
         exit_code=entry.exit_code,
-        error=None if entry.error is None else plain_line(redact(entry.error), max_characters=ERROR_MAX_CHARACTERS),
+        error=None if error is None else plain_line(redact(error), max_characters=ERROR_MAX_CHARACTERS),
         may_retry=may_retry,
         output_data={
             "outcome": entry.outcome.value,
@@ -116,11 +159,40 @@ def _ending(entry: EndedEntry) -> ExecutionEnding:
             "output_lines": entry.output_lines,
             "left_out_bytes": entry.left_out_bytes,
             "duration_ms": entry.duration_ms,
-        },
+        }
+        | ({} if entry.agent_outcome is None else {"agent_outcome": entry.agent_outcome}),
     )
 
 
-def _event(entry: Entry, execution_id: ExecutionId) -> Event:
+def _agent_ending(entry: EndedEntry) -> tuple[ExecutionStatus, bool, str | None]:
+    """Return the status of a run that ended by itself or had done its work, whether another try may help, and why.
+
+    What an agent says of its last turn counts for more than its exit code, unless it says that all is well.
+    """
+    is_done = entry.outcome is HostOutcome.FINISHED or entry.exit_code == 0
+    failure = entry.agent_error or None
+    match entry.agent_outcome:
+        case TurnOutcome.COMPLETED:
+            return (ExecutionStatus.SUCCEEDED if is_done else ExecutionStatus.FAILED), True, None
+        case None if entry.outcome is HostOutcome.EXITED:
+            return (
+                (ExecutionStatus.SUCCEEDED if is_done else ExecutionStatus.FAILED),
+                True,
+                failure if not is_done else None,
+            )
+        case None:
+            return ExecutionStatus.FAILED, True, failure or "it ended before its agent had answered"
+        case TurnOutcome.LIMIT:
+            return ExecutionStatus.FAILED, False, failure or "it reached its limit of turns or money"
+        case TurnOutcome.INTERRUPTED:
+            return ExecutionStatus.FAILED, False, "interrupted"
+        case _:
+            return ExecutionStatus.FAILED, True, failure or "its agent failed"
+
+
+def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None) -> Event:
+    if isinstance(entry, AgentEventEntry):
+        return _agent_event(entry, execution_id, told)
     if isinstance(entry, DamagedEntry):
         at_ms, entry_type = 0, "damaged"
     else:
@@ -135,6 +207,28 @@ def _event(entry: Entry, execution_id: ExecutionId) -> Event:
         level=level,
         timestamp_ms=at_ms,
         payload={"entry": entry_type} | _payload(entry),
+    )
+
+
+def _agent_event(entry: AgentEventEntry, execution_id: ExecutionId, told: TimedNews | None) -> Event:
+    kind = str(entry.event.get("kind", ""))[:_UNREAD_CHARACTERS]
+    if told is None:
+        event_text = redact(json.dumps(entry.event, ensure_ascii=False))
+        return Event(
+            execution_id=execution_id,
+            trace_id=execution_id,
+            type=EventType.LOG,
+            level=EventLevel.WARN,
+            timestamp_ms=entry.at_ms,
+            payload={"entry": "unread_agent_event", "kind": kind, "event": event_text[:_UNREAD_CHARACTERS]},
+        )
+    return Event(
+        execution_id=execution_id,
+        trace_id=execution_id,
+        type=event_type_of(told.news),
+        level=event_level_of(told.news),
+        timestamp_ms=entry.at_ms,
+        payload=payload_of(kind, told.news),
     )
 
 

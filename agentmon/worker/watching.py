@@ -240,7 +240,12 @@ def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:
         offset = watched.journal_offset
         for _ in range(_MAX_STRETCHES):
             try:
-                stretch = read_stretch(watched.folder.journal, execution_id=watched.id, offset=offset)
+                stretch = read_stretch(
+                    watched.folder.journal,
+                    execution_id=watched.id,
+                    offset=offset,
+                    mode=watched.claimed.execution.mode,
+                )
             except OSError as error:
                 _log.warning("execution %s: its journal cannot be read: %s", watched.id, error)
                 break

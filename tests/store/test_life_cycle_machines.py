@@ -63,13 +63,13 @@ EXECUTIONS_DRAWN: Final = {
     "timed_out": set[str](),
 }
 SESSIONS_DRAWN: Final = {
-    "planning": {"running", "failed", "cancelled"},
+    "planning": {"running", "waiting_for_input", "completed", "failed", "cancelled"},
     "running": {"waiting_for_input", "paused", "completed", "failed", "cancelled"},
     "waiting_for_input": {"running", "completed", "failed", "cancelled"},
-    "paused": {"running", "cancelled"},
-    "completed": set[str](),
-    "failed": set[str](),
-    "cancelled": set[str](),
+    "paused": {"running", "waiting_for_input", "completed", "failed", "cancelled"},
+    "completed": {"planning"},
+    "failed": {"planning"},
+    "cancelled": {"planning"},
 }
 SEEN_OVER_ONE_CHANGE: Final = EXECUTIONS_DRAWN | {
     # Through failed, and through cancelling, in one transaction.
@@ -608,11 +608,9 @@ class Walks(RuleBasedStateMachine):
         self.session = self._step("session", require_session_move, self.session, status, drawn)
 
     @rule()
-    def begin_another_execution_and_session(self) -> None:
+    def begin_another_execution(self) -> None:
         if not EXECUTIONS_DRAWN[self.execution]:
             self.execution = ExecutionStatus.QUEUED
-        if not SESSIONS_DRAWN[self.session]:
-            self.session = SessionStatus.PLANNING
 
     @staticmethod
     def _step(

@@ -15,6 +15,7 @@ BENCHMARKS = (
     "host",
     "kills",
     "log_view",
+    "protocol_speed",
     "hundred_agents",
     "idle",
 )

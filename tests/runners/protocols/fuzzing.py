@@ -209,6 +209,7 @@ class ConversationCheck:
         self._commands: set[str] = set()
         self._obeyed: Counter[str] = Counter()
         self._queued: Counter[str] = Counter()
+        self._message_refs: set[str] = set()
 
     def note_command(self, command: Mapping[str, object]) -> None:
         """Expect the fate of a command that is given next."""
@@ -244,6 +245,10 @@ class ConversationCheck:
             case "tool_finished":
                 assert event["tool_ref"] in self._started, "a call ends that never started"
                 self._finished[event["tool_ref"]] += 1
+            case "message":
+                is_known = event["message_ref"] in self._message_refs
+                assert is_known == event.get("continues", False), "a message has an id of its own, its parts share it"
+                self._message_refs.add(event["message_ref"])
             case "command":
                 assert event["command_id"] in self._commands, "a command that nobody gave"
                 (self._queued if event.get("is_queued") else self._obeyed)[event["command_id"]] += 1

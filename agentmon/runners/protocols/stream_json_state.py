@@ -1,0 +1,176 @@
+"""What is open in a conversation with Claude Code, and what every change of it is told as."""
+
+from __future__ import annotations
+
+from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step, encode_line
+from agentmon.runners.protocols.json_values import text_in
+from agentmon.runners.protocols.stream_json_asks import MAX_SETTLED_ASKS, Ask
+from agentmon.runners.protocols.stream_json_messages import MessageBook
+from agentmon.runners.protocols.stream_json_notices import NoticeBook
+from agentmon.runners.protocols.stream_json_tools import CallBook
+from agentmon.runners.protocols.stream_json_turns import PromptBook
+from agentmon.runners.protocols.stream_json_usage import UsageBook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.runners.protocols.adapter import Event
+
+MAX_OPEN_REQUESTS = 64
+MAX_SESSION_CHARACTERS = 4_096
+
+
+class ControlRequest:
+    """A control request of ours that Claude has not answered."""
+
+    __slots__ = ("command_id", "name", "value")
+
+    def __init__(self, command_id: str, name: str, value: str) -> None:
+        self.command_id = command_id
+        self.name = name
+        self.value = value
+
+
+class StreamJsonState(Adapter):
+    """The open asks, calls, messages and requests of one process of Claude Code."""
+
+    __slots__ = (
+        "_activity", "_asks", "_at_ms", "_calls", "_error", "_events", "_has_state", "_is_finish_wanted",
+        "_is_interrupted", "_is_over", "_is_turn_open", "_launch", "_lines", "_messages", "_notices", "_outcome",
+        "_prompts", "_request_count", "_requests", "_send", "_session", "_settled_asks", "_state", "_usage",
+    )  # fmt: skip
+
+    def __init__(self, launch: Mapping[str, object]) -> None:
+        """``launch`` is the object ``conversation`` of ``spec.json``; see ``runners/protocols/__init__.py``."""
+        super().__init__(launch)
+        self._launch = dict(launch)
+        self._lines = JsonLines()
+        self._events: list[Event] = []
+        self._send: list[bytes] = []
+        self._at_ms = 0
+        self._outcome = ""
+        self._error: str | None = None
+        self._is_turn_open = False
+        self._is_interrupted = False
+        self._is_finish_wanted = False
+        self._is_over = False
+        self._state = ""
+        self._has_state = False
+        self._activity: tuple[str, str] = ("", "")
+        self._session: dict[str, str] = {}
+        self._asks: dict[str, Ask] = {}
+        self._settled_asks: dict[str, str] = {}
+        self._requests: dict[str, ControlRequest] = {}
+        self._request_count = 0
+        self._calls = CallBook()
+        self._usage = UsageBook()
+        self._notices = NoticeBook()
+        self._messages = MessageBook()
+        self._prompts = PromptBook(text_in(launch, "session_id") or text_in(launch, "session_ref"))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last turn has ended, nothing is open, and nobody has interrupted it."""
+        if not self._outcome or self._is_turn_open or self._asks or self._prompts.is_any_open:
+            return False
+        if self._has_state and self._state != "idle":
+            return False
+        return self._is_finish_wanted or not self._is_interrupted
+
+    @property
+    def outcome(self) -> str:
+        """The ``TurnOutcome`` of the newest turn that ended, or an empty text."""
+        return self._outcome
+
+    @property
+    def error(self) -> str | None:
+        """One line for a person, when the newest turn failed or nothing could be begun."""
+        return self._error
+
+    def _request(self, command_id: str, name: str, value: str, fields: Mapping[str, object]) -> bool:
+        if len(self._requests) >= MAX_OPEN_REQUESTS:
+            self._note_command(command_id, "Too many commands wait for the agent.")
+            return False
+        self._request_count += 1
+        request_id = f"agentmon-{self._request_count}"
+        self._requests[request_id] = ControlRequest(command_id, name, value)
+        request = {"subtype": name, **fields}
+        self._send.append(encode_line({"type": "control_request", "request_id": request_id, "request": request}))
+        return True
+
+    def _respond(self, request_id: str, response: Mapping[str, object]) -> None:
+        answer = {"subtype": "success", "request_id": request_id, "response": response}
+        self._send.append(encode_line({"type": "control_response", "response": answer}))
+
+    def _respond_error(self, request_id: str, error: str) -> None:
+        answer = {"subtype": "error", "request_id": request_id, "error": error}
+        self._send.append(encode_line({"type": "control_response", "response": answer}))
+
+    def _say(self, text: str, command_id: str) -> None:
+        prompt_id = self._prompts.add(text, command_id)
+        message = {"role": "user", "content": text}
+        self._send.append(
+            encode_line({"type": "user", "message": message, "parent_tool_use_id": None, "uuid": prompt_id})
+        )
+        self._events += self._messages.whole(prompt_id, "user", text)
+
+    def _step(self) -> Step:
+        step = Step(self._events, b"".join(self._send))
+        self._events = []
+        self._send = []
+        return step
+
+    def _begin_turn_of(self, parent: str, source: str) -> None:
+        if not parent:
+            self._begin_turn(source)
+
+    def _begin_turn(self, source: str) -> None:
+        if self._is_turn_open:
+            return
+        self._is_turn_open = True
+        refs = self._prompts.turn_refs()
+        if refs:
+            self._is_interrupted = False
+        self._events.append({"kind": "turn_started", "prompt_refs": refs})
+        if not self._asks:
+            self._note_activity("working", "", source)
+
+    def _end_turn(self, outcome: str, last_words: str, error: str | None) -> None:
+        self._is_turn_open = False
+        self._outcome = outcome
+        self._error = error
+        self._events.append({"kind": "turn_ended", "outcome": outcome, "text": last_words, "error": error})
+        is_idle = not self._has_state or self._state == "idle" or self._is_over
+        if is_idle and not self._prompts.is_any_open:
+            self._note_activity("waiting", "", "result")
+
+    def _close_ask(self, request_id: str, outcome: str, command_id: str | None) -> None:
+        del self._asks[request_id]
+        self._settled_asks[request_id] = outcome
+        if len(self._settled_asks) > MAX_SETTLED_ASKS:
+            del self._settled_asks[next(iter(self._settled_asks))]
+        self._events.append(
+            {"kind": "ask_closed", "request_id": request_id, "outcome": outcome, "command_id": command_id}
+        )
+
+    def _note_command(self, command_id: str, error: str | None) -> None:
+        if command_id:
+            self._events.append(
+                {"kind": "command", "command_id": command_id, "was_obeyed": error is None, "error": error}
+            )
+
+    def _note_activity(self, activity: str, note: str, source: str) -> None:
+        if (activity, note) != self._activity and not (self._is_over and activity == "working"):
+            self._activity = (activity, note)
+            self._events.append({"kind": "activity", "activity": activity, "note": note, "source": source})
+
+    def _note_session(self, **told: str) -> None:
+        changed = {
+            name: value
+            for name, value in told.items()
+            if value and len(value) <= MAX_SESSION_CHARACTERS and self._session.get(name) != value
+        }
+        if changed:
+            self._session.update(changed)
+            self._events.append({"kind": "session", **changed})

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.executions import CommandType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,13 +14,27 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import WorkerId
     from agentmon.store.live_executions import LiveExecutionRepository
+    from agentmon.worker.screen_watching import ScreenWatch
     from agentmon.worker.watching import Watch
 
 
+_FOR_SCREENS: Final = frozenset(
+    {CommandType.MESSAGE, CommandType.INTERRUPT, CommandType.SET_MODEL, CommandType.SET_PERMISSION_MODE}
+)
+"""What an agent in its own screen is told by keys rather than by its host."""
+
+
 async def hand_on_commands(
-    live: LiveExecutionRepository, watch: Watch, worker_id: WorkerId, clock: Clock, complain: Callable[[str], None]
+    live: LiveExecutionRepository,
+    watch: Watch,
+    screens: ScreenWatch,
+    worker_id: WorkerId,
+    clock: Clock,
+    complain: Callable[[str], None],
 ) -> bool:
     """Write every command that no host has got yet where its host finds it; return whether all were.
+
+    A message for an agent in its own screen counts as handed on when the agent has taken it.
 
     Raises:
         StoreError: The next call hands on the same again, which a host obeys once.
@@ -29,7 +46,11 @@ async def hand_on_commands(
         if watched is None:
             continue
         try:
-            line = {"id": command.id, "type": command.type.value}
+            if watched.claimed.execution.mode is ExecutionMode.TMUX and command.type in _FOR_SCREENS:
+                if await screens.take(command):
+                    delivered.append(command.id)
+                continue
+            line = {**command.payload, "id": command.id, "type": command.type.value}
             await asyncio.to_thread(watched.folder.append_command, line)
         except OSError as error:
             # Its folder was removed, which the looks at the hosts settle, or the disk is full: later, then.

@@ -15,6 +15,7 @@ from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
+from agentmon.worker.screen_watching import ScreenWatch
 from agentmon.worker.starting import Starter
 from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.watching import Watch
@@ -80,6 +81,9 @@ class WorkerLoop:
         self._owner = this_owner(self.worker_id, paths.run_dir)
         self._takeover = Takeover(self._owner)
         self._watch = Watch(ingest=repositories.ingest, paths=paths, clock=clock)
+        self._screens = ScreenWatch(
+            tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
+        )
         self._starter = Starter(tmux=tmux, live=self._live, paths=paths, worker_id=self.worker_id, clock=clock)
         self._settings = load_worker_settings(paths.settings_file, {})
         self._is_paused = True
@@ -109,11 +113,26 @@ class WorkerLoop:
         asyncio.get_running_loop().add_reader(self._wake.fileno(), self._take_messages)
         try:
             async with asyncio.TaskGroup() as group:
+                screens = group.create_task(self._look_at_screens(), name="look at screens")
                 while not self._is_stopping:
                     await self._work_once(group)
                     await self._wait()
+                screens.cancel()
         finally:
             asyncio.get_running_loop().remove_reader(self._wake.fileno())
+
+    async def _look_at_screens(self) -> None:
+        """Look at the agents' own screens in a pace of their own, so that nothing else holds them up."""
+        while True:
+            try:
+                await self._screens.look()
+            except AgentmonError as error:
+                self._complain(str(error))
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+            except Exception:
+                _log.exception("the looks at screens go on after an error of the worker's own")
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+            await self._screens.rest()
 
     def _take_messages(self) -> None:
         # At once, also while the loop is busy: a socket that stays readable would keep the event loop spinning.
@@ -144,7 +163,7 @@ class WorkerLoop:
                 await self._claim(group)
             if has_news or (is_poll and self._has_undelivered):
                 self._has_undelivered = not await hand_on_commands(
-                    self._live, self._watch, self.worker_id, self._clock, self._complain
+                    self._live, self._watch, self._screens, self.worker_id, self._clock, self._complain
                 )
             await self._remove_old_logs()
         except DatabaseMovedError as error:
@@ -208,6 +227,7 @@ class WorkerLoop:
         taken = await self._live.take_over(free, worker_id=self.worker_id, at=now)
         for claimed in taken:
             watched = await self._watch.add(claimed)
+            await self._screens.add(claimed)
             _log.info("execution %s: taken over", watched.id)
         await self._watch.read_journals()
         for claimed in taken:
@@ -261,6 +281,7 @@ class WorkerLoop:
             )
             for one in claimed:
                 await self._watch.add(one)
+                await self._screens.add(one)
                 self._start_apart(one, group)
             if not claimed:
                 break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentmon.store.activity import ActivityRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.ingest import IngestRepository
@@ -34,6 +35,7 @@ class Repositories:
     old_logs: OldLogRepository
     schedules: ScheduleRepository
     agents: AgentRepository
+    activity: ActivityRepository
     workspaces: WorkspaceRepository
 
     @classmethod
@@ -49,6 +51,7 @@ class Repositories:
             old_logs=OldLogRepository(database),
             schedules=ScheduleRepository(database),
             agents=AgentRepository(database),
+            activity=ActivityRepository(database),
             workspaces=WorkspaceRepository(database),
         )
 

@@ -84,6 +84,16 @@ def find_rules(program: str, *, own_folder: Path | None = None) -> ScreenRules:
     return _merged(found) if found else NO_RULES
 
 
+def find_agent_rules(slug: str, binary_path: str, *, own_folder: Path | None = None) -> ScreenRules:
+    """Return the rules of an agent, by its slug or else by its program; those of no agent when nobody wrote any.
+
+    Raises:
+        UsageError: As ``find_rules``.
+    """
+    rules = find_rules(slug, own_folder=own_folder)
+    return rules if rules is not NO_RULES else find_rules(binary_path, own_folder=own_folder)
+
+
 def _merged(found: Sequence[ScreenRules]) -> ScreenRules:
     """Return one agent's rules: all in their order, and each setting as the last file, the package's, or the first."""
     base = found[-1]

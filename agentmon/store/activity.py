@@ -1,0 +1,161 @@
+"""What an agent does as its own screen shows it, written to its execution with the event that says why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, insert, select, update
+
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.events import EventType, TaskEventType
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.ids import LOCAL_USER_ID, new_id
+from agentmon.store import tables
+from agentmon.store.approvals import ask_columns
+from agentmon.store.audit import append_task_event, append_task_events
+from agentmon.store.session_moves import move_session, status_of_activity
+from agentmon.store.task_moves import SYSTEM_ACTOR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.conversation import ActivityNews, AskNews
+    from agentmon.domain.ids import CommandId, ExecutionId
+    from agentmon.store.database import Database
+
+
+class ActivityRepository:
+    """Writes what the looks at an agent's own screen found."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def record(
+        self,
+        execution_id: ExecutionId,
+        news: ActivityNews,
+        *,
+        ask: AskNews | None = None,
+        evidence: Mapping[str, object],
+        at: datetime,
+    ) -> bool:
+        """Write what the agent does, and the event that tells of it; return False when it does not run any more.
+
+        Args:
+            execution_id: Whose agent.
+            news: What it does.
+            ask: What it asks on its own screen; the dialogs that it showed before and does not now are withdrawn.
+            evidence: What each source said; part of the event.
+            at: The time now.
+        """
+        executions = tables.executions
+        changed = (
+            update(executions)
+            .where(executions.c.id == execution_id, executions.c.status == ExecutionStatus.RUNNING)
+            .values(
+                activity=news.activity,
+                activity_note=news.note or None,
+                activity_source=news.source or None,
+                activity_at=at,
+                updated_at=at,
+            )
+            .returning(executions)
+        )
+        async with self._database.writing() as connection:
+            row = (await connection.execute(changed)).mappings().first()
+            if row is None:
+                return False
+            await connection.execute(
+                insert(tables.events).values(
+                    execution_id=execution_id,
+                    session_id=row["session_id"],
+                    user_id=LOCAL_USER_ID,
+                    trace_id=execution_id,
+                    type=EventType.STATUS_CHANGE,
+                    timestamp_ms=int(at.timestamp() * 1000),
+                    payload={"activity": news.activity.value, "note": news.note, "source": news.source, **evidence},
+                )
+            )
+            await _withdraw_dialogs(connection, row, ask, at=at)
+            if ask is not None:
+                await _add_dialog(connection, row, ask, at=at)
+            if row["session_id"] is not None:
+                status = status_of_activity(news.activity, is_paused=row["paused_at"] is not None)
+                await move_session(connection, row["session_id"], status, worker_id=row["worker_id"], at=at)
+            return True
+
+    async def settle_command(self, command_id: CommandId, *, error: str | None = None, at: datetime) -> None:
+        """Note that a command was obeyed by typing it into the agent's screen, or why it was not."""
+        commands = tables.execution_commands
+        settled = {"error": error} if error is not None else {"obeyed_at": at}
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(commands)
+                .where(commands.c.id == command_id)
+                .values(delivered_at=func.coalesce(commands.c.delivered_at, at), is_queued=False, **settled)
+            )
+
+
+async def _add_dialog(connection: AsyncConnection, row: RowMapping, ask: AskNews, *, at: datetime) -> None:
+    approvals = tables.approvals
+    approval_id, request_ref = new_id(), f"{row['attempt']}:{ask.request_id}"
+    known = select(approvals.c.id).where(approvals.c.execution_id == row["id"], approvals.c.request_ref == request_ref)
+    if (await connection.execute(known)).first() is not None:
+        return
+    await connection.execute(
+        insert(approvals).values(
+            id=approval_id,
+            execution_id=row["id"],
+            session_id=row["session_id"],
+            request_ref=request_ref,
+            **ask_columns(ask),
+            status=ApprovalStatus.PENDING,
+            asked_at=at,
+            created_at=at,
+            updated_at=at,
+        )
+    )
+    await append_task_event(
+        connection,
+        task_id=row["task_id"],
+        actor=SYSTEM_ACTOR,
+        event_type=TaskEventType.APPROVAL_ASKED,
+        payload={
+            "execution_id": row["id"],
+            "approval_id": approval_id,
+            "ask_kind": ask.ask_kind.value,
+            "title": ask.title,
+        },
+        at=at,
+    )
+
+
+async def _withdraw_dialogs(connection: AsyncConnection, row: RowMapping, ask: AskNews | None, *, at: datetime) -> None:
+    approvals = tables.approvals
+    kept = "" if ask is None else f"{row['attempt']}:{ask.request_id}"
+    gone = await connection.execute(
+        update(approvals)
+        .where(
+            tables.IS_PENDING_APPROVAL,
+            approvals.c.execution_id == row["id"],
+            approvals.c.ask_kind == AskKind.DIALOG,
+            approvals.c.request_ref != kept,
+        )
+        .values(status=ApprovalStatus.WITHDRAWN, decided_at=at, closed_at=at, updated_at=at)
+        .returning(approvals.c.id, approvals.c.title)
+    )
+    await append_task_events(
+        connection,
+        [
+            (row["task_id"], {"execution_id": row["id"], "approval_id": one.id, "title": one.title})
+            for one in gone.all()
+        ],
+        actor=SYSTEM_ACTOR,
+        event_type=TaskEventType.APPROVAL_WITHDRAWN,
+        at=at,
+    )

@@ -1,0 +1,159 @@
+"""Delivering a text into an agent's own screen: readiness seen, pasted once, seen there, submitted once, seen at work.
+
+What was done stands in the execution's folder before it is done, and the host obeys each command id once: a worker that
+dies in between leaves nothing that is pasted or submitted twice.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from agentmon.runners.screens.judging import OUTPUT_SOURCE, SETTLED_AFTER_S
+from agentmon.runners.screens.reading import box_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.runners.execution_folder import ExecutionFolder
+    from agentmon.runners.screens.judging import Verdict
+    from agentmon.runners.screens.reading import ScreenText
+    from agentmon.runners.screens.rules import ScreenRules
+
+PROMPT_KEY: Final = "prompt"
+READY_WITHIN_S: Final = 60.0
+_SHOWN_WITHIN_S: Final = 20.0
+_TAKEN_WITHIN_S: Final = 20.0
+_HEAD_CHARACTERS: Final = 24
+_FILE: Final = "deliveries.json"
+
+
+class DeliveryStep(StrEnum):
+    """How far a text has come."""
+
+    WAITING = "waiting"
+    """The agent has not shown yet that it takes a text."""
+    PASTED = "pasted"
+    SUBMITTED = "submitted"
+    DONE = "done"
+
+
+@dataclass(slots=True, kw_only=True)
+class Delivery:
+    """One text on its way into one agent's screen."""
+
+    key: str
+    """``prompt``, or the id of the command that brought it."""
+    text: str
+    step: DeliveryStep = DeliveryStep.WAITING
+    seen_before: int = 0
+    """How often the screen showed signs of the text before it was pasted."""
+    since: float = 0.0
+    """When the step began, or when the agent was last held up by something of its own; monotonic."""
+    problem: str = ""
+    """Why it is not through; empty while nothing is wrong."""
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether it is the first message."""
+        return self.key == PROMPT_KEY
+
+
+class DeliverySteps:
+    """The steps of all texts of one try, in the execution's folder."""
+
+    def __init__(self, folder: ExecutionFolder, attempt: int) -> None:
+        self._path = folder.path / _FILE
+        self._attempt = attempt
+
+    def read(self) -> Mapping[str, tuple[DeliveryStep, int]]:
+        """Return by key how far each text had come, and what the screen had shown before; blocks."""
+        try:
+            document = json.loads(self._path.read_text(encoding="utf-8"))
+            if document["attempt"] != self._attempt:
+                return {}
+            return {key: (DeliveryStep(one["step"]), int(one["seen_before"])) for key, one in document["texts"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def write(self, delivery: Delivery) -> None:
+        """Write how far the text has come; blocks.
+
+        Raises:
+            OSError: It cannot be written, so that the step must not be taken.
+        """
+        texts = {key: {"step": step.value, "seen_before": seen} for key, (step, seen) in self.read().items()}
+        texts[delivery.key] = {"step": delivery.step.value, "seen_before": delivery.seen_before}
+        partial = self._path.with_name(f"{_FILE}.partial")
+        partial.write_text(json.dumps({"attempt": self._attempt, "texts": texts}), encoding="utf-8")
+        partial.chmod(0o600)
+        partial.replace(self._path)
+
+
+def next_step(
+    delivery: Delivery, rules: ScreenRules, screen: ScreenText, verdict: Verdict, *, quiet_s: float, at: float
+) -> DeliveryStep | None:
+    """Return the step that is to be taken now; None when there is none yet, and ``problem`` says what is wrong.
+
+    Args:
+        delivery: Changed in place: its ``problem`` and ``since``.
+        rules: Of the agent.
+        screen: What it shows.
+        verdict: What it does.
+        quiet_s: For how long neither its screen nor its output has changed.
+        at: The time now, monotonic.
+    """
+    match delivery.step:
+        case DeliveryStep.WAITING:
+            return _when_ready(delivery, box_text(rules, screen), verdict, at=at)
+        case DeliveryStep.PASTED:
+            if _works_by_its_own_words(verdict):
+                return DeliveryStep.DONE
+            if signs_of(delivery.text, rules, screen) > delivery.seen_before and quiet_s >= SETTLED_AFTER_S:
+                return DeliveryStep.SUBMITTED
+            if at - delivery.since > _SHOWN_WITHIN_S:
+                delivery.problem = "it was typed, and the screen does not show it; it was not submitted"
+        case DeliveryStep.SUBMITTED:
+            is_taken = _works_by_its_own_words(verdict) or (verdict.state is not None and verdict.state.is_asking)
+            if is_taken or (box_text(rules, screen) == "" and quiet_s < at - delivery.since):
+                return DeliveryStep.DONE
+            if at - delivery.since > _TAKEN_WITHIN_S:
+                delivery.problem = "it was typed and submitted, and nothing shows that the agent took it"
+        case DeliveryStep.DONE:
+            pass
+    return None
+
+
+def _when_ready(delivery: Delivery, inside: str | None, verdict: Verdict, *, at: float) -> DeliveryStep | None:
+    state = verdict.state
+    if state is not None and state.is_free:
+        if not inside:
+            return DeliveryStep.PASTED
+        delivery.problem = "something else stands in its input box"
+    elif not delivery.is_prompt or (state is not None and state.is_asking):
+        # A person's answer, or the end of what it does now, takes as long as it takes.
+        delivery.since = at
+    elif at - delivery.since > READY_WITHIN_S:
+        delivery.problem = f"it was not ready for it within {READY_WITHIN_S:g} s"
+    return None
+
+
+def signs_of(text: str, rules: ScreenRules, screen: ScreenText) -> int:
+    """Return how much of what the screen shows speaks for the text standing in the agent's input box."""
+    shown = "\n".join(screen.lines)
+    marks = sum(len(mark.findall(shown)) for mark in rules.paste_marks)
+    inside = 1 if box_text(rules, screen) else 0
+    head = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_HEAD_CHARACTERS]
+    return marks + inside + (shown.count(head) if head else 0)
+
+
+def command_ids(execution_id: str, attempt: int, key: str) -> tuple[str, str]:
+    """Return the ids of the commands that paste a text and submit it; always the same for one text of one try."""
+    return f"{execution_id}-{attempt}-{key}-paste", f"{execution_id}-{attempt}-{key}-submit"
+
+
+def _works_by_its_own_words(verdict: Verdict) -> bool:
+    finding = verdict.finding
+    return finding is not None and finding.state.is_busy and finding.source != OUTPUT_SOURCE

@@ -1,0 +1,403 @@
+"""Agents in their own screens: looked at through one tmux call for all, judged, and given their texts."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.activity import Activity
+from agentmon.domain.conversation import ActivityNews, AskKind, AskNews
+from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.executions import CommandType
+from agentmon.domain.ids import CommandId
+from agentmon.domain.plain_text import plain_lines
+from agentmon.domain.redaction import redact
+from agentmon.runners.screens.judging import Look, ScreenJudge, Verdict
+from agentmon.runners.screens.reading import ScreenText
+from agentmon.runners.screens.rules import find_agent_rules
+from agentmon.runners.screens.signals import is_halted, read_signal
+from agentmon.runners.tmux.pane_looks import PaneLooks
+from agentmon.worker.preparation import session_name
+from agentmon.worker.prompt_delivery import (
+    PROMPT_KEY,
+    Delivery,
+    DeliveryStep,
+    DeliverySteps,
+    command_ids,
+    next_step,
+    signs_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ClaimedExecution, ExecutionCommand
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.paths import Paths
+    from agentmon.runners.execution_folder import ExecutionFolder
+    from agentmon.runners.screens.rules import ScreenRules
+    from agentmon.runners.screens.states import Finding
+    from agentmon.runners.tmux import Tmux
+    from agentmon.store.activity import ActivityRepository
+    from agentmon.worker.watching import Watch
+
+_log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.08
+"""How often files are looked at: cheap, and no process is started for it."""
+_RESTING_TICK_S: Final = 0.25
+_BUSY_LOOK_EVERY_S: Final = 0.25
+_SETTLING_LOOK_AFTER_S: Final = 0.31
+_RESTING_LOOK_EVERY_S: Final = 2.0
+_STARTING_FOR_S: Final = 20.0
+"""How long a screen that no rule knows counts as that of a program which starts."""
+_SUBMITTED_HOLD_S: Final = 1.0
+"""How long an agent that has taken a text may take to show that it works."""
+_DETAIL_LINES: Final = 40
+_JOURNAL_HEAD_BYTES: Final = 64 * 1024
+DONE_NOTE: Final = "done: waits for your next message"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Screen:
+    """What is known of one agent in its own screen."""
+
+    claimed: ClaimedExecution
+    folder: ExecutionFolder
+    rules: ScreenRules
+    judge: ScreenJudge
+    environ: Mapping[str, str]
+    steps: DeliverySteps
+    begun_at: float
+    pid: int | None = None
+    pane_id: str | None = None
+    log_stamp: tuple[int, int] | None = None
+    signal: Finding | None = None
+    is_halted: bool = False
+    has_grown: bool = True
+    looked_at: float = float("-inf")
+    deliveries: list[Delivery] = field(default_factory=list)
+    handed: set[tuple[str, DeliveryStep]] = field(default_factory=set)
+    has_worked: bool = False
+    held_until: float = float("-inf")
+    published: tuple[Activity, str] | None = None
+    ask: AskNews | None = None
+
+    @property
+    def id(self) -> ExecutionId:
+        return self.claimed.execution.id
+
+    @property
+    def pending(self) -> Delivery | None:
+        """The text that is on its way now."""
+        return next((one for one in self.deliveries if one.step is not DeliveryStep.DONE), None)
+
+    def is_due(self, at: float) -> bool:
+        """Whether the screen is to be looked at now."""
+        age_s = at - self.looked_at
+        if self.has_grown:
+            return age_s >= _BUSY_LOOK_EVERY_S
+        is_restless = not self.judge.is_settled or self.pending is not None or at < self.held_until
+        return age_s >= (_SETTLING_LOOK_AFTER_S if is_restless else _RESTING_LOOK_EVERY_S)
+
+
+class ScreenWatch:
+    """Looks at the screens of all agents of this worker that have one."""
+
+    def __init__(self, *, tmux: Tmux, watch: Watch, activity: ActivityRepository, paths: Paths, clock: Clock) -> None:
+        self._tmux = tmux
+        self._watch = watch
+        self._activity = activity
+        self._own_rules = paths.config_dir / "screens"
+        self._clock = clock
+        self._screens: dict[ExecutionId, _Screen] = {}
+        self._has_screens = asyncio.Event()
+
+    async def rest(self) -> None:
+        """Wait until ``look`` may have something to see; for ever while there is nothing to look at."""
+        await self._has_screens.wait()
+        is_busy = any(screen.has_grown or screen.pending for screen in self._screens.values())
+        await asyncio.sleep(TICK_S if is_busy else _RESTING_TICK_S)
+
+    async def add(self, claimed: ClaimedExecution) -> None:
+        """Look at the execution from now on, when its agent has a screen of its own."""
+        if claimed.execution.mode is not ExecutionMode.TMUX:
+            return
+        watched = self._watch.find(claimed.execution.id)
+        if watched is None:
+            return
+        try:
+            rules = find_agent_rules(claimed.agent.slug, claimed.agent.binary_path, own_folder=self._own_rules)
+        except AgentmonError as error:
+            _log.warning("execution %s: %s", watched.id, error)
+            rules = find_agent_rules(claimed.agent.slug, claimed.agent.binary_path)
+        self._screens[watched.id] = await asyncio.to_thread(_begin, claimed, watched.folder, rules)
+        self._has_screens.set()
+
+    async def look(self) -> None:
+        """Look once at whatever is due, and act on it.
+
+        Raises:
+            StoreError: Something could not be written; the next look writes it.
+        """
+        for execution_id in [one for one in self._screens if one not in self._watch]:
+            del self._screens[execution_id]
+        if not self._screens:
+            self._has_screens.clear()
+            return
+        screens = list(self._screens.values())
+        changed = await asyncio.to_thread(_look_at_files, screens)
+        now = time.monotonic()
+        due = [screen for screen in screens if screen.pid is not None and (screen.is_due(now) or screen.id in changed)]
+        if not due:
+            return
+        looks = await self._look_at_panes(due)
+        for screen in due:
+            await self._act(screen, looks)
+
+    async def take(self, command: ExecutionCommand) -> bool:
+        """Return whether a command for an agent in its own screen needs nothing more from who hands commands on.
+
+        Raises:
+            OSError: Its execution's folder cannot be written.
+            StoreError: It could not be noted that the command is settled.
+        """
+        screen = self._screens.get(command.execution_id)
+        if screen is None:
+            return False
+        match command.type:
+            case CommandType.MESSAGE:
+                return self._take_message(screen, command)
+            case CommandType.INTERRUPT:
+                typed = {"id": command.id, "type": "type", "text": screen.rules.interrupt_keys, "is_paste": False}
+                await asyncio.to_thread(screen.folder.append_command, typed)
+                return True
+            case _:
+                error = "only the agent's own screen takes this: attach to it"
+                await self._activity.settle_command(command.id, error=error, at=self._clock.now())
+                return True
+
+    def _take_message(self, screen: _Screen, command: ExecutionCommand) -> bool:
+        known = next((one for one in screen.deliveries if one.key == command.id), None)
+        if known is not None:
+            return known.step is DeliveryStep.DONE
+        text = command.payload.get("text")
+        step, seen_before = screen.steps.read().get(command.id, (DeliveryStep.WAITING, 0))
+        delivery = Delivery(key=command.id, text=text if isinstance(text, str) else "", step=step)
+        delivery.seen_before, delivery.since = seen_before, time.monotonic()
+        screen.deliveries.append(delivery)
+        screen.looked_at = float("-inf")
+        return step is DeliveryStep.DONE
+
+    async def _look_at_panes(self, due: Sequence[_Screen]) -> PaneLooks | None:
+        """Return what the panes show; None when tmux cannot tell."""
+        try:
+            looks = await self._tmux.look_at_panes([one.pane_id for one in due if one.pane_id is not None])
+            fresh = []
+            for screen in due:
+                pane = looks.panes.get(session_name(screen.claimed.execution))
+                if screen.pane_id is None and pane is not None:
+                    screen.pane_id = pane.pane_id
+                    fresh.append(pane.pane_id)
+            if fresh:
+                later = await self._tmux.look_at_panes(fresh)
+                looks = PaneLooks(panes=later.panes, screens={**looks.screens, **later.screens})
+        except TmuxUnavailableError as error:
+            _log.info("the screens cannot be seen: %s", error)
+            return None
+        return looks
+
+    async def _act(self, screen: _Screen, looks: PaneLooks | None) -> None:
+        now = time.monotonic()
+        pane = looks.panes.get(session_name(screen.claimed.execution)) if looks is not None else None
+        lines = looks.screens.get(pane.pane_id) if looks is not None and pane is not None else None
+        shown = ScreenText.of(pane.title, lines) if pane is not None and lines is not None else None
+        if pane is not None:
+            screen.pane_id = pane.pane_id
+        verdict = screen.judge.judge(
+            Look(
+                at=now,
+                screen=shown,
+                signal=screen.signal,
+                has_grown=screen.has_grown,
+                is_halted=screen.is_halted,
+            )
+        )
+        screen.looked_at, screen.has_grown = now, False
+        if verdict.state is not None and verdict.state.is_busy and screen.pending is None:
+            screen.has_worked, screen.held_until = True, float("-inf")
+        if shown is not None:
+            await self._deliver(screen, shown, verdict, now)
+        await self._publish(screen, shown, verdict, now)
+
+    async def _deliver(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
+        delivery = screen.pending
+        if delivery is None:
+            return
+        quiet_s = now - max(screen.judge.lines_since, screen.judge.grown_at)
+        step = next_step(delivery, screen.rules, shown, verdict, quiet_s=quiet_s, at=now)
+        if step is not None:
+            if step is DeliveryStep.PASTED:
+                delivery.seen_before = signs_of(delivery.text, screen.rules, shown)
+            delivery.step, delivery.since, delivery.problem = step, now, ""
+            await asyncio.to_thread(screen.steps.write, delivery)
+        await self._hand_over(screen, delivery)
+        if delivery.step is DeliveryStep.DONE:
+            screen.has_worked, screen.held_until = True, now + _SUBMITTED_HOLD_S
+            if not delivery.is_prompt:
+                await self._activity.settle_command(CommandId(delivery.key), at=self._clock.now())
+
+    async def _hand_over(self, screen: _Screen, delivery: Delivery) -> None:
+        """Give the host what belongs to the step; what it has had already it passes over."""
+        key = (delivery.key, delivery.step)
+        if key in screen.handed or delivery.step in {DeliveryStep.WAITING, DeliveryStep.DONE}:
+            return
+        paste_id, submit_id = command_ids(screen.id, screen.claimed.execution.attempt, delivery.key)
+        command = (
+            {"id": paste_id, "type": "type", "text": delivery.text, "is_paste": True}
+            if delivery.step is DeliveryStep.PASTED
+            else {"id": submit_id, "type": "type", "text": "\r", "is_paste": False}
+        )
+        try:
+            await asyncio.to_thread(screen.folder.append_command, command)
+        except OSError as error:
+            _log.warning("execution %s: a text cannot be handed on: %s", screen.id, error)
+        else:
+            screen.handed.add(key)
+
+    async def _publish(self, screen: _Screen, shown: ScreenText | None, verdict: Verdict, now: float) -> None:
+        news = _news(screen, verdict, now)
+        if news is None or screen.published == (news.activity, news.note):
+            return
+        at = self._clock.now()
+        asks = verdict.state is not None and verdict.state.is_asking
+        ask = _ask(news, shown, at_ms=int(at.timestamp() * 1000)) if asks else None
+        is_written = await self._activity.record(screen.id, news, ask=ask, evidence=_evidence(verdict), at=at)
+        if is_written:
+            screen.published = (news.activity, news.note)
+
+
+def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRules) -> _Screen:
+    execution = claimed.execution
+    config = claimed.agent.session_config
+    now = time.monotonic()
+    screen = _Screen(
+        claimed=claimed,
+        folder=folder,
+        rules=rules,
+        judge=ScreenJudge(rules),
+        environ=(dict(config.environment) if config is not None else {}) | dict(folder.read_environment() or {}),
+        steps=DeliverySteps(folder, execution.attempt),
+        begun_at=now,
+    )
+    if execution.activity is not None:
+        screen.published = (execution.activity, execution.activity_note or "")
+    if execution.prompt:
+        initial = DeliveryStep.DONE if rules.takes_argument else DeliveryStep.WAITING
+        step, seen_before = screen.steps.read().get(PROMPT_KEY, (initial, 0))
+        screen.deliveries.append(
+            Delivery(key=PROMPT_KEY, text=execution.prompt, step=step, seen_before=seen_before, since=now)
+        )
+        screen.has_worked = step is DeliveryStep.DONE
+    return screen
+
+
+def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
+    """Read what needs no tmux, and return those whose own signal or process changed."""
+    changed = set()
+    for screen in screens:
+        if screen.pid is None:
+            screen.pid = _find_pid(screen.folder)
+            if screen.pid is None:
+                continue
+            screen.begun_at = time.monotonic()
+            for delivery in screen.deliveries:
+                delivery.since = screen.begun_at
+        try:
+            stat = screen.folder.output_log.stat()
+            stamp = (stat.st_size, stat.st_mtime_ns)
+        except OSError:
+            stamp = screen.log_stamp or (0, 0)
+        if stamp != screen.log_stamp:
+            screen.log_stamp, screen.has_grown = stamp, True
+        signal = read_signal(screen.rules.signal, screen.environ, screen.pid) if screen.rules.signal else None
+        halted = is_halted(screen.pid)
+        if signal != screen.signal or halted is not screen.is_halted:
+            screen.signal, screen.is_halted = signal, halted
+            changed.add(screen.id)
+    return changed
+
+
+def _find_pid(folder: ExecutionFolder) -> int | None:
+    try:
+        with folder.journal.open("rb") as file:
+            lines = file.read(_JOURNAL_HEAD_BYTES).split(b"\n")[:-1]
+    except OSError:
+        return None
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and entry.get("type") == "agent_started" and isinstance(entry.get("pid"), int):
+            return int(entry["pid"])
+    return None
+
+
+def _news(screen: _Screen, verdict: Verdict, now: float) -> ActivityNews | None:
+    """Return what the row is to say; None leaves it as it is."""
+    pending, finding = screen.pending, verdict.finding
+    source = finding.source if finding is not None else "screen"
+    if pending is not None and pending.problem and (finding is None or not finding.state.is_asking):
+        what = "the prompt" if pending.is_prompt else "your message"
+        note = f"{what} could not be delivered: {pending.problem}"
+        return ActivityNews(activity=Activity.WAITING, note=note, source="prompt delivery")
+    if finding is None:
+        if not screen.has_worked and now - screen.begun_at < _STARTING_FOR_S:
+            return ActivityNews(activity=Activity.WORKING, note="starts", source="start")
+        return ActivityNews(activity=Activity.UNKNOWN, note=verdict.doubt, source=source)
+    if finding.state.is_asking:
+        return ActivityNews(activity=Activity.WAITING, note=finding.note or finding.state.value, source=source)
+    if finding.state.is_busy:
+        note = finding.note if screen.has_worked else "starts"
+        return ActivityNews(activity=Activity.WORKING, note=note, source=source)
+    if pending is not None:
+        note = "is given its prompt" if pending.is_prompt else "is given your message"
+        return ActivityNews(activity=Activity.WORKING, note=note, source="prompt delivery")
+    if now < screen.held_until:
+        return ActivityNews(activity=Activity.WORKING, note="", source="prompt delivery")
+    note = finding.note or (DONE_NOTE if screen.has_worked else "waits for your first message")
+    return ActivityNews(activity=Activity.WAITING, note=note, source=source)
+
+
+def _ask(news: ActivityNews, shown: ScreenText | None, *, at_ms: int) -> AskNews:
+    detail = plain_lines(redact(shown.last(_DETAIL_LINES))) if shown is not None else ""
+    digest = hashlib.sha256(f"{news.note}\n{detail}".encode()).hexdigest()
+    return AskNews(
+        request_id=f"screen:{at_ms}:{digest[:12]}",
+        ask_kind=AskKind.DIALOG,
+        title=news.note,
+        detail=detail,
+        reason="answered in the agent's own screen: attach to it",
+        input_digest=digest,
+    )
+
+
+def _evidence(verdict: Verdict) -> dict[str, object]:
+    decided = verdict.finding
+    return {
+        "state": decided.state.value if decided is not None else None,
+        "where": decided.where if decided is not None else "",
+        "evidence": decided.evidence if decided is not None else "",
+        "said": [
+            {"source": one.source, "state": one.state.value, "note": one.note, "where": one.where}
+            for one in verdict.sources
+        ],
+    }

@@ -1,6 +1,6 @@
 # make run and make test each do all of their set-up; see scripts/setup.
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench chaos clean
+.PHONY: help run test test-agents check format bench chaos clean
 
 # Without compiled bytecode every start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,6 +13,7 @@ ARGS ?=
 help: ## Say what can be made
 	@echo 'make run      start agentmon (arguments: make run ARGS="board --json")'
 	@echo 'make test     run the tests (some of them: make test ARGS="tests/runners -k words")'
+	@echo 'make test-agents  install the real agents and drive them, offline (make test-agents AGENTS="claude codex")'
 	@echo 'make check    format, lint, types, import contracts, then the tests'
 	@echo 'make format   put the code into its form'
 	@echo 'make bench    measure, and print the table'
@@ -27,6 +28,14 @@ test:
 	@scripts/setup test
 	@$(OUTSIDE_MAKE) workers=$$($(BIN)/python -c 'import os; print(max(2, os.cpu_count() or 2))') && \
 		$(BIN)/python -m pytest -n "$$workers" $(ARGS)
+
+AGENTS ?= claude codex gemini opencode
+
+test-agents:
+	@scripts/setup test
+	@scripts/agents $(AGENTS) >/dev/null
+	@$(OUTSIDE_MAKE) AGENTMON_TEST_AGENTS="$(AGENTS)" scripts/offline $(BIN)/python -m pytest -n 2 --timeout 240 \
+		-o addopts="-q --strict-markers --strict-config" tests/agents $(ARGS)
 
 check:
 	@scripts/setup test

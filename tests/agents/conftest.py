@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.bootstrap import open_services
+from tests.agents.agent_homes import is_installed, make_home
+from tests.agents.drive import Drive
+from tests.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.live_home import LiveHome
+
+ALL_AGENTS = ("claude", "codex", "gemini", "opencode")
+
+
+def chosen_agents() -> list[str]:
+    """The agents that are tried: those of AGENTMON_TEST_AGENTS, or all."""
+    return os.environ.get("AGENTMON_TEST_AGENTS", " ".join(ALL_AGENTS)).split()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "drive" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("only")
+        wanted = ALL_AGENTS if marker is None else marker.args
+        metafunc.parametrize("slug", [slug for slug in chosen_agents() if slug in wanted])
+
+
+@pytest.fixture(scope="session")
+def mock_url() -> Iterator[str]:
+    folder = Path(tempfile.mkdtemp(prefix="agentmon-mock-"))
+    port_file = folder / "port"
+    program = Path(__file__).with_name("mock_llm.py")
+    server = subprocess.Popen([sys.executable, str(program), "--port", "0", "--port-file", str(port_file)])
+    try:
+        wait_for(lambda: port_file.exists() and port_file.read_text().strip() != "")
+        yield f"http://127.0.0.1:{port_file.read_text().strip()}"
+    finally:
+        server.terminate()
+        server.wait(timeout=10)
+
+
+@pytest.fixture
+async def drive(slug: str, live_home: LiveHome, mock_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Drive]:
+    assert is_installed(slug), f"{slug} is not installed; `scripts/agents {slug}` does it"
+    project = live_home.project
+    await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(project)], check=True)
+    agent = make_home(slug, live_home.folder / "agent-home", mock_url, project)
+    # The registry is made from the PATH of whoever opens the board.
+    monkeypatch.setenv("PATH", agent.environ["PATH"])
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(project)
+        yield Drive(services=services, workspace=workspace, project=project, agent=agent)

@@ -1,0 +1,328 @@
+"""Real agents through whole conversations; every check is on rows of the database."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.activity import Activity
+from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import ConversationStart
+from agentmon.domain.sessions import SessionStatus
+from agentmon.services.actors import USER_ACTOR
+from tests.agents.drive import require_succeeded
+
+if TYPE_CHECKING:
+    from tests.agents.drive import Drive
+
+pytestmark = pytest.mark.agents
+
+# What makes each agent ask before it runs a command.
+ASKS = {
+    "claude": "go #mock:shell",
+    "codex": "go #mock:escalate",
+    "gemini": "go #mock:shell",
+    "opencode": "go #mock:shell",
+}
+MADE = {"claude": "made-by-agent", "codex": "escalated", "gemini": "made-by-agent", "opencode": "made-by-agent"}
+
+
+def steps(*answers: dict[str, object]) -> str:
+    return f"#mock:{json.dumps(list(answers))}"
+
+
+async def test_a_plain_answer_is_recorded_whole(drive: Drive) -> None:
+    ended = await drive.until_over(await drive.start("say hello #mock:plain"))
+
+    require_succeeded(ended, drive)
+    session = await drive.session_of(ended)
+    assert session.status is SessionStatus.COMPLETED
+    assert session.session_ref
+    assert session.model
+    assert drive.texts(ended, "user") == ["say hello #mock:plain"]
+    assert drive.texts(ended, "assistant") == ["Hello from the mock model."]
+    assert ended.tokens_used > 0
+    assert session.total_tokens == ended.tokens_used
+    (answer,) = drive.rows("llm_interactions", ended)
+    assert answer["response_tokens"] > 0
+    types = {row["type"] for row in drive.rows("events", ended)}
+    assert types >= {"message", "status_change", "usage"}
+    assert {row["trace_id"] for row in drive.rows("events", ended)} == {ended.id}
+
+
+async def test_tools_that_are_allowed_run_and_leave_operations(drive: Drive) -> None:
+    ended = await drive.allow_all_until_over(await drive.start("go #mock:tools"))
+
+    require_succeeded(ended, drive)
+    assert (drive.project / "hello.txt").read_text() == "hello\n"
+    operations = drive.rows("operations", ended)
+    assert [row["type"] for row in operations][:1] == ["write"]
+    assert {row["type"] for row in operations} >= {"write", "execute"}
+    assert {row["status"] for row in operations} == {"success"}
+    assert "hello.txt" in operations[0]["target"]
+    assert all(row["finished_at"] for row in operations)
+    assert (await drive.session_of(ended)).operation_count == len(operations)
+    assert any(row["type"] == "diff" for row in drive.rows("events", ended))
+
+
+async def test_a_permission_is_asked_for_and_its_answer_is_obeyed(drive: Drive) -> None:
+    started = await drive.start(ASKS[drive.agent.slug])
+    asked = await drive.until_asked(started)
+    waiting = await drive.until_active(started, Activity.WAITING)
+
+    assert MADE[drive.agent.slug] in asked.approval.detail
+    assert not (drive.project / MADE[drive.agent.slug]).exists()
+    assert waiting.live_state.value == "needs you"
+
+    await drive.allow(asked)
+    ended = await drive.until_over(started)
+
+    require_succeeded(ended, drive)
+    assert (drive.project / MADE[drive.agent.slug]).exists()
+    assert drive.approval_states(ended) == [ApprovalStatus.ALLOWED]
+    approved = [row for row in drive.rows("operations", ended) if row["approved"]]
+    assert [row["type"] for row in approved] == ["execute"]
+    assert approved[0]["approved_by"]
+
+
+async def test_what_is_denied_is_not_done_and_the_agent_hears_of_it(drive: Drive) -> None:
+    started = await drive.start(ASKS[drive.agent.slug])
+    await drive.deny(await drive.until_asked(started), "not here")
+    ended = await drive.until_over(started)
+
+    assert not (drive.project / MADE[drive.agent.slug]).exists()
+    assert drive.approval_states(ended) == [ApprovalStatus.DENIED]
+    assert "blocked" in {row["status"] for row in drive.rows("operations", ended)}
+
+
+async def test_a_rule_allows_without_a_person(drive: Drive) -> None:
+    await drive.services.approvals.add_rule(decision=RuleDecision.ALLOW, tool="*", actor=USER_ACTOR)
+
+    ended = await drive.until_over(await drive.start(ASKS[drive.agent.slug]))
+
+    require_succeeded(ended, drive)
+    (approval,) = drive.rows("approvals", ended)
+    assert approval["status"] == "allowed"
+    assert approval["decided_by_type"] == "system"
+    assert approval["rule_id"]
+
+
+async def test_what_is_allowed_for_the_session_is_not_asked_again(drive: Drive) -> None:
+    extra = {"extra": {"sandbox_permissions": "require_escalated", "justification": "again"}}
+    call = ["shell", {"command": "touch twice-1", **extra}]
+    again = ["shell", {"command": "touch twice-1", **extra}]
+    started = await drive.start("go " + steps({"tools": [call]}, {"tools": [again]}, {"text": "Both done."}))
+    asked = await drive.until_asked(started)
+
+    assert asked.approval.can_allow_for_session
+    await drive.allow(asked, ApprovalScope.SESSION)
+    ended = await drive.until_over(started)
+
+    require_succeeded(ended, drive)
+    assert drive.approval_states(ended) == [ApprovalStatus.ALLOWED]
+    assert len([row for row in drive.rows("operations", ended) if row["type"] == "execute"]) == 2
+
+
+@pytest.mark.only("claude")
+async def test_a_question_is_answered(drive: Drive) -> None:
+    options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+    question = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
+    ask = {"tools": [["AskUserQuestion", {"questions": [question]}]]}
+    started = await drive.start("go " + steps(ask, {"text": "Thanks."}))
+    asked = (await drive.until_asked(started)).approval
+
+    assert [choice.label for choice in asked.questions[0].choices] == ["Red", "Blue"]
+    await drive.services.approvals.answer(
+        asked.id, actor=USER_ACTOR, seen_digest=asked.input_digest, answers={"Which colour?": "Blue"}
+    )
+    ended = await drive.until_over(started)
+
+    require_succeeded(ended, drive)
+    assert drive.approval_states(ended) == [ApprovalStatus.ANSWERED]
+    assert "Blue" in str([row["output_summary"] for row in drive.rows("operations", ended)])
+
+
+async def test_parallel_calls_are_operations_of_their_own(drive: Drive) -> None:
+    ended = await drive.allow_all_until_over(await drive.start("go #mock:parallel"))
+
+    require_succeeded(ended, drive)
+    operations = [row for row in drive.rows("operations", ended) if row["type"] == "execute"]
+    assert len(operations) == 2
+    assert sorted(row["output_summary"].strip()[:3] for row in operations) == ["one", "two"]
+
+
+async def test_an_interrupt_while_it_talks_lets_a_person_go_on(drive: Drive) -> None:
+    started = await drive.start("go #mock:slow")
+    await drive.until_active(started, Activity.WORKING)
+    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
+    await drive.until_active(started, Activity.WAITING)
+
+    await drive.services.conversations.send(started.task_id, "say hello #mock:plain", actor=USER_ACTOR)
+    ended = await drive.until_over(started)
+
+    require_succeeded(ended, drive)
+    assert drive.texts(ended, "assistant")[-1] == "Hello from the mock model."
+
+
+async def test_an_interrupt_while_a_tool_runs_ends_the_call(drive: Drive) -> None:
+    started = await drive.start("go #mock:sleep")
+    if drive.agent.slug != "codex":
+        await drive.allow(await drive.until_asked(started))
+    await drive.until_operation(started, "pending")
+    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
+    await drive.until_active(started, Activity.WAITING)
+    await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
+    ended = await drive.until_over(started)
+
+    assert ended.status in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
+    assert "pending" not in {row["status"] for row in drive.rows("operations", ended)}
+
+
+async def test_an_interrupt_while_it_asks_withdraws_the_request(drive: Drive) -> None:
+    started = await drive.start(ASKS[drive.agent.slug])
+    await drive.until_asked(started)
+    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
+
+    async def is_withdrawn() -> bool:
+        return drive.approval_states(started) == [ApprovalStatus.WITHDRAWN]
+
+    await drive.until(is_withdrawn, "the withdrawal")
+    await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
+    await drive.until_over(started)
+
+    assert not (drive.project / MADE[drive.agent.slug]).exists()
+    assert await drive.services.approvals.inbox(None) == ()
+
+
+async def test_a_message_while_it_works_is_taken_up(drive: Drive) -> None:
+    started = await drive.start("go #mock:slow")
+    await drive.until_active(started, Activity.WORKING)
+    sent = await drive.services.conversations.send(started.task_id, "and this #mock:plain", actor=USER_ACTOR)
+    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
+    ended = await drive.until_over(started)
+
+    assert not sent.is_new_execution
+    assert "and this #mock:plain" in drive.texts(ended, "user")
+    assert drive.texts(ended, "assistant")[-1] == "Hello from the mock model."
+
+
+async def test_a_message_afterwards_goes_on_with_the_same_conversation(drive: Drive) -> None:
+    first = await drive.until_over(await drive.start("say hello #mock:plain"))
+    session = await drive.session_of(first)
+    before = session.total_tokens
+
+    sent = await drive.services.conversations.send(first.task_id, "again #mock:plain", actor=USER_ACTOR)
+    second = await drive.until_over(sent.execution)
+
+    require_succeeded(second, drive)
+    assert sent.is_new_execution
+    assert second.parent_execution_id == first.id
+    again = await drive.session_of(second)
+    assert (again.id, again.session_ref) == (session.id, session.session_ref)
+    assert drive.texts(second, "assistant") == ["Hello from the mock model."]
+    assert again.total_tokens == before + second.tokens_used
+    assert len(drive.rows("llm_interactions", second)) == 1
+
+
+@pytest.mark.only("claude", "codex", "opencode")
+async def test_a_fork_goes_on_with_a_copy(drive: Drive) -> None:
+    first = await drive.until_over(await drive.start("say hello #mock:plain"))
+    session = await drive.session_of(first)
+
+    forked = await drive.services.sessions.fork(session.id, "elsewhere #mock:plain", actor=USER_ACTOR)
+    second = await drive.until_over(forked)
+
+    require_succeeded(second, drive)
+    other = await drive.session_of(second)
+    assert other.id != session.id
+    assert other.session_ref not in {None, session.session_ref}
+    assert other.forked_from == session.id
+    assert (await drive.services.sessions.get(session.id)).total_tokens == first.tokens_used
+    assert len(drive.rows("llm_interactions", second)) == 1
+
+
+async def test_a_conversation_that_is_gone_says_so(drive: Drive) -> None:
+    first = await drive.until_over(await drive.start("say hello #mock:plain"))
+    for place in (".claude", ".codex", ".gemini", ".local"):
+        folder = drive.project.parent / "agent-home" / place
+        if folder.exists():
+            folder.rename(folder.with_name(f"{place}-gone"))
+    if drive.agent.slug in {"codex", "gemini"}:
+        place = f".{drive.agent.slug}"
+        gone, back = (drive.project.parent / "agent-home" / name for name in (f"{place}-gone", place))
+        back.mkdir()
+        for settings in (*gone.glob("*.toml"), *gone.glob("settings.json")):
+            (back / settings.name).write_bytes(settings.read_bytes())
+
+    again = await drive.services.queue.run(
+        first.task_id,
+        actor=USER_ACTOR,
+        environ=drive.agent.environ,
+        message="again #mock:plain",
+        start=ConversationStart.RESUME,
+        parent_execution_id=first.id,
+    )
+    ended = await drive.until_over(again)
+
+    assert ended.status is ExecutionStatus.FAILED
+    assert ended.error
+
+
+@pytest.mark.parametrize("error", ["e400", "e401", "e500"])
+async def test_an_error_of_the_vendor_fails_the_run_with_its_words(drive: Drive, error: str) -> None:
+    ended = await drive.until_over(await drive.start(f"go #mock:{error}"))
+
+    assert ended.status is ExecutionStatus.FAILED
+    assert ended.error
+    assert "mock" in ended.error or error[1:] in ended.error
+    assert (await drive.session_of(ended)).status is SessionStatus.FAILED
+
+
+async def test_a_limit_of_the_vendor_parks_or_fails_the_run(drive: Drive) -> None:
+    started = await drive.start("go #mock:e429")
+
+    async def is_settled() -> bool:
+        found = await drive.services.executions.get(started.id)
+        return not found.status.is_open or found.wait_reason is not None
+
+    await drive.until(is_settled, "the end of the try")
+
+
+@pytest.mark.only("claude")
+async def test_a_limit_of_turns_fails_the_run_and_says_so(drive: Drive) -> None:
+    await drive.services.approvals.add_rule(decision=RuleDecision.ALLOW, tool="*", actor=USER_ACTOR)
+    ended = await drive.until_over(await drive.start("go #mock:loop", max_turns=2))
+
+    assert ended.status is ExecutionStatus.FAILED
+    assert "turn" in (ended.error or "")
+
+
+async def test_an_agent_that_is_killed_fails_and_leaves_nothing_pending(drive: Drive) -> None:
+    started = await drive.start("go #mock:slow")
+    running = await drive.until_active(started, Activity.WORKING)
+    assert running.pid is not None
+    os.killpg(running.pid, signal.SIGKILL)
+    ended = await drive.until_over(started)
+
+    assert ended.status is ExecutionStatus.FAILED
+    assert (await drive.session_of(ended)).status is SessionStatus.FAILED
+
+
+@pytest.mark.only("claude", "codex")
+async def test_answers_have_the_keys_of_the_agents_own_transcript(drive: Drive) -> None:
+    ended = await drive.allow_all_until_over(await drive.start("go #mock:tools"))
+
+    keys = [row["key"] for row in drive.rows("llm_interactions", ended)]
+    transcripts = "".join(
+        path.read_text("utf-8", "replace")
+        for pattern in (".claude/projects/*/*.jsonl", ".codex/sessions/*/*/*/*.jsonl")
+        for path in (drive.project.parent / "agent-home").glob(pattern)
+    )
+    assert len(keys) == 3
+    assert all(key in transcripts for key in keys)
+    assert not any(row["is_provisional"] for row in drive.rows("llm_interactions", ended))

@@ -266,8 +266,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         request_id = ref_in(message, "request_id")
         if request_id in self._asks:
             self._close_ask(request_id, "withdrawn", None)
-            if not self._asks and self._is_turn_open:
-                self._note_activity("working", "", "control_cancel_request")
+            self._note_activity_after_ask("control_cancel_request")
 
     def _take_control_response(self, message: dict[str, object]) -> None:
         response = object_in(message, "response")

@@ -187,5 +187,6 @@ def _detail(kind: str, name: str, tool_input: Mapping[str, object], plan: str) -
 
 
 def _reason(request: Mapping[str, object], tool_input: Mapping[str, object]) -> str:
-    reason = text_in(tool_input, "description") or text_in(request, "decision_reason")
-    return "".join(letter for letter in one_line(reason, 500) if letter.isprintable())
+    told = (text_in(tool_input, "description"), text_in(request, "decision_reason"))
+    reasons = "; ".join(one_line(reason, 500) for reason in told if reason)
+    return "".join(letter for letter in reasons if letter.isprintable())

@@ -77,8 +77,7 @@ class StreamJsonCommands(StreamJsonState):
                 self._is_interrupted = True
         self._close_ask(request_id, outcome, command_id)
         self._note_command(command_id, None)
-        if not self._asks:
-            self._note_activity("working", "", "answer")
+        self._note_activity_after_ask("answer")
 
     def _interrupt(self, command_id: str) -> None:
         if not self._is_turn_open and not self._prompts.is_any_open:

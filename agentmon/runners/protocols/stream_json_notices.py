@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.json_values import count_in, object_in, one_line, text_in
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_NOTICE_CHARACTERS = 2_000
 MAX_UNKNOWN_TYPES = 200
+LAST_RESET_S = 4_102_444_800
+"""The year 2100 in Unix time: a later one is in another unit."""
 
 SILENT = {
     "system/" + subtype
@@ -87,8 +90,15 @@ class NoticeBook:
         if status == "allowed":
             return [] if is_first else [notice("info", f"The usage limit{named} is no longer near.", "rate_limit")]
         if status == "rejected":
-            return [notice("error", f"The usage limit{named} is reached.", "rate_limit")]
+            return [notice("error", f"The usage limit{named} is reached{_until(info)}.", "rate_limit")]
         return [notice("warn", f"The usage limit{named} is near.", "rate_limit")]
+
+
+def _until(info: Mapping[str, object]) -> str:
+    resets_at_s = count_in(info, "resetsAt")
+    if not 0 < resets_at_s < LAST_RESET_S:
+        return ""
+    return time.strftime(", until %Y-%m-%d %H:%M UTC", time.gmtime(resets_at_s))
 
 
 def _retry(message: Mapping[str, object]) -> list[Event]:

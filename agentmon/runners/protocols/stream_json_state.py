@@ -160,6 +160,12 @@ class StreamJsonState(Adapter):
                 {"kind": "command", "command_id": command_id, "was_obeyed": error is None, "error": error}
             )
 
+    def _note_activity_after_ask(self, source: str) -> None:
+        for ask in self._asks.values():
+            self._note_activity("waiting", str(ask.event["title"]), source)
+            return
+        self._note_activity("working", "", source)
+
     def _note_activity(self, activity: str, note: str, source: str) -> None:
         if (activity, note) != self._activity and not (self._is_over and activity == "working"):
             self._activity = (activity, note)

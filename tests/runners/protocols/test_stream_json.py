@@ -370,14 +370,17 @@ def test_limits_are_told_when_their_state_changes() -> None:
 
     run.hear(
         *(
-            {"type": "rate_limit_event", "rate_limit_info": {"status": state, "rateLimitType": "five_hour"}}
+            {
+                "type": "rate_limit_event",
+                "rate_limit_info": {"status": state, "rateLimitType": "five_hour", "resetsAt": 1_800_000_000},
+            }
             for state in states
         )
     )
 
     assert run.all("notice", "level", "topic", "text") == [
         ("warn", "rate_limit", "The usage limit (five hour) is near."),
-        ("error", "rate_limit", "The usage limit (five hour) is reached."),
+        ("error", "rate_limit", "The usage limit (five hour) is reached, until 2027-01-15 08:00 UTC."),
     ]
 
 

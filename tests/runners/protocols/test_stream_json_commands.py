@@ -209,6 +209,16 @@ def test_a_request_that_is_taken_back_is_withdrawn_and_the_agent_works() -> None
     assert run.all("activity", "activity")[-1] == "working"
 
 
+def test_of_two_requests_the_other_one_is_waited_for() -> None:
+    run, ask = _asked()
+    run.hear(permission("r2", tool_input={"command": "touch b"}))
+
+    _answer(run, ask)
+
+    assert run.all("activity", "activity", "note")[-1] == ("waiting", "Bash: touch b")
+    assert run.all("ask_closed", "request_id") == ["r1"]
+
+
 def test_allowing_for_the_session_leaves_the_wider_mode_out() -> None:
     run, ask = _asked(permission_suggestions=[{**RULE, "destination": "localSettings"}, MODE])
 
@@ -255,10 +265,12 @@ def test_a_question_without_a_fitting_answer_stays_open(fields: dict[str, Any]) 
 
 
 def test_what_a_person_decides_on_shows_more_than_the_command() -> None:
-    _, ask = _asked(tool_input={"command": "ls", "description": "List", "dangerouslyDisableSandbox": True})
+    tool_input = {"command": "ls", "description": "List", "dangerouslyDisableSandbox": True}
+
+    _, ask = _asked(tool_input=tool_input, decision_reason="\x1b[1mIt leaves the sandbox")
 
     assert ask["detail"] == 'ls\n\n{"dangerouslyDisableSandbox": true}'
-    assert ask["reason"] == "List"
+    assert ask["reason"] == "List; [1mIt leaves the sandbox"
 
 
 def test_an_input_too_long_to_edit_is_only_allowed_as_it_is() -> None:

@@ -16,8 +16,10 @@ from agentmon.domain.refusals import RefusalKind
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.news_recording import record_news
 from agentmon.store.parking import count_ending, park_for_quota
 from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until
+from agentmon.store.session_moves import close_conversation
 from agentmon.store.stops import is_card_to_be_cancelled
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_task, open_column_of
 
@@ -58,8 +60,14 @@ class IngestRepository:
         async with self._database.writing() as connection:
             for stretch in stretches:
                 row = await _advance(connection, stretch, at=at)
-                if row is None or stretch.ending is None:
+                if row is None:
                     continue
+                session_id = await record_news(connection, row, stretch, at=at)
+                await _write_events(connection, stretch, session_id)
+                if stretch.ending is None:
+                    continue
+                if session_id != row["session_id"]:
+                    row = await _read(connection, row["id"])
                 over[stretch.execution_id] = await _end(connection, row, stretch.ending, park_after=park_after, at=at)
         return over
 
@@ -122,13 +130,22 @@ async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, a
         .returning(executions)
     )
     row: RowMapping | None = advanced.mappings().first()
-    if row is not None and stretch.events:
+    return row
+
+
+async def _read(connection: AsyncConnection, execution_id: str) -> RowMapping:
+    statement = select(tables.executions).where(tables.executions.c.id == execution_id)
+    return (await connection.execute(statement)).mappings().one()
+
+
+async def _write_events(connection: AsyncConnection, stretch: ExecutionProgress, session_id: str | None) -> None:
+    if stretch.events:
         await connection.execute(
             insert(tables.events),
             [
                 {
                     "execution_id": event.execution_id,
-                    "session_id": event.session_id,
+                    "session_id": session_id,
                     "user_id": LOCAL_USER_ID,
                     "trace_id": event.trace_id,
                     "type": event.type,
@@ -139,7 +156,6 @@ async def _advance(connection: AsyncConnection, stretch: ExecutionProgress, *, a
                 for event in stretch.events
             ],
         )
-    return row
 
 
 async def _end(
@@ -162,6 +178,7 @@ async def _end(
     if refusal is not None and wait_end is not None:
         if refusal.kind is RefusalKind.USAGE_LIMIT:
             await park_for_quota(connection, row["agent_id"], refusal, until=wait_end, at=at)
+        await close_conversation(connection, row, status, is_queued_again=True, at=ending.ended_at)
         await queue_until(connection, row, refusal, until=wait_end, at=at)
         return True
     tasks = tables.tasks
@@ -169,6 +186,7 @@ async def _end(
     present_column = TaskStatus(task["status"])
     may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None and present_column.is_open
     is_queued_again = may_retry and row["retry_count"] < row["max_retries"]
+    await close_conversation(connection, row, status, is_queued_again=is_queued_again, at=ending.ended_at)
     if is_queued_again:
         await queue_after_failure(connection, row, at=at)
     await count_ending(connection, row, status, ending.reason, park_after=park_after, at=at)

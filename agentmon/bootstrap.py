@@ -10,28 +10,37 @@ from agentmon import __version__
 from agentmon.domain.clock import SystemClock
 from agentmon.paths import find_paths
 from agentmon.services.agents import AgentService
+from agentmon.services.approvals import ApprovalService
 from agentmon.services.attaching import AttachService
 from agentmon.services.audit import AuditService
 from agentmon.services.board import BoardService
+from agentmon.services.conversations import ConversationService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
+from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
 from agentmon.services.tasks import TaskService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
 from agentmon.store.agents import AgentRepository
+from agentmon.store.approval_rules import ApprovalRuleRepository
+from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.audit import AuditRepository
 from agentmon.store.board_pages import BoardRepository
+from agentmon.store.conversations import ConversationRepository
 from agentmon.store.database import open_database
 from agentmon.store.dependencies import DependencyRepository
+from agentmon.store.events import EventRepository
+from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
+from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.tasks import TaskRepository
@@ -57,6 +66,9 @@ class Services:
     audit: AuditService
     queue: QueueService
     executions: ExecutionService
+    approvals: ApprovalService
+    conversations: ConversationService
+    sessions: SessionService
     agents: AgentService
     board: BoardService
     workers: WorkerService
@@ -91,23 +103,45 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         workers = WorkerService(paths)
         workspaces = WorkspaceService(workspace_rows, clock)
         cards = TaskService(tasks, DependencyRepository(database), SubtaskRepository(database), clock)
+        queue = QueueService(
+            executions=executions,
+            pauses=QueuePauseRepository(database),
+            schedules=ScheduleRepository(database),
+            tasks=tasks,
+            agents=agents,
+            workspaces=workspaces,
+            workers=workers,
+            paths=paths,
+            clock=clock,
+        )
         yield Services(
             paths=paths,
             notices=opened.notices,
             workspaces=workspaces,
             tasks=cards,
             audit=AuditService(AuditRepository(database)),
-            queue=QueueService(
-                executions=executions,
-                pauses=QueuePauseRepository(database),
-                schedules=ScheduleRepository(database),
-                tasks=tasks,
+            queue=queue,
+            approvals=ApprovalService(
+                approvals=ApprovalRepository(database),
+                rules=ApprovalRuleRepository(database),
                 agents=agents,
                 workspaces=workspaces,
+                settings=settings,
+                paths=paths,
+                clock=clock,
+            ),
+            conversations=ConversationService(
+                conversations=ConversationRepository(database),
+                events=EventRepository(database),
+                commands=CommandRepository(database),
+                executions=executions,
+                tasks=tasks,
+                queue=queue,
                 workers=workers,
                 paths=paths,
                 clock=clock,
             ),
+            sessions=SessionService(sessions=SessionRepository(database), agents=agents, queue=queue, clock=clock),
             executions=ExecutionService(executions, paths),
             agents=agents,
             board=BoardService(BoardRepository(database), settings),

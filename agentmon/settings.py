@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -18,11 +18,45 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 
-class WorkerSettings(BaseSettings):
+class _TableSettings(BaseSettings):
+    """Settings that stand in one table of the settings file."""
+
+    settings_file: ClassVar[Path | None] = None
+    table_name: ClassVar[str]
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - a .env file of a project is not agentmon's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no secret is a setting
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the sources, strongest first."""
+        sources = [init_settings, env_settings]
+        if cls.settings_file is not None and cls.settings_file.is_file():
+            sources.append(_FileTable(settings_cls, cls.settings_file, cls.table_name))
+        return tuple(sources)
+
+
+class _FileTable(TomlConfigSettingsSource):
+    """One table of the settings file."""
+
+    def __init__(self, settings_cls: type[BaseSettings], settings_file: Path, table_name: str) -> None:
+        self._table_name = table_name
+        super().__init__(settings_cls, settings_file)
+
+    def __call__(self) -> dict[str, object]:
+        table = self.toml_data.get(self._table_name, {})
+        return table if isinstance(table, dict) else {self._table_name: table}
+
+
+class WorkerSettings(_TableSettings):
     """What the worker reads at its start and again whenever the database changes."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_WORKER_", extra="forbid", validate_default=True)
-    settings_file: ClassVar[Path | None] = None
+    table_name = "worker"
 
     max_running: int = Field(
         DEFAULT_RUNNING_LIMIT, ge=1, le=LARGEST_RUNNING_LIMIT, description="Most executions that run at one time."
@@ -55,52 +89,43 @@ class WorkerSettings(BaseSettings):
         description="Megabytes that the logs of ended runs may have together, oldest removed first; 0 means no limit.",
     )
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - a .env file of a project is not agentmon's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no secret is a setting
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources, strongest first."""
-        sources = [init_settings, env_settings]
-        if cls.settings_file is not None and cls.settings_file.is_file():
-            sources.append(_WorkerTable(settings_cls, cls.settings_file))
-        return tuple(sources)
+
+class ApprovalSettings(_TableSettings):
+    """How requests of agents are decided."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_APPROVALS_", extra="forbid", validate_default=True)
+    table_name = "approvals"
+
+    timeout_s: float = Field(
+        0,
+        ge=0,
+        le=31_536_000,
+        description="Seconds after which a request that nobody decided is denied; 0 means never.",
+    )
+    agents_may_decide: bool = Field(
+        False, description="Whether a program that agentmon runs may decide requests and change their rules."
+    )
 
 
-class _WorkerTable(TomlConfigSettingsSource):
-    """The table ``[worker]`` of the settings file."""
-
-    def __call__(self) -> dict[str, object]:
-        table = self.toml_data.get("worker", {})
-        return table if isinstance(table, dict) else {"worker": table}
-
-
-KEY_PREFIX = "worker."
-"""All settings of today belong to the worker: ``worker.max_running`` and so on."""
+_Settings = TypeVar("_Settings", bound=_TableSettings)
+_TABLES: tuple[type[_TableSettings], ...] = (WorkerSettings, ApprovalSettings)
 
 
 def setting_fields() -> Mapping[str, FieldInfo]:
-    """Return every setting by its key, in the order of definition."""
-    return {KEY_PREFIX + name: field for name, field in WorkerSettings.model_fields.items()}
+    """Return every setting by its key, such as ``worker.max_running``, in the order of definition."""
+    return {f"{table.table_name}.{name}": field for table in _TABLES for name, field in table.model_fields.items()}
 
 
 @cache
-def _located(settings_file: Path | None) -> type[WorkerSettings]:
+def _located(table: type[_TableSettings], settings_file: Path | None) -> type[_TableSettings]:
     """Return the settings over this file; kept, since making such a class takes milliseconds of the event loop."""
-
-    class Located(WorkerSettings):
-        pass
-
-    Located.settings_file = settings_file
-    return Located
+    located: type[_TableSettings] = type("Located", (table,), {"__module__": __name__})
+    located.settings_file = settings_file
+    return located
 
 
 def load_worker_settings(settings_file: Path | None, stored: Mapping[str, object]) -> WorkerSettings:
-    """Return the values in force.
+    """Return the worker's values in force.
 
     Args:
         settings_file: A TOML file with a table ``[worker]``; a missing one is as good as an empty one.
@@ -109,17 +134,34 @@ def load_worker_settings(settings_file: Path | None, stored: Mapping[str, object
     Raises:
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
+    return _load(WorkerSettings, settings_file, stored)
+
+
+def load_approval_settings(settings_file: Path | None, stored: Mapping[str, object]) -> ApprovalSettings:
+    """Return the values in force of the table ``[approvals]``, like ``load_worker_settings``.
+
+    Raises:
+        UsageError: A value is not allowed; the message names the key, the value and the rule.
+    """
+    return _load(ApprovalSettings, settings_file, stored)
+
+
+def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:
+    prefix = table.table_name + "."
     overrides = {
-        key.removeprefix(KEY_PREFIX): stored_value for key, stored_value in stored.items() if key in setting_fields()
+        key.removeprefix(prefix): stored_value
+        for key, stored_value in stored.items()
+        if key.startswith(prefix) and key.removeprefix(prefix) in table.model_fields
     }
     try:
-        return _located(settings_file)(**overrides)  # type: ignore[arg-type]  # pydantic checks each value and says what is wrong
+        loaded = _located(table, settings_file)(**overrides)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = KEY_PREFIX + ".".join(str(part) for part in first["loc"])
+        key = prefix + ".".join(str(part) for part in first["loc"])
         raise UsageError(
             f"setting {key} = {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}",
             hint=f"`agentmon settings {key} VALUE` sets it; otherwise look in {settings_file}",
         ) from error
     except (OSError, ValueError) as error:
         raise UsageError(f"the settings file {settings_file} cannot be read: {error}") from error
+    return cast("_Settings", loaded)

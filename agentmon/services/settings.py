@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
+from agentmon.domain.events import ActorType
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
 from agentmon.services.actors import USER_ACTOR
-from agentmon.settings import KEY_PREFIX, WorkerSettings, load_worker_settings, setting_fields
+from agentmon.settings import (
+    WorkerSettings,
+    load_approval_settings,
+    load_worker_settings,
+    setting_fields,
+)
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from agentmon.store.setting_rows import SettingRepository
     from agentmon.store.workspaces import WorkspaceRepository
 
+AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
 WORKSPACE_LIMIT_KEY: Final = "workspace.max_running"
 _WORKSPACE_LIMIT_HELP: Final = "Most executions of this workspace that run at one time; 0 means no limit of its own."
 
@@ -50,14 +57,29 @@ class SettingsService:
         """Return what holds where the database says nothing: file, environment, defaults."""
         return load_worker_settings(self._paths.settings_file, {})
 
+    async def require_may_decide(self, actor: Actor) -> None:
+        """Refuse an agent that would decide about agents, unless a person has set that it may.
+
+        Only what the database holds counts: the environment of a command is in the hands of who runs it.
+
+        Raises:
+            ConflictError: The actor is an agent and ``approvals.agents_may_decide`` is not set.
+        """
+        if actor.type is ActorType.AGENT and (await self._repository.all()).get(AGENTS_MAY_DECIDE_KEY) is not True:
+            raise ConflictError(
+                "an agent may not decide what agents are allowed",
+                hint="a person decides, in a terminal that no agent runs in: the inbox, or `agentmon inbox`; there "
+                f"`agentmon settings {AGENTS_MAY_DECIDE_KEY} true` would let agents decide",
+            )
+
     async def all(self, workspace: Workspace | None = None) -> tuple[SettingValue, ...]:
         """Return every setting with the value in force, those of the workspace last."""
-        settings = load_worker_settings(self._paths.settings_file, await self._repository.all())
+        values = self._values(await self._repository.all())
         if workspace is None:
-            return _values(settings)
+            return values
         limit = await self._workspaces.max_running(workspace.id)
         return (
-            *_values(settings),
+            *values,
             SettingValue(key=WORKSPACE_LIMIT_KEY, value=limit, default=0, help=_WORKSPACE_LIMIT_HELP),
         )
 
@@ -80,19 +102,32 @@ class SettingsService:
         Raises:
             NotFoundError: There is no such setting.
             UsageError: The value is not allowed; the message says what is.
+            ConflictError: An agent would change what agents may decide.
         """
         await self.get(key, workspace)
+        if key.startswith("approvals."):
+            await self.require_may_decide(actor)
         if workspace is not None and key == WORKSPACE_LIMIT_KEY:
             limit = _limit(text)
             await self._workspaces.set_max_running(workspace.id, limit, actor=actor, at=self._clock.now())
         else:
             stored: Mapping[str, object] = {**await self._repository.all(), key: text}
-            checked = load_worker_settings(self._paths.settings_file, stored)
-            await self._repository.set(
-                key, getattr(checked, key.removeprefix(KEY_PREFIX)), actor=actor, at=self._clock.now()
-            )
+            checked = {setting.key: setting.value for setting in self._values(stored)}
+            await self._repository.set(key, checked[key], actor=actor, at=self._clock.now())
         wake_worker(self._paths.worker_socket)
         return await self.get(key, workspace)
+
+    def _values(self, stored: Mapping[str, object]) -> tuple[SettingValue, ...]:
+        tables = {
+            "worker": load_worker_settings(self._paths.settings_file, stored),
+            "approvals": load_approval_settings(self._paths.settings_file, stored),
+        }
+        values = []
+        for key, field in setting_fields().items():
+            table, _, name = key.partition(".")
+            value = getattr(tables[table], name)
+            values.append(SettingValue(key=key, value=value, default=field.default, help=field.description or ""))
+        return tuple(values)
 
 
 def _limit(text: str) -> int:
@@ -102,15 +137,3 @@ def _limit(text: str) -> int:
             hint=f"`agentmon settings {WORKSPACE_LIMIT_KEY} 2`; 0 means no limit",
         )
     return int(text)
-
-
-def _values(settings: WorkerSettings) -> tuple[SettingValue, ...]:
-    return tuple(
-        SettingValue(
-            key=key,
-            value=getattr(settings, key.removeprefix(KEY_PREFIX)),
-            default=field.default,
-            help=field.description or "",
-        )
-        for key, field in setting_fields().items()
-    )

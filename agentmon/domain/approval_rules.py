@@ -1,0 +1,212 @@
+"""Which rules fit a request, and what they decide together: pure matching, without a database or a file system.
+
+Of the rules that fit, the strictest counts: deny, then ask, then allow. A rule that allows has to fit all that the
+request does, and nothing that is unclear fits it; one that denies or asks fits as soon as a part does, which for a
+command line is best effort.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.approvals import ApprovalRule, RuleDecision
+from agentmon.domain.command_words import SHELLS, command_segments, plain_words
+from agentmon.domain.errors import ConflictError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from agentmon.domain.ids import AgentId, ApprovalRuleId, WorkspaceId
+
+_STRICTEST_FIRST: Final = (RuleDecision.DENY, RuleDecision.ASK, RuleDecision.ALLOW)
+_RUNS_OTHERS: Final = SHELLS | {
+    *("sudo", "doas", "su", "env", "xargs", "nohup", "timeout", "eval", "exec", "command", "time", "nice", "setsid"),
+    *("find", "ssh", "python", "python3", "node", "perl", "ruby", "php", "deno", "bun", "awk", "docker", "podman"),
+}
+"""Their first words say nothing of what is run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedAction:
+    """What an agent wants to do, as far as rules look at it."""
+
+    tool: str
+    paths: tuple[str, ...] = ()
+    """Absolute, without ``..``, with symbolic links followed: all that it touches."""
+    named_paths: tuple[str, ...] = ()
+    """The same as the agent wrote them, absolute and without ``..``, but with links as they are."""
+    command: str | None = None
+    is_known_whole: bool = True
+    """False when the request wants more than its path or command says, or only a piece of it is known: then no rule
+    allows it."""
+    writes_unnamed: bool = False
+    """Whether it writes to several files, or to files that the request does not name."""
+    workspace_id: WorkspaceId
+    workspace_root: str
+    """Absolute, with symbolic links followed."""
+    agent_id: AgentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleVerdict:
+    """What the rules say to a request."""
+
+    decision: RuleDecision
+    """``ask`` also when no rule fits."""
+    rule: ApprovalRule | None
+    """The rule that decides; None when none fits."""
+    why: str
+
+
+def judge(action: RequestedAction, rules: Iterable[ApprovalRule]) -> RuleVerdict:
+    """Return what the rules decide: the strictest of those that fit, the oldest of several that are equally strict."""
+    fitting = [rule for rule in rules if fits(rule, action)]
+    for decision in _STRICTEST_FIRST:
+        for rule in fitting:
+            if rule.decision is decision:
+                return RuleVerdict(decision=decision, rule=rule, why=f"the rule “{rule_text(rule)}” fits")
+    return RuleVerdict(decision=RuleDecision.ASK, rule=None, why="no rule fits")
+
+
+def fits(rule: ApprovalRule, action: RequestedAction) -> bool:
+    """Return whether the rule is switched on and all that it names fits the action."""
+    allows = rule.decision is RuleDecision.ALLOW
+    return (
+        rule.is_enabled
+        and (action.is_known_whole or not allows)
+        and rule.workspace_id in {None, action.workspace_id}
+        and rule.agent_id in {None, action.agent_id}
+        and _glob(rule.tool, is_path=False).fullmatch(action.tool) is not None
+        and (rule.path is None or _path_fits(rule.path, action, allows=allows))
+        and (rule.command_prefix is None or _command_fits(rule.command_prefix, action.command, allows=allows))
+    )
+
+
+def rule_text(rule: ApprovalRule) -> str:
+    """Return the rule in a line: ``allow Bash git status``."""
+    parts = [rule.decision.value, "any tool" if rule.tool == "*" else rule.tool]
+    parts += [part for part in (rule.path, rule.command_prefix) if part is not None]
+    return " ".join(parts)
+
+
+def require_usable(rule: ApprovalRule) -> None:
+    """Refuse a rule that could never fit.
+
+    Raises:
+        UsageError: Its tool or path is empty, or its command is not plain words.
+    """
+    if not rule.tool.strip():
+        raise UsageError("the rule names no tool", hint="`*` means every tool")
+    if rule.path is not None and not rule.path.strip():
+        raise UsageError("the path of the rule is empty", hint="leave it out, or write `**` for every path")
+    if rule.path is not None and rule.command_prefix is not None:
+        raise UsageError("a rule names a path or a command, not both", hint="add two rules")
+    if rule.command_prefix is not None and not plain_words(rule.command_prefix):
+        raise UsageError(
+            f"the command {rule.command_prefix!r} is not the beginning of one plain command",
+            hint="give its first words, such as: git status",
+        )
+
+
+def proposed_rule(action: RequestedAction, *, rule_id: ApprovalRuleId, at: datetime) -> ApprovalRule:
+    """Return the rule that would allow this action and its like: by command, by the exact file, else by tool.
+
+    Raises:
+        ConflictError: No rule can allow it: it is more than one plain command, or not known whole.
+    """
+    if not action.is_known_whole or not action.tool:
+        raise ConflictError(
+            "no rule can allow this: it asks for more than its command or path says", hint="allow it once"
+        )
+    prefix = path = None
+    if action.command is not None:
+        words = plain_words(action.command)
+        if not words:
+            raise ConflictError("no rule can allow more than one plain command", hint="allow it once")
+        prefix = shlex.join(_telling_words(words))
+    elif action.writes_unnamed or len(action.paths) > 1:
+        raise ConflictError("no rule can be made of several files at once", hint="allow it once")
+    elif action.paths:
+        path = escaped_glob(action.paths[0])
+    return ApprovalRule(
+        id=rule_id,
+        decision=RuleDecision.ALLOW,
+        tool=escaped_glob(action.tool),
+        path=path,
+        command_prefix=prefix,
+        workspace_id=action.workspace_id,
+        agent_id=action.agent_id,
+        created_at=at,
+    )
+
+
+def escaped_glob(text: str) -> str:
+    """Return the glob that fits this text alone."""
+    return re.sub(r"([*?\\])", r"\\\1", text)
+
+
+def _telling_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words[0].rpartition("/")[2] in _RUNS_OTHERS:
+        return words
+    is_two = len(words) > 1 and words[1] and not words[1].startswith(("-", ".", "~")) and "/" not in words[1]
+    return words[: 2 if is_two else 1]
+
+
+def _path_fits(glob: str, action: RequestedAction, *, allows: bool) -> bool:
+    absolute = posixpath.normpath(posixpath.join(escaped_glob(action.workspace_root), glob))
+    if glob.endswith("/"):
+        absolute += "/**"
+    pattern = _glob(absolute, is_path=True)
+    if allows:
+        return bool(action.paths) and all(_is_inside(pattern, path) for path in action.paths)
+    return any(_is_inside(pattern, path) for path in (*action.paths, *action.named_paths))
+
+
+def _is_inside(pattern: re.Pattern[str], path: str) -> bool:
+    return path.startswith("/") and ".." not in path.split("/") and pattern.fullmatch(path) is not None
+
+
+def _command_fits(prefix: str, command: str | None, *, allows: bool) -> bool:
+    wanted = plain_words(prefix)
+    if command is None or not wanted:
+        return False
+    if allows:
+        return plain_words(command)[: len(wanted)] == wanted
+    return any(
+        segment[: len(wanted)] == wanted or (segment[0].rpartition("/")[2], *segment[1:])[: len(wanted)] == wanted
+        for segment in command_segments(command)
+    )
+
+
+@lru_cache(maxsize=512)
+def _glob(glob: str, *, is_path: bool) -> re.Pattern[str]:
+    """Return the pattern of a glob: ``*`` and ``?`` stay inside one folder of a path, ``**`` crosses folders."""
+    pattern = ""
+    position = 0
+    while position < len(glob):
+        character = glob[position]
+        if is_path and glob.startswith("**/", position):
+            pattern += "(?:[^/]+/)*"
+            position += 3
+            continue
+        if is_path and glob.startswith("**", position):
+            pattern += ".*"
+            position += 2
+            continue
+        if character == "\\" and position + 1 < len(glob):
+            position += 1
+            pattern += re.escape(glob[position])
+        elif character == "*":
+            pattern += "[^/]*" if is_path else ".*"
+        elif character == "?":
+            pattern += "[^/]" if is_path else "."
+        else:
+            pattern += re.escape(character)
+        position += 1
+    return re.compile(pattern, re.DOTALL)

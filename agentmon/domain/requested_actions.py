@@ -1,0 +1,111 @@
+"""What a request is about, taken from its parts in the way that is safe for rules: what is unclear is said to be so."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.approval_rules import RequestedAction
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.operations import OperationType
+from agentmon.domain.redaction import MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentmon.domain.approvals import Approval
+    from agentmon.domain.ids import AgentId, WorkspaceId
+
+_COMMAND_KEYS: Final = ("command", "cmd")
+_PATH_KEYS: Final = ("file_path", "filePath", "notebook_path", "path", "absolute_path", "filename")
+_FOLDER_KEYS: Final = ("cwd", "workdir", "directory", "dir_path", "working_directory")
+_HARMLESS_KEYS: Final = frozenset({"description", "timeout", "timeout_ms", "run_in_background", "is_background"})
+_TARGET_MAX_CHARACTERS: Final = 1000
+_WHOLE_FOLDER: Final = "Write below "
+"""So begins the detail of a request of Codex for more than the files that it names."""
+
+
+def requested_action(
+    approval: Approval,
+    *,
+    working_dir: str,
+    workspace_id: WorkspaceId,
+    workspace_root: str,
+    agent_id: AgentId,
+    resolve: Callable[[str], str],
+) -> RequestedAction:
+    """Return what the agent wants to do.
+
+    Args:
+        approval: The request.
+        working_dir: Absolute path from which relative ones count.
+        workspace_id: The workspace of its task.
+        workspace_root: Absolute path of that workspace.
+        agent_id: Who asks.
+        resolve: Gives an absolute path with its symbolic links followed, also of what does not exist.
+    """
+    command = _text_of(approval, _COMMAND_KEYS)
+    is_whole = command is not None and _says_all(approval, command, working_dir)
+    named = None
+    if command is None and approval.type is OperationType.EXECUTE and approval.target:
+        command = approval.target
+        is_whole = approval.detail == command and len(command) < _TARGET_MAX_CHARACTERS and MASK not in command
+    elif command is None:
+        named = _text_of(approval, _PATH_KEYS) or _single_path(approval)
+        is_whole = named is None or MASK not in named
+    named_path = None if named is None else posixpath.normpath(posixpath.join(working_dir, named))
+    return RequestedAction(
+        tool=approval.tool_name,
+        paths=() if named_path is None else (resolve(named_path),),
+        named_paths=() if named_path is None else (named_path,),
+        command=command,
+        is_known_whole=is_whole and approval.ask_kind is AskKind.PERMISSION,
+        writes_unnamed=command is None and named is None and approval.type is OperationType.WRITE,
+        workspace_id=workspace_id,
+        workspace_root=resolve(workspace_root),
+        agent_id=agent_id,
+    )
+
+
+def _text_of(approval: Approval, keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        found = approval.tool_input.get(key)
+        if isinstance(found, str) and found:
+            return found
+    return None
+
+
+def _single_path(approval: Approval) -> str | None:
+    """Return the path that a request without input aims at; None when it may be several."""
+    target = approval.target
+    is_path = approval.type in {OperationType.WRITE, OperationType.READ} and target.startswith("/")
+    is_one = ", " not in target and "\n" not in target and len(target) < _TARGET_MAX_CHARACTERS
+    return target if is_path and is_one and not approval.detail.startswith(_WHOLE_FOLDER) else None
+
+
+def _says_all(approval: Approval, command: str, working_dir: str) -> bool:
+    """Return whether the command is all that is wanted: nothing masked, no other powers, inside the working folder."""
+    if MASK in command:
+        return False
+    others = set(approval.tool_input) - {*_COMMAND_KEYS, *_FOLDER_KEYS, *_HARMLESS_KEYS}
+    folders = [str(approval.tool_input[key]) for key in _FOLDER_KEYS if approval.tool_input.get(key)]
+    if others or not all(_is_within(folder, working_dir) for folder in folders):
+        return False
+    rest = approval.detail.removeprefix(command).strip() if approval.detail.startswith(command) else ""
+    return all(
+        not line or line in {f"In {folder}" for folder in folders} or _is_harmless(line) for line in rest.split("\n")
+    )
+
+
+def _is_within(folder: str, working_dir: str) -> bool:
+    path = posixpath.normpath(posixpath.join(working_dir, folder))
+    return path == working_dir or path.startswith(working_dir.rstrip("/") + "/")
+
+
+def _is_harmless(line: str) -> bool:
+    try:
+        extra = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(extra, dict) and set(extra) <= {*_FOLDER_KEYS, *_HARMLESS_KEYS}

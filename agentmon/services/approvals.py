@@ -1,0 +1,418 @@
+"""Approvals: what waits for a person, decisions, and the rules that decide without one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import re
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.approval_rules import RequestedAction, RuleVerdict, judge, proposed_rule, require_usable
+from agentmon.domain.approvals import ApprovalRule, ApprovalScope, ApprovalStatus
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
+from agentmon.domain.ids import ApprovalRuleId, new_id
+from agentmon.domain.requested_actions import requested_action
+from agentmon.services.question_answers import checked_answers
+from agentmon.worker.wake import wake_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agentmon.domain.approvals import Approval, ApprovalListing, RuleDecision
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
+    from agentmon.domain.ids import AgentId, ApprovalId, TaskId, WorkspaceId
+    from agentmon.paths import Paths
+    from agentmon.services.agents import AgentService
+    from agentmon.services.settings import SettingsService
+    from agentmon.services.workspaces import WorkspaceService
+    from agentmon.store.approval_rules import ApprovalRuleRepository
+    from agentmon.store.approvals import ApprovalRepository
+
+_MOST_NAMED: Final = 5
+_HISTORY_TRIED: Final = 1000
+
+
+class ApprovalService:
+    """Reads requests, decides them, and keeps the rules."""
+
+    def __init__(
+        self,
+        *,
+        approvals: ApprovalRepository,
+        rules: ApprovalRuleRepository,
+        agents: AgentService,
+        workspaces: WorkspaceService,
+        settings: SettingsService,
+        paths: Paths,
+        clock: Clock,
+    ) -> None:
+        self._approvals = approvals
+        self._rules = rules
+        self._agents = agents
+        self._workspaces = workspaces
+        self._settings = settings
+        self._paths = paths
+        self._clock = clock
+
+    async def inbox(self, workspace_id: WorkspaceId | None) -> tuple[ApprovalListing, ...]:
+        """Return what waits for a decision, oldest first; None means all workspaces."""
+        return await self._approvals.pending(workspace_id)
+
+    async def history(
+        self, workspace_id: WorkspaceId | None, *, limit: int, offset: int = 0
+    ) -> tuple[ApprovalListing, ...]:
+        """Return requests of every state, newest first; None means all workspaces."""
+        return await self._approvals.history(workspace_id, limit=limit, offset=offset)
+
+    async def get(self, approval_id: ApprovalId) -> ApprovalListing:
+        """Return one request.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        return await self._approvals.get(approval_id)
+
+    async def find(self, text: str, workspace_id: WorkspaceId | None) -> ApprovalListing:
+        """Return the request that a person means by the start of its id, or by the number of its task.
+
+        Args:
+            text: The start of an id, or ``#12`` for the one request that waits of task 12.
+            workspace_id: Where the number counts; None means every workspace.
+
+        Raises:
+            NotFoundError: Nothing of that name waits.
+            UsageError: It may mean several; the hint names them.
+        """
+        text = text.strip()
+        number = re.fullmatch(r"#?([0-9]{1,18})", text, re.ASCII)
+        if number is not None:
+            waiting = [one for one in await self.inbox(workspace_id) if one.task_number == int(number[1])]
+            if waiting:
+                return _the_only_one(waiting, f"#{int(number[1])} waits for several decisions")
+            if text.startswith("#"):
+                raise NotFoundError(f"{text} waits for no decision", hint="`agentmon inbox` lists what waits")
+        found = [
+            one
+            for one in await self._approvals.find_by_prefix(text)
+            if workspace_id is None or one.workspace_id == workspace_id
+        ]
+        if not found:
+            raise NotFoundError(f"nothing that waits is named {text!r}", hint="`agentmon inbox` lists what waits")
+        return _the_only_one(found, f"several requests begin with {text!r}")
+
+    async def of_task(self, task_id: TaskId) -> tuple[ApprovalListing, ...]:
+        """Return what waits for a decision of this task, oldest first."""
+        return tuple(one for one in await self.inbox(None) if one.task_id == task_id)
+
+    async def allow(
+        self,
+        approval_id: ApprovalId,
+        *,
+        actor: Actor,
+        seen_digest: str,
+        scope: ApprovalScope = ApprovalScope.ONCE,
+        tool_input: Mapping[str, object] | None = None,
+        rule: ApprovalRule | None = None,
+    ) -> Approval:
+        """Allow what was seen.
+
+        Args:
+            approval_id: The request.
+            actor: Who decides.
+            seen_digest: ``input_digest`` of what was shown; another input is never allowed.
+            scope: How far it reaches; ``always`` adds a rule.
+            tool_input: Another input for the tool, where the agent takes one.
+            rule: The rule that ``always`` adds; None means the proposed one.
+
+        Raises:
+            NotFoundError: There is none of this id.
+            UsageError: It cannot be allowed this way; the hint says what can be done.
+            ConflictError: An agent would decide; or it was decided or withdrawn, asks for something else by now, or no
+                rule can allow it.
+        """
+        await self._settings.require_may_decide(actor)
+        listing = await self._approvals.get(approval_id)
+        approval = listing.approval
+        if approval.ask_kind is AskKind.QUESTION:
+            raise UsageError(
+                "a question is answered, not allowed", hint=f"`agentmon answer {approval.id} CHOICE` answers it"
+            )
+        _require_answerable(listing)
+        if scope is ApprovalScope.SESSION and not approval.can_allow_for_session:
+            raise UsageError("this cannot be allowed for the whole session", hint="allow it once, or always by a rule")
+        if tool_input is not None and not approval.can_edit_input:
+            raise UsageError(
+                "the input of this request cannot be changed", hint="deny it, and say what should be done instead"
+            )
+        added = None
+        if scope is ApprovalScope.ALWAYS:
+            added = rule or await self.proposed_rule(approval_id)
+            require_usable(added)
+        answer: dict[str, object] = {
+            "decision": "allow_for_session" if scope is ApprovalScope.SESSION else "allow",
+        }
+        if tool_input is not None:
+            answer["tool_input"] = dict(tool_input)
+        decided = await self._approvals.decide(
+            approval_id,
+            status=ApprovalStatus.ALLOWED,
+            scope=scope,
+            actor=actor,
+            reason="with another input" if tool_input is not None else "",
+            answer=answer,
+            rule_id=None,
+            seen_digest=seen_digest,
+            at=self._clock.now(),
+        )
+        if added is not None:
+            await self._rules.add(added, actor=actor, at=self._clock.now())
+        wake_worker(self._paths.worker_socket)
+        return decided
+
+    async def deny(
+        self,
+        approval_id: ApprovalId,
+        *,
+        actor: Actor,
+        seen_digest: str,
+        reason: str = "",
+        interrupts: bool = False,
+    ) -> Approval:
+        """Deny what was seen; the agent is told the reason.
+
+        Args:
+            approval_id: The request.
+            actor: Who decides.
+            seen_digest: ``input_digest`` of what was shown.
+            reason: What the agent is told; empty for the plain denial.
+            interrupts: Whether the agent stops what it does and waits for a message.
+
+        Raises:
+            NotFoundError: There is none of this id.
+            UsageError: Only the agent's own screen takes the answer.
+            ConflictError: An agent would decide; or it was decided or withdrawn, or asks for something else by now.
+        """
+        await self._settings.require_may_decide(actor)
+        _require_answerable(await self._approvals.get(approval_id))
+        answer: dict[str, object] = {"decision": "deny"}
+        if reason:
+            answer["reason"] = reason
+        if interrupts:
+            answer["interrupts"] = True
+        return await self._decide(
+            approval_id, ApprovalStatus.DENIED, answer, actor=actor, reason=reason, seen_digest=seen_digest
+        )
+
+    async def answer(
+        self,
+        approval_id: ApprovalId,
+        *,
+        actor: Actor,
+        seen_digest: str,
+        answers: Mapping[str, str | Sequence[str]],
+    ) -> Approval:
+        """Answer the questions of an agent.
+
+        Args:
+            approval_id: The request.
+            actor: Who answers.
+            seen_digest: ``input_digest`` of what was shown.
+            answers: By the text of each question: the key or label of a choice, several of them, or a text.
+
+        Raises:
+            NotFoundError: There is none of this id.
+            UsageError: It asks no question, or the answers do not fit.
+            ConflictError: It was answered or withdrawn, or asks for something else by now.
+        """
+        await self._settings.require_may_decide(actor)
+        listing = await self._approvals.get(approval_id)
+        _require_answerable(listing)
+        if listing.approval.ask_kind is not AskKind.QUESTION:
+            raise UsageError("this asks for a leave, not for an answer", hint="allow or deny it")
+        answer: dict[str, object] = {
+            "decision": "answer",
+            "answers": checked_answers(listing.approval.questions, answers),
+        }
+        return await self._decide(
+            approval_id, ApprovalStatus.ANSWERED, answer, actor=actor, reason="", seen_digest=seen_digest
+        )
+
+    async def proposed_rule(self, approval_id: ApprovalId) -> ApprovalRule:
+        """Return the rule that allowing this always would add.
+
+        Raises:
+            NotFoundError: There is no such request.
+            ConflictError: No rule can allow it.
+        """
+        listing = await self._approvals.get(approval_id)
+        if listing.approval.ask_kind is not AskKind.PERMISSION:
+            raise ConflictError("rules decide about tools only", hint="allow it once")
+        return proposed_rule(await self._action(listing), rule_id=ApprovalRuleId(new_id()), at=self._clock.now())
+
+    async def rules(self) -> tuple[ApprovalRule, ...]:
+        """Return all rules, oldest first."""
+        return await self._rules.list()
+
+    async def find_rule(self, text: str) -> ApprovalRule:
+        """Return the rule whose id begins or ends with the text.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: There are several.
+        """
+        found = [rule for rule in await self.rules() if text and (rule.id.startswith(text) or rule.id.endswith(text))]
+        if not found:
+            raise NotFoundError(f"there is no rule {text}", hint="`agentmon rules` lists them")
+        if len(found) > 1:
+            raise UsageError(f"several rules are named {text}", hint="write more of the id")
+        return found[0]
+
+    async def add_rule(
+        self,
+        *,
+        decision: RuleDecision,
+        tool: str = "*",
+        path: str | None = None,
+        command_prefix: str | None = None,
+        workspace_id: WorkspaceId | None = None,
+        agent_id: AgentId | None = None,
+        note: str = "",
+        actor: Actor,
+    ) -> ApprovalRule:
+        """Add a rule; it decides what is asked from now on, and what waits already.
+
+        Raises:
+            UsageError: It could never fit.
+        """
+        await self._settings.require_may_decide(actor)
+        now = self._clock.now()
+        rule = ApprovalRule(
+            id=ApprovalRuleId(new_id()),
+            decision=decision,
+            tool=tool,
+            path=path,
+            command_prefix=command_prefix,
+            workspace_id=workspace_id,
+            agent_id=agent_id,
+            note=note,
+            created_at=now,
+        )
+        require_usable(rule)
+        added = await self._rules.add(rule, actor=actor, at=now)
+        wake_worker(self._paths.worker_socket)
+        return added
+
+    async def remove_rule(self, rule_id: ApprovalRuleId, *, actor: Actor) -> None:
+        """Take a rule away; what it decided stays decided.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        await self._settings.require_may_decide(actor)
+        await self._rules.remove(rule_id, actor=actor, at=self._clock.now())
+        wake_worker(self._paths.worker_socket)
+
+    async def set_rule_enabled(self, rule_id: ApprovalRuleId, is_enabled: bool, *, actor: Actor) -> None:
+        """Switch a rule on or off.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        await self._settings.require_may_decide(actor)
+        await self._rules.set_enabled(rule_id, is_enabled, actor=actor, at=self._clock.now())
+        wake_worker(self._paths.worker_socket)
+
+    async def try_rules(
+        self,
+        *,
+        tool: str,
+        path: str | None,
+        command: str | None,
+        workspace_id: WorkspaceId,
+        agent_id: AgentId,
+    ) -> RuleVerdict:
+        """Return what the rules would decide about such a request; nothing is changed.
+
+        Raises:
+            NotFoundError: There is no such workspace.
+        """
+        root = (await self._workspaces.get(workspace_id)).root_path
+        named = None if path is None else posixpath.normpath(posixpath.join(root, path))
+        action = RequestedAction(
+            tool=tool,
+            paths=() if named is None else (await asyncio.to_thread(os.path.realpath, named),),
+            named_paths=() if named is None else (named,),
+            command=command,
+            workspace_id=workspace_id,
+            workspace_root=await asyncio.to_thread(os.path.realpath, root),
+            agent_id=agent_id,
+        )
+        return judge(action, await self.rules())
+
+    async def try_rules_on_history(
+        self, workspace_id: WorkspaceId | None, *, limit: int = _HISTORY_TRIED
+    ) -> tuple[tuple[ApprovalListing, RuleVerdict], ...]:
+        """Return past requests with what the present rules would decide about each, newest first."""
+        rules = await self.rules()
+        asked = [
+            one
+            for one in await self._approvals.history(workspace_id, limit=limit)
+            if one.approval.ask_kind is AskKind.PERMISSION
+        ]
+        return tuple([(one, judge(await self._action(one), rules)) for one in asked])
+
+    async def _decide(
+        self,
+        approval_id: ApprovalId,
+        status: ApprovalStatus,
+        answer: Mapping[str, object],
+        *,
+        actor: Actor,
+        reason: str,
+        seen_digest: str,
+    ) -> Approval:
+        decided = await self._approvals.decide(
+            approval_id,
+            status=status,
+            scope=ApprovalScope.ONCE,
+            actor=actor,
+            reason=reason,
+            answer=answer,
+            rule_id=None,
+            seen_digest=seen_digest,
+            at=self._clock.now(),
+        )
+        wake_worker(self._paths.worker_socket)
+        return decided
+
+    async def _action(self, listing: ApprovalListing) -> RequestedAction:
+        agent = await self._agents.by_slug(listing.agent_slug)
+        workspace = await self._workspaces.get(listing.workspace_id)
+        return await asyncio.to_thread(
+            requested_action,
+            listing.approval,
+            working_dir=listing.working_dir,
+            workspace_id=listing.workspace_id,
+            workspace_root=workspace.root_path,
+            agent_id=agent.id,
+            resolve=os.path.realpath,
+        )
+
+
+def _require_answerable(listing: ApprovalListing) -> None:
+    if listing.approval.ask_kind is AskKind.DIALOG:
+        raise UsageError(
+            "only the agent's own screen takes this answer", hint=f"`agentmon attach {listing.task_number}` shows it"
+        )
+
+
+def _the_only_one(found: Sequence[ApprovalListing], complaint: str) -> ApprovalListing:
+    if len(found) == 1:
+        return found[0]
+    named = "; ".join(
+        f"{one.approval.id} ({one.workspace_name} #{one.task_number}: {one.approval.title})" for one in found[:5]
+    )
+    raise UsageError(complaint, hint=f"name one by its id: {named}")

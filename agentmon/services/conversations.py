@@ -1,0 +1,219 @@
+"""Conversations: what agents said and did, and what they are told while they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import ConflictError, UsageError
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import CommandType, ConversationStart
+from agentmon.worker.wake import wake_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.conversation import PlanNews
+    from agentmon.domain.events import Actor, Event, EventLevel, EventType
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import ExecutionId, MessageId, SessionId, TaskId
+    from agentmon.domain.operations import Operation
+    from agentmon.domain.sessions import Message
+    from agentmon.domain.tasks import Task
+    from agentmon.paths import Paths
+    from agentmon.services.queue import QueueService
+    from agentmon.services.workers import WorkerService
+    from agentmon.store.conversations import ConversationRepository
+    from agentmon.store.events import EventRepository
+    from agentmon.store.execution_commands import CommandRepository
+    from agentmon.store.executions import ExecutionRepository
+    from agentmon.store.tasks import TaskRepository
+
+_EARLIER_LOOKED_AT: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentMessage:
+    """Where a message went."""
+
+    execution: Execution
+    is_new_execution: bool
+    """Whether it begins an execution that goes on with an earlier conversation."""
+
+
+class ConversationService:
+    """Reads conversations and speaks to running agents."""
+
+    def __init__(
+        self,
+        *,
+        conversations: ConversationRepository,
+        events: EventRepository,
+        commands: CommandRepository,
+        executions: ExecutionRepository,
+        tasks: TaskRepository,
+        queue: QueueService,
+        workers: WorkerService,
+        paths: Paths,
+        clock: Clock,
+    ) -> None:
+        self._conversations = conversations
+        self._events = events
+        self._commands = commands
+        self._executions = executions
+        self._tasks = tasks
+        self._queue = queue
+        self._workers = workers
+        self._paths = paths
+        self._clock = clock
+
+    async def messages(
+        self, session_id: SessionId, *, after: MessageId | None = None, limit: int = 500
+    ) -> tuple[Message, ...]:
+        """Return messages of a session after one that is known, oldest first."""
+        return await self._conversations.messages(session_id, after=after, limit=limit)
+
+    async def operations(
+        self, *, session_id: SessionId | None = None, execution_id: ExecutionId | None = None, limit: int = 500
+    ) -> tuple[Operation, ...]:
+        """Return the newest tool calls of a session or an execution, oldest first."""
+        return await self._conversations.operations(session_id=session_id, execution_id=execution_id, limit=limit)
+
+    async def plan(self, execution_id: ExecutionId) -> PlanNews | None:
+        """Return the agent's plan as it stands; None when it told of none."""
+        return await self._conversations.plan(execution_id)
+
+    async def events(
+        self,
+        *,
+        execution_id: ExecutionId | None = None,
+        session_id: SessionId | None = None,
+        types: Collection[EventType] = (),
+        levels: Collection[EventLevel] = (),
+        after_id: int = 0,
+        limit: int = 500,
+    ) -> tuple[Event, ...]:
+        """Return entries of the stream after an id, oldest first."""
+        return await self._events.list(
+            execution_id=execution_id,
+            session_id=session_id,
+            types=types,
+            levels=levels,
+            after_id=after_id,
+            limit=limit,
+        )
+
+    async def send(self, task_id: TaskId, text: str, *, actor: Actor) -> SentMessage:
+        """Say something to the task's agent: to the one that runs, or by going on with its newest conversation.
+
+        Raises:
+            UsageError: The text is empty, or the task has had no conversation.
+            ConflictError: Nobody takes a message now; the hint says what can be done.
+            AgentmonError: The conversation cannot go on; see ``QueueService.run``.
+        """
+        if not text.strip():
+            raise UsageError("the message is empty")
+        task, execution = await self._newest(task_id)
+        if execution is None or not execution.status.is_open:
+            return await self._go_on(task, text, actor=actor)
+        execution = _require_running(task, execution)
+        await self._command(execution, CommandType.MESSAGE, {"text": text}, actor=actor)
+        return SentMessage(execution=execution, is_new_execution=False)
+
+    async def interrupt(self, task_id: TaskId, *, actor: Actor) -> None:
+        """Let the task's agent stop what it does and listen.
+
+        Raises:
+            ConflictError: No agent of the task runs.
+        """
+        await self._command(await self._running(task_id), CommandType.INTERRUPT, {}, actor=actor)
+
+    async def finish(self, task_id: TaskId, *, actor: Actor) -> None:
+        """Let the conversation end when the agent has nothing left to do.
+
+        Raises:
+            ConflictError: No agent of the task runs.
+        """
+        await self._command(await self._running(task_id), CommandType.FINISH, {}, actor=actor)
+
+    async def set_model(self, task_id: TaskId, model: str, *, actor: Actor) -> None:
+        """Let the task's agent go on with another model.
+
+        Raises:
+            UsageError: The model has no name.
+            ConflictError: No agent of the task runs.
+        """
+        payload = {"model": _named(model, "model")}
+        await self._command(await self._running(task_id), CommandType.SET_MODEL, payload, actor=actor)
+
+    async def set_permission_mode(self, task_id: TaskId, permission_mode: str, *, actor: Actor) -> None:
+        """Let the task's agent go on in another permission mode.
+
+        Raises:
+            UsageError: The mode has no name.
+            ConflictError: No agent of the task runs.
+        """
+        payload = {"permission_mode": _named(permission_mode, "permission mode")}
+        await self._command(await self._running(task_id), CommandType.SET_PERMISSION_MODE, payload, actor=actor)
+
+    async def _go_on(self, task: Task, text: str, *, actor: Actor) -> SentMessage:
+        for earlier in await self._executions.of_task(task.id, limit=_EARLIER_LOOKED_AT):
+            if earlier.session_ref is not None and earlier.session_id is not None:
+                execution = await self._queue.run(
+                    task.id,
+                    actor=actor,
+                    message=text,
+                    start=ConversationStart.RESUME,
+                    parent_execution_id=earlier.id,
+                )
+                return SentMessage(execution=execution, is_new_execution=True)
+        raise UsageError(
+            f"#{task.number} has no conversation to go on with",
+            hint=f"`agentmon run {task.number}` starts one with an agent",
+        )
+
+    async def _running(self, task_id: TaskId) -> Execution:
+        return _require_running(*await self._newest(task_id))
+
+    async def _newest(self, task_id: TaskId) -> tuple[Task, Execution | None]:
+        task = await self._tasks.get(task_id)
+        newest = await self._executions.of_task(task_id, limit=1)
+        return task, newest[0] if newest else None
+
+    async def _command(
+        self, execution: Execution, type_: CommandType, payload: Mapping[str, object], *, actor: Actor
+    ) -> None:
+        await self._commands.add(execution.id, type_, payload, actor=actor, at=self._clock.now())
+        await self._workers.ensure_running()
+        wake_worker(self._paths.worker_socket)
+
+
+def _require_running(task: Task, execution: Execution | None) -> Execution:
+    """Return the execution when its agent can be spoken to.
+
+    Raises:
+        ConflictError: It cannot; the hint says what can be done.
+    """
+    name = f"#{task.number}"
+    if execution is None or not execution.status.is_open:
+        raise ConflictError(f"no agent of {name} runs", hint=f"`agentmon run {task.number}` starts one")
+    if execution.is_held:
+        raise ConflictError(
+            f"{name} waits for a leave to start", hint=f"`agentmon approve '{name}'` lets it start, then try again"
+        )
+    if execution.status is ExecutionStatus.QUEUED:
+        raise ConflictError(f"{name} has not started yet", hint="try again when it runs")
+    if execution.status is not ExecutionStatus.RUNNING:
+        raise ConflictError(f"{name} is being stopped", hint=f"`agentmon run {task.number}` runs it again afterwards")
+    if not execution.mode.is_conversation:
+        raise ConflictError(
+            f"{name} runs a command, which takes no messages", hint=f"attach with `agentmon attach {task.number}`"
+        )
+    return execution
+
+
+def _named(text: str, what: str) -> str:
+    if not text.strip():
+        raise UsageError(f"the {what} has no name")
+    return text.strip()

@@ -39,11 +39,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def mock_url() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="agentmon-mock-"))
     port_file = folder / "port"
-    program = Path(__file__).with_name("mock_llm.py")
-    server = subprocess.Popen([sys.executable, str(program), "--port", "0", "--port-file", str(port_file)])
+    root = Path(__file__).parents[2]
+    server = subprocess.Popen([sys.executable, "-m", "tests.agents.mock_llm", str(port_file)], cwd=root)
     try:
-        wait_for(lambda: port_file.exists() and port_file.read_text().strip() != "")
-        yield f"http://127.0.0.1:{port_file.read_text().strip()}"
+        wait_for(port_file.exists, "the mock model")
+        yield f"http://127.0.0.1:{port_file.read_text()}"
     finally:
         server.terminate()
         server.wait(timeout=10)

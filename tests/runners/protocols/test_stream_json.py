@@ -410,19 +410,44 @@ def test_nothing_that_came_at_all_is_an_error() -> None:
 
 def test_memory_stays_bounded_over_a_long_conversation() -> None:
     run = ClaudeRun()
-    big = "y" * 50_000
-    before = 0
-    for number in range(3_000):
-        call = _call(f"t{number}", "Write", {"file_path": "x", "content": big}, f"m{number}", parent_tool_use_id="t")
-        run.adapter.receive(json.dumps(call).encode() + b"\n", 1)
-        run.adapter.receive(json.dumps(permission(f"r{number}")).encode() + b"\n", 1)
+    sizes = []
+    for number in range(12_001):
+        content = "y" * (50_000 if number % 40 == 0 else 10)
+        call = _call(
+            f"t{number}", "Write", {"file_path": "x", "content": content}, f"m{number}", parent_tool_use_id="t"
+        )
+        call["message"]["usage"] = {"input_tokens": 1}
+        cancel = {"type": "control_cancel_request", "request_id": f"r{number}"}
+        for message in (call, permission(f"r{number}"), cancel, {"type": f"odd{number}"}):
+            run.adapter.receive(json.dumps(message).encode() + b"\n", 1)
         run.adapter.command({"id": f"c{number}", "type": "message", "text": f"{number}"}, 1)
-        run.adapter.receive(json.dumps({"type": f"odd{number}"}).encode() + b"\n", 1)
-        if number == 2_000:
-            before = size_bytes(run.adapter)
+        if number and number % 6_000 == 0:
+            sizes.append(size_bytes(run.adapter))
 
-    assert size_bytes(run.adapter) < before * 1.2
-    assert size_bytes(run.adapter) < 8_000_000
+    assert sizes[1] < sizes[0] * 1.03
+    assert sizes[1] < 8_000_000
+
+
+def test_an_answer_that_is_repeated_later_is_not_billed_again() -> None:
+    run = ClaudeRun()
+    first, second = (
+        {"type": "assistant", "message": {"id": key, "model": "m", "usage": {"input_tokens": 5}, "content": []}}
+        for key in ("m1", "m2")
+    )
+
+    run.hear(first, second, first, result())
+
+    assert run.all("usage", "key", "is_final") == [("m1", False), ("m1", True), ("m2", False), ("m2", True)]
+
+
+def test_a_call_that_an_interrupt_breaks_off_is_cancelled_also_without_details() -> None:
+    run = ClaudeRun()
+    run.hear(_call("t1", "Bash", {"command": "sleep 9"}))
+    run.command("interrupt")
+
+    run.hear(_finished("t1", "[Request interrupted by user for tool use]", is_error=True))
+
+    assert run.all("tool_finished", "status") == ["cancelled"]
 
 
 def test_the_same_inputs_give_the_same_steps() -> None:

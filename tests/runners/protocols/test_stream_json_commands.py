@@ -264,6 +264,16 @@ def test_a_question_without_a_fitting_answer_stays_open(fields: dict[str, Any]) 
     assert (was_obeyed, sent, run.all("ask_closed")) == (False, [], [])
 
 
+def test_of_several_questions_each_needs_an_answer() -> None:
+    questions = [{"question": text, "options": [{"label": "A"}]} for text in ("One?", "Two?")]
+    run, ask = _asked(tool_name="AskUserQuestion", tool_input={"questions": questions})
+
+    (was_obeyed, error), sent = _answer(run, ask, decision="answer", answers={"One?": "A"})
+
+    assert (was_obeyed, sent) == (False, [])
+    assert error == "Every question needs an answer."
+
+
 def test_what_a_person_decides_on_shows_more_than_the_command() -> None:
     tool_input = {"command": "ls", "description": "List", "dangerouslyDisableSandbox": True}
 
@@ -338,11 +348,11 @@ def test_a_message_that_was_not_taken_up_keeps_the_conversation_open() -> None:
     _, (second,) = run.command("message", text="two")
     lifecycle = {"type": "command_lifecycle"}
 
-    run.hear({**lifecycle, "command_uuid": first, "state": "started"}, result())
+    run.hear({**lifecycle, "command_uuid": first, "state": "started"}, result(), result())
     is_finished_before = run.adapter.is_finished
     run.hear({**lifecycle, "command_uuid": second["uuid"], "state": "started"}, result())
 
-    assert run.all("turn_started", "prompt_refs") == [[], ["c1"]]
+    assert run.all("turn_started", "prompt_refs") == [[], [], ["c1"]]
     assert (is_finished_before, run.adapter.is_finished) == (False, True)
 
 

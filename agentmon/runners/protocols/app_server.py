@@ -105,16 +105,20 @@ class AppServerAdapter(NewsReader):
         self._send.append(encode_line({"id": ask.server_id, "result": result}))
         self._close_ask(ask, outcome, command_id)
         self._obey(command_id)
-        is_ours = ask.thread_id == self._thread_id
-        if outcome != "denied":
-            return
+        if outcome == "denied":
+            self._follow_denial(ask, command, is_interrupting=is_interrupting)
+
+    def _follow_denial(self, ask: asks.Ask, command: Mapping[str, object], *, is_interrupting: bool) -> None:
+        """Interrupt the turn where the answer itself does not, or tell the reason, which no answer has a place for."""
+        reason = as_text(command.get("reason"))
+        turn = {"threadId": ask.thread_id}
         if command.get("interrupts") is True:
-            self._was_interrupted = self._was_interrupted or is_ours
+            self._was_interrupted = self._was_interrupted or ask.thread_id == self._thread_id
             if is_interrupting and ask.turn_id:
-                self._request("turn/interrupt", {"threadId": ask.thread_id, "turnId": ask.turn_id}, "interrupt_denied")
-        elif as_text(command.get("reason")).strip() and is_ours and self._turn_id:
-            params = {**self._input(as_text(command.get("reason")), None), "expectedTurnId": self._turn_id}
-            self._request("turn/steer", params, "reason")
+                self._request("turn/interrupt", {**turn, "turnId": ask.turn_id}, "interrupt_denied")
+        elif reason.strip() and ask.turn_id:
+            told = {"expectedTurnId": ask.turn_id, "input": [{"type": "text", "text": reason}]}
+            self._request("turn/steer", {**turn, **told}, "reason")
 
     def _command_interrupt(self, command_id: str, _command: Mapping[str, object]) -> None:
         if self._turn_id:

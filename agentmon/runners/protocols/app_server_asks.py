@@ -113,16 +113,18 @@ def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
         details.append(f"In {as_text(params.get('cwd'))}")
     if params.get("additionalPermissions"):
         details.append(f"With more permissions: {as_json(params.get('additionalPermissions'))}")
+    kind = as_text(params.get("kind"))
+    verb = "Type into a running command:" if kind == "writeStdin" else "Run"
     given: Event = {"command": command, "cwd": as_text(params.get("cwd"))}
     return {
         "ask_kind": "permission",
         "tool_name": "shell",
         "type": items.command_operation(params) if not host else "query",
         "target": clip(host or shown, items.MAX_TARGET_CHARACTERS),
-        "title": f"Reach {host}" if host and not command else f"Run {shown}" if shown else "Run a command",
+        "title": f"Reach {host}" if host and not command else f"{verb} {shown or 'a command'}",
         "detail": clip("\n".join(details), items.MAX_DIFF_CHARACTERS),
         "tool_input": given if len(command) <= MAX_EDITABLE_CHARACTERS else {},
-        "can_allow_for_session": True,
+        "can_allow_for_session": kind != "humanCommand",
     }
 
 

@@ -139,11 +139,13 @@ def target_paths(item: Item) -> str:
 
 
 def plain_command(source: Item) -> str:
-    """Return the command without the shell it is run in, where Codex says so; else as it is."""
+    """Return the command without the shell it is run in, where Codex says what that is; else, or in doubt, as it is."""
     command = as_text(source.get("command"))
     actions = as_list(source.get("commandActions"), 2)
     inner = as_text(as_object(actions[0]).get("command")) if len(actions) == 1 else ""
-    return inner if inner and inner in command else command
+    before, _, after = command.partition(inner) if inner else (command, "", "")
+    is_all = before.rstrip("'\" ").endswith(" -lc") and after in ("", "'", '"')
+    return inner if inner and is_all else command
 
 
 def command_operation(source: Item) -> str:

@@ -138,6 +138,30 @@ def test_a_patch_is_shown_as_its_item_has_it_by_then() -> None:
     assert ask["input_digest"] != empty["input_digest"]
 
 
+@pytest.mark.parametrize(
+    ("command", "title"),
+    [
+        ("/bin/bash -lc 'touch x'", "Run touch x"),
+        ("/bin/bash -lc 'touch x; rm y'", "Run /bin/bash -lc 'touch x; rm y'"),
+        ("rm y; touch x", "Run rm y; touch x"),
+    ],
+)
+def test_a_title_leaves_out_the_shell_and_nothing_else(command: str, title: str) -> None:
+    ask = asked(CodexThread(), COMMAND, command=command, commandActions=[{"type": "unknown", "command": "touch x"}])
+
+    assert ask["title"] == title
+    assert ask["detail"] == command
+
+
+def test_input_for_a_running_command_and_a_command_that_needs_a_person_are_told_apart() -> None:
+    codex = CodexThread()
+    typed = asked(codex, COMMAND, command="yes", kind="writeStdin")
+    human = codex.ask(1, COMMAND, itemId="x", command="deploy", kind="humanCommand")[0]
+
+    assert typed["title"] == "Type into a running command: yes"
+    assert (typed["can_allow_for_session"], human["can_allow_for_session"]) == (True, False)
+
+
 def test_a_network_request_names_the_host() -> None:
     ask = asked(CodexThread(), COMMAND, networkApprovalContext={"host": "example.org", "protocol": "https"})
 

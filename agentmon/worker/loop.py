@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
-from agentmon.settings import load_worker_settings
+from agentmon.settings import load_approval_settings, load_worker_settings
+from agentmon.worker.approving import Approver
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import ClaimedExecution
     from agentmon.paths import Paths
     from agentmon.runners.tmux import Tmux
-    from agentmon.settings import WorkerSettings
     from agentmon.worker.repositories import Repositories
     from agentmon.worker.wake import WakeSocket
     from agentmon.worker.watching import Watched
@@ -81,11 +81,15 @@ class WorkerLoop:
         self._owner = this_owner(self.worker_id, paths.run_dir)
         self._takeover = Takeover(self._owner)
         self._watch = Watch(ingest=repositories.ingest, paths=paths, clock=clock)
+        self._approver = Approver(
+            approvals=repositories.approvals, rules=repositories.approval_rules, watch=self._watch, clock=clock
+        )
         self._screens = ScreenWatch(
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
         self._starter = Starter(tmux=tmux, live=self._live, paths=paths, worker_id=self.worker_id, clock=clock)
         self._settings = load_worker_settings(paths.settings_file, {})
+        self._approval_settings = load_approval_settings(paths.settings_file, {})
         self._is_paused = True
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
@@ -157,11 +161,14 @@ class WorkerLoop:
                     return
             named = [ExecutionId(message) for message in messages if message]
             has_ended = await self._watch.read_journals(None if is_poll else named)
+            has_decided = await self._approver.apply_rules(has_news=has_news)
+            if is_poll:
+                has_decided = await self._approver.deny_late(self._approval_settings.timeout_s) or has_decided
             self._pass_over_own_news()
             await self._look_after_hosts(group)
             if await self._scheduler.queue_due() or has_news or has_ended or (is_poll and self._has_waiting):
                 await self._claim(group)
-            if has_news or (is_poll and self._has_undelivered):
+            if has_news or has_decided or (is_poll and self._has_undelivered):
                 self._has_undelivered = not await hand_on_commands(
                     self._live, self._watch, self._screens, self.worker_id, self._clock, self._complain
                 )
@@ -190,7 +197,7 @@ class WorkerLoop:
             return False
         self._seen_version = version
         self._may_have_missed_news = False
-        self._settings = await self._read_settings()
+        await self._read_settings()
         self._watch.park_after = self._settings.park_after_failures
         self._is_paused = await self._repositories.pause.get() is not None
         await self._scheduler.look()
@@ -203,12 +210,13 @@ class WorkerLoop:
             self._seen_version = version
             self._may_have_missed_news = True
 
-    async def _read_settings(self) -> WorkerSettings:
+    async def _read_settings(self) -> None:
         try:
-            return load_worker_settings(self._paths.settings_file, await self._repositories.settings.all())
+            stored = await self._repositories.settings.all()
+            self._settings = load_worker_settings(self._paths.settings_file, stored)
+            self._approval_settings = load_approval_settings(self._paths.settings_file, stored)
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")
-            return self._settings
 
     async def _take_over(self, group: asyncio.TaskGroup) -> None:
         """Watch what workers that are gone left running, and start what they claimed and never began.

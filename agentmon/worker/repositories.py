@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from agentmon.store.activity import ActivityRepository
 from agentmon.store.agents import AgentRepository
+from agentmon.store.approval_rules import ApprovalRuleRepository
+from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.ingest import IngestRepository
 from agentmon.store.live_executions import LiveExecutionRepository
@@ -36,6 +38,8 @@ class Repositories:
     schedules: ScheduleRepository
     agents: AgentRepository
     activity: ActivityRepository
+    approvals: ApprovalRepository
+    approval_rules: ApprovalRuleRepository
     workspaces: WorkspaceRepository
 
     @classmethod
@@ -52,6 +56,8 @@ class Repositories:
             schedules=ScheduleRepository(database),
             agents=AgentRepository(database),
             activity=ActivityRepository(database),
+            approvals=ApprovalRepository(database),
+            approval_rules=ApprovalRuleRepository(database),
             workspaces=WorkspaceRepository(database),
         )
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.conversation import AskNews
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.plain_text import plain_line
@@ -88,6 +89,8 @@ class Watch:
         self._clock = clock
         self.park_after = 0
         """After how many failures in a row an agent is parked; 0 means never."""
+        self.has_asked = False
+        """Whether an agent has asked a person for something since somebody last took note of it."""
         self._watched: dict[ExecutionId, Watched] = {}
         # Two readers of one journal would move its offset past what the slower one's transaction drops.
         self._reading = asyncio.Lock()
@@ -99,6 +102,11 @@ class Watch:
     def __contains__(self, execution_id: object) -> bool:
         """Return whether the execution is watched."""
         return execution_id in self._watched
+
+    @property
+    def ids(self) -> frozenset[ExecutionId]:
+        """The executions that are watched."""
+        return frozenset(self._watched)
 
     async def add(self, claimed: ClaimedExecution) -> Watched:
         """Watch an execution from what the database has of its journal.
@@ -138,6 +146,7 @@ class Watch:
                 return False
             over = await self._ingest.record(stretches, park_after=self.park_after, at=self._clock.now())
             for stretch in stretches:
+                self.has_asked = self.has_asked or any(isinstance(told.news, AskNews) for told in stretch.news)
                 watched = self._watched.get(stretch.execution_id)
                 if watched is not None:
                     watched.journal_offset = max(watched.journal_offset, stretch.to_offset)

@@ -1,0 +1,141 @@
+"""Decisions that need no person: rules as soon as something is asked, and a denial when nobody decided in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.amounts import duration_text
+from agentmon.domain.approval_rules import judge
+from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.errors import ConflictError
+from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.requested_actions import requested_action
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentmon.domain.approval_rules import RuleVerdict
+    from agentmon.domain.approvals import ApprovalListing, ApprovalRule
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.domain.ids import ApprovalRuleId
+    from agentmon.store.approval_rules import ApprovalRuleRepository
+    from agentmon.store.approvals import ApprovalRepository
+    from agentmon.worker.watching import Watch
+
+_log = logging.getLogger(__name__)
+
+_SYSTEM: Final = Actor(type=ActorType.SYSTEM)
+
+
+class Approver:
+    """Decides about what the agents ask that this worker watches."""
+
+    def __init__(
+        self, *, approvals: ApprovalRepository, rules: ApprovalRuleRepository, watch: Watch, clock: Clock
+    ) -> None:
+        self._approvals = approvals
+        self._rules = rules
+        self._watch = watch
+        self._clock = clock
+        self._has_undecided = True
+
+    async def apply_rules(self, *, has_news: bool) -> bool:
+        """Decide by the rules what was asked since the last call, and, on other news, what waits already.
+
+        Args:
+            has_news: Whether somebody changed the database, so that there may be other rules.
+
+        Returns:
+            Whether anything was decided.
+
+        Raises:
+            StoreError: The next call decides the same again.
+        """
+        if not self._watch.has_asked and not (has_news and self._has_undecided):
+            return False
+        waiting = await self._approvals.undecided(self._watch.ids)
+        judged = await self._judge(waiting) if waiting else []
+        decided = [await self._decide_by(listing, verdict) for listing, verdict in judged]
+        self._has_undecided = len(waiting) > sum(decided)
+        self._watch.has_asked = False
+        return any(decided)
+
+    async def deny_late(self, timeout_s: float) -> bool:
+        """Deny what waited for longer than that; return whether anything was; 0 means that everything may wait.
+
+        Raises:
+            StoreError: The next call decides the same again.
+        """
+        if not timeout_s:
+            return False
+        now = self._clock.now()
+        late = await self._approvals.expire(now - timedelta(seconds=timeout_s), at=now)
+        reason = f"nobody decided within {duration_text(timeout_s)}"
+        denied = [
+            await self._decide(listing, ApprovalStatus.EXPIRED, reason=reason, rule_id=None)
+            for listing in late
+            if listing.approval.ask_kind is AskKind.START or listing.approval.execution_id in self._watch
+        ]
+        return any(denied)
+
+    async def _judge(self, waiting: Sequence[ApprovalListing]) -> list[tuple[ApprovalListing, RuleVerdict]]:
+        rules = await self._rules.list()
+        asked = [listing for listing in waiting if listing.approval.ask_kind is AskKind.PERMISSION]
+        if not rules or not asked:
+            return []
+        judged = []
+        for listing in asked:
+            watched = self._watch.find(listing.approval.execution_id)
+            if watched is not None:
+                verdict = await asyncio.to_thread(_verdict, listing, watched.claimed, rules)
+                judged.append((listing, verdict))
+        return judged
+
+    async def _decide_by(self, listing: ApprovalListing, verdict: RuleVerdict) -> bool:
+        if verdict.rule is None or verdict.decision is RuleDecision.ASK:
+            return False
+        is_allowed = verdict.decision is RuleDecision.ALLOW
+        status = ApprovalStatus.ALLOWED if is_allowed else ApprovalStatus.DENIED
+        return await self._decide(listing, status, reason=verdict.why, rule_id=verdict.rule.id)
+
+    async def _decide(
+        self, listing: ApprovalListing, status: ApprovalStatus, *, reason: str, rule_id: ApprovalRuleId | None
+    ) -> bool:
+        approval = listing.approval
+        is_allowed = status is ApprovalStatus.ALLOWED
+        answer = {"decision": "allow"} if is_allowed else {"decision": "deny", "reason": f"Not allowed: {reason}."}
+        try:
+            await self._approvals.decide(
+                approval.id,
+                status=status,
+                scope=ApprovalScope.ONCE,
+                actor=_SYSTEM,
+                reason=reason,
+                answer=answer,
+                rule_id=rule_id,
+                seen_digest=approval.input_digest,
+                at=self._clock.now(),
+            )
+        except ConflictError as error:
+            # A person was quicker, or the agent took it back.
+            _log.info("execution %s: not decided: %s", approval.execution_id, error)
+            return False
+        return True
+
+
+def _verdict(listing: ApprovalListing, claimed: ClaimedExecution, rules: Sequence[ApprovalRule]) -> RuleVerdict:
+    action = requested_action(
+        listing.approval,
+        working_dir=listing.working_dir,
+        workspace_id=listing.workspace_id,
+        workspace_root=claimed.workspace_root,
+        agent_id=claimed.agent.id,
+        resolve=os.path.realpath,
+    )
+    return judge(action, rules)

@@ -259,7 +259,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         ask = Ask(request_id, tool_ref, request, self._calls.plan(tool_ref))
         self._events += self._calls.start(tool_ref, text_in(request, "tool_name"), ask.tool_input, "", "")
         self._asks[request_id] = ask
-        self._events.append(ask.event)
+        self._events.append(dict(ask.event))
         self._note_activity("waiting", clip(str(ask.event["title"]), 200), "can_use_tool")
 
     def _take_cancel(self, message: dict[str, object]) -> None:

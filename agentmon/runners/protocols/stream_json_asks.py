@@ -58,7 +58,7 @@ class Ask:
             "title": _title(kind, name, self.tool_input, self.questions),
             "detail": clip(_detail(kind, name, self.tool_input, plan), MAX_DETAIL_CHARACTERS),
             "reason": _reason(request, self.tool_input),
-            "tool_input": self.tool_input if len(written) <= MAX_EDITABLE_CHARACTERS else {},
+            "tool_input": json.loads(written) if len(written) <= MAX_EDITABLE_CHARACTERS else {},
             "input_digest": self.digest,
             "can_allow_for_session": bool(self.suggestions) and kind == "permission",
             "can_edit_input": can_edit,

@@ -108,7 +108,7 @@ class StreamJsonState(Adapter):
         self._send.append(encode_line({"type": "control_response", "response": answer}))
 
     def _say(self, text: str, command_id: str) -> None:
-        prompt_id = self._prompts.add(text, command_id)
+        prompt_id = self._prompts.add(text, command_id, self._at_ms)
         message = {"role": "user", "content": text}
         self._send.append(
             encode_line({"type": "user", "message": message, "parent_tool_use_id": None, "uuid": prompt_id})

@@ -134,7 +134,7 @@ class CallBook:
             if event == present.started or not tool_input:
                 return []
             present.started = event
-            return [event]
+            return [dict(event)]
         events = []
         if len(self._open) >= MAX_OPEN_CALLS:
             oldest = next(iter(self._open))
@@ -146,7 +146,7 @@ class CallBook:
         self._open[tool_ref] = call
         if not parent:
             self._tasks.note_call(tool_ref, name, tool_input)
-        return [*events, event]
+        return [*events, dict(event)]
 
     def plan(self, tool_ref: str) -> str:
         """Return the plan that an open call shows, or an empty text."""

@@ -58,12 +58,12 @@ class PromptBook:
         """Whether no more messages are kept."""
         return len(self._open) >= MAX_OPEN_PROMPTS
 
-    def add(self, text: str, command_id: str) -> str:
-        """Return the UUID under which the message is sent; the same for the same messages in the same order."""
+    def add(self, text: str, command_id: str, at_ms: int) -> str:
+        """Return the UUID under which the message is sent; another at another time, even in a resumed conversation."""
         import hashlib  # noqa: PLC0415 - costs a millisecond that the host's start does not need
 
         self._count += 1
-        seed = f"{self._seed}\n{self._count}\n{command_id}\n{text}".encode("utf-8", "replace")
+        seed = f"{self._seed}\n{at_ms}\n{self._count}\n{command_id}\n{text}".encode("utf-8", "replace")
         digits = hashlib.sha256(seed).hexdigest()
         prompt_id = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"
         self._open[prompt_id] = _Prompt(command_id, text)

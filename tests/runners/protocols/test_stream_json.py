@@ -355,6 +355,15 @@ def test_lines_that_are_no_messages_are_passed_over_with_one_notice() -> None:
     assert run.all("notice", "text") == ["A line that is no message was passed over: Warning: something"]
 
 
+def test_a_line_without_end_is_passed_over_with_a_notice() -> None:
+    run = ClaudeRun()
+
+    run.hear(b'{"type":"result","result":"' + b"x" * (32 * 1024 * 1024) + b'"}', result())
+
+    assert run.all("notice", "text") == ["A line that is no message was passed over: it is empty or too long"]
+    assert run.all("turn_ended", "text") == ["ok"]
+
+
 def test_an_unknown_request_is_refused_so_that_claude_goes_on() -> None:
     run = ClaudeRun()
 

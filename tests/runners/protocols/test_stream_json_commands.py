@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentmon.runners.protocols.stream_json import StreamJsonAdapter
 from tests.runners.protocols.claude_runs import CAPTURES, ClaudeRun, answered, ask_of, permission, result
 
 if TYPE_CHECKING:
@@ -157,6 +158,23 @@ def test_an_edited_input_is_what_claude_is_told_to_run() -> None:
     assert fate == (True, None)
     assert sent["response"]["response"] == {"behavior": "allow", "updatedInput": {"command": "touch b"}}
     assert run.all("ask_closed", "outcome", "command_id") == [("allowed", "c1")]
+
+
+def test_what_is_told_can_be_cleaned_without_changing_what_is_allowed() -> None:
+    run, ask = _asked()
+    ask["tool_input"]["command"] = "[secret]"
+
+    _, (sent,) = _answer(run, ask)
+
+    assert sent["response"]["response"]["updatedInput"] == {"command": "touch a"}
+
+
+def test_the_same_message_in_a_resumed_conversation_has_another_id() -> None:
+    launch = {"prompt": "go on", "session_id": "s", "session_ref": "s", "start": "resume"}
+
+    first, second = (json.loads(StreamJsonAdapter(launch).start(at_ms).send.splitlines()[1]) for at_ms in (1, 2))
+
+    assert first["uuid"] != second["uuid"]
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,9 @@ def test_an_interrupt_that_codex_refuses_is_told_and_leaves_the_turn_alone() -> 
     assert codex.answer("turn/interrupt", error="no active turn to interrupt") == [
         {"kind": "command", "command_id": "i", "was_obeyed": False, "error": "no active turn to interrupt"}
     ]
+    codex.command("message", "m", text="go on")
+    assert codex.last_sent["method"] == "turn/steer"
+    codex.answer("turn/steer", {"turnId": "u1"})
     codex.end_turn()
     assert codex.adapter.is_finished
 

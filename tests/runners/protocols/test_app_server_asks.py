@@ -127,7 +127,7 @@ def test_a_patch_is_shown_as_its_item_has_it_by_then() -> None:
     codex = CodexThread()
     change = {"path": "/w/a", "kind": {"type": "update"}, "diff": "@@ -1 +1 @@\n-a\n+b\n"}
     codex.say("item/started", item={"type": "fileChange", "id": "x", "changes": [], "status": "inProgress"})
-    empty = asked(codex, PATCH)
+    empty = asked(codex, PATCH, reason="needed")
     codex.say("serverRequest/resolved", requestId=0)
     codex.say("item/fileChange/patchUpdated", itemId="x", changes=[change])
 

@@ -19,7 +19,7 @@ from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_mapping import approval_listing_of, approval_of, questions_row
 from agentmon.store.execution_commands import add_command
 from agentmon.store.mapping import execution_of
-from agentmon.store.session_moves import show_activity
+from agentmon.store.session_moves import APPROVAL_SOURCE, show_activity
 from agentmon.store.stops import cancel_queued
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_task, open_column_of
 from agentmon.store.text_search import starts_with
@@ -217,7 +217,7 @@ async def hold_for_approval(
     held = await connection.execute(
         update(executions)
         .where(executions.c.id == execution_id)
-        .values(is_held=True, updated_at=at)
+        .values(is_held=True, activity_note=ask.title, activity_source=APPROVAL_SOURCE, updated_at=at)
         .returning(executions.c.task_id, executions.c.session_id, executions.c.attempt)
     )
     row = held.one()
@@ -344,7 +344,9 @@ async def _settle_start(
     executions, tasks = tables.executions, tables.tasks
     if status in {ApprovalStatus.ALLOWED, ApprovalStatus.ANSWERED}:
         await connection.execute(
-            update(executions).where(executions.c.id == execution["id"]).values(is_held=False, updated_at=at)
+            update(executions)
+            .where(executions.c.id == execution["id"])
+            .values(is_held=False, activity_note=None, activity_source=None, updated_at=at)
         )
         return
     await cancel_queued(connection, execution_of(execution), actor=actor, at=at)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Protocol
 
+from agentmon.domain.activity import Activity
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
@@ -17,7 +18,7 @@ from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store.moments import moment_text
-from agentmon.store.status_counts import OPEN_EXECUTIONS, PAUSE, RUNNING_LIMIT
+from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, PAUSE, RUNNING_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _CARDS: Final = """
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
-       e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note
+       e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note, e.activity, e.is_held
 FROM tasks t
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
@@ -126,6 +127,7 @@ def read_status_line(execute: Execute, running_limit: int) -> StatusLine:
         running_limit=running_limit,
         queued=counts.get(ExecutionStatus.QUEUED, 0),
         is_paused=is_paused,
+        needs_you=_integer(execute(NEEDING_YOU, {})[0][0]),
     )
 
 
@@ -176,7 +178,7 @@ def _rows_of(execute: Execute, statement: str, task_ids: Sequence[str]) -> Seque
 def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int, int]) -> Card:
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
-    end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:]
+    end_reason, wait_reason, not_before, paused_at, parked_until, park_note, activity, is_held = row[16:]
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
     return Card(
@@ -196,6 +198,8 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
             is_parked=parked_until is not None or (wait_reason is not None and WaitReason(str(wait_reason)).is_parking),
             is_paused=paused_at is not None,
             is_stuck=error is not None,
+            is_held=bool(is_held),
+            activity=None if activity is None else Activity(str(activity)),
         ),
         exit_code=None if exit_code is None else _integer(exit_code),
         error=_optional_text(error if park_note is None else park_note),

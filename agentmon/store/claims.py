@@ -66,7 +66,7 @@ ready AS (
     CROSS JOIN tasks t ON t.id = q.task_id
     CROSS JOIN agent_room a ON a.id = q.agent_id
     CROSS JOIN workspace_room w ON w.id = t.workspace_id
-    WHERE q.status = 'queued'
+    WHERE q.status = 'queued' AND NOT q.is_held
       AND a.room > 0 AND w.room > 0
       AND (q.not_before IS NULL OR q.not_before <= :at OR (q.wait_reason = 'retry' AND q.not_before > :latest))
       AND t.deleted_at IS NULL
@@ -110,10 +110,10 @@ class ClaimRepository:
         """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
         One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for open
-        tasks, for a time or for a parked agent, and takes nothing while the queue is paused. Urgent tasks come first,
-        then the oldest; a retry counts as new. A retry that waits longer than any retry has to is due, since the clock
-        was set back. The cards move to In progress in the same transaction. When fewer come than asked for, another
-        call may find more.
+        tasks, for a time, for a person's leave or for a parked agent, and takes nothing while the queue is paused.
+        Urgent tasks come first, then the oldest; a retry counts as new. A retry that waits longer than any retry has to
+        is due, since the clock was set back. The cards move to In progress in the same transaction. When fewer come
+        than asked for, another call may find more.
 
         Args:
             worker_id: Who takes them.

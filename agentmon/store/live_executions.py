@@ -99,7 +99,15 @@ class LiveExecutionRepository:
             metadata=dict(particulars),
             created_at=at,
         )
+        executions, registry = tables.executions, tables.agent_registry
+        watched = select(executions.c.session_id).where(executions.c.id.in_(execution_ids))
         async with self._database.writing() as connection:
+            if execution_ids:
+                await connection.execute(
+                    update(registry)
+                    .where(registry.c.session_id.in_(watched))
+                    .values(last_heartbeat_at=at, worker_id=worker_id)
+                )
             await connection.execute(
                 statement.on_conflict_do_update(
                     index_elements=["worker_id"],

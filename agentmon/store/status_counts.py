@@ -15,6 +15,13 @@ OPEN_EXECUTIONS = """
 SELECT status, count(*) FROM executions
 WHERE status IN ('cancelling', 'queued', 'running') GROUP BY status
 """
+# As domain.live_state.live_state says "needs you".
+NEEDING_YOU = """
+SELECT count(*) FROM executions
+WHERE status IN ('cancelling', 'queued', 'running') AND (
+    (status = 'running' AND activity = 'waiting' AND paused_at IS NULL AND error IS NULL)
+    OR (status = 'queued' AND is_held))
+"""
 RUNNING_LIMIT = "SELECT value FROM settings WHERE key = 'worker.max_running'"
 PAUSE = "SELECT value FROM settings WHERE key = 'queue.paused'"
 
@@ -31,12 +38,13 @@ class StatusCounts:
         running_limit: int = DEFAULT_RUNNING_LIMIT,
         queued: int = 0,
         is_paused: bool = False,
+        needs_you: int = 0,
     ) -> None:
         self.running = running
         self.running_limit = running_limit
         self.queued = queued
         self.is_paused = is_paused
-        self.needs_you = 0
+        self.needs_you = needs_you
         self.cost_today_nano = 0
         self.tokens_today = 0
 
@@ -59,6 +67,7 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
             if connection.execute("SELECT version_num FROM alembic_version").fetchone() != (HEAD_REVISION,):
                 return None
             counts = dict(connection.execute(OPEN_EXECUTIONS).fetchall())
+            needs_you = connection.execute(NEEDING_YOU).fetchone()[0]
             stored_limit = connection.execute(RUNNING_LIMIT).fetchone()
             pause = connection.execute(PAUSE).fetchone()
     except sqlite3.Error:
@@ -68,6 +77,7 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
         running_limit=_whole_number(stored_limit[0]) if stored_limit else DEFAULT_RUNNING_LIMIT,
         queued=counts.get("queued", 0),
         is_paused=pause is not None,
+        needs_you=needs_you,
     )
 
 

@@ -62,9 +62,10 @@ def plain_words(command: str) -> tuple[str, ...]:
         if script is None:
             break
         words = _split_plainly(script)
-    if not words or not words[0] or _ASSIGNMENT.match(words[0]) or _script_of(words) is not None:
+    if not words or not words[0] or _ASSIGNMENT.match(words[0]) or words[0] in _KEYWORDS:
         return ()
-    return () if words[0] in _KEYWORDS else words
+    is_unread_script = _is_shell(words[0]) and any(_SCRIPT_OPTION.fullmatch(word) for word in words)
+    return () if is_unread_script else words
 
 
 def command_segments(command: str) -> tuple[tuple[str, ...], ...]:
@@ -100,9 +101,13 @@ def _split_plainly(line: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+def _is_shell(word: str) -> bool:
+    return word.rpartition("/")[2] in SHELLS
+
+
 def _script_of(words: tuple[str, ...]) -> str | None:
     """Return the line that a shell is given by ``-c``; None for another command."""
-    if not words or words[0].rpartition("/")[2] not in SHELLS:
+    if not words or not _is_shell(words[0]):
         return None
     for index, word in enumerate(words[1:], 1):
         if _SCRIPT_OPTION.fullmatch(word):

@@ -17,6 +17,7 @@ from agentmon.services.board import BoardService
 from agentmon.services.conversations import ConversationService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
+from agentmon.services.explaining import ExplainService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.sessions import SessionService
@@ -68,6 +69,7 @@ class Services:
     executions: ExecutionService
     approvals: ApprovalService
     conversations: ConversationService
+    explaining: ExplainService
     sessions: SessionService
     agents: AgentService
     board: BoardService
@@ -129,6 +131,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 settings=settings,
                 paths=paths,
                 clock=clock,
+            ),
+            explaining=ExplainService(
+                executions=executions, events=EventRepository(database), agents=agents, paths=paths
             ),
             conversations=ConversationService(
                 conversations=ConversationRepository(database),

@@ -12,6 +12,7 @@ from agentmon.cli import (
     demo,
     doctor,
     executions,
+    explain,
     log,
     pausing,
     run,
@@ -62,6 +63,7 @@ register(root, "log", log.log)
 register(root, "attach", attach.attach)
 register(root, "board", board.board)
 register(root, "executions", executions.list_executions)
+register(root, "explain", explain.explain)
 register(root, "audit", audit.audit)
 register(root, "status", show_status)
 register(root, "worker", worker.worker)

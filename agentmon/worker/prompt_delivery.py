@@ -26,6 +26,7 @@ PROMPT_KEY: Final = "prompt"
 READY_WITHIN_S: Final = 60.0
 _SHOWN_WITHIN_S: Final = 20.0
 _TAKEN_WITHIN_S: Final = 20.0
+_EMPTY_WITHIN_S: Final = 5.0
 _HEAD_CHARACTERS: Final = 24
 _FILE: Final = "deliveries.json"
 
@@ -52,6 +53,8 @@ class Delivery:
     """How often the screen showed signs of the text before it was pasted."""
     since: float = 0.0
     """When the step began, or when the agent was last held up by something of its own; monotonic."""
+    ready_since: float | None = None
+    """Since when the agent is ready for it without a break; monotonic."""
     problem: str = ""
     """Why it is not through; empty while nothing is wrong."""
 
@@ -107,7 +110,8 @@ def next_step(
     """
     match delivery.step:
         case DeliveryStep.WAITING:
-            return _when_ready(delivery, box_text(rules, screen), verdict, at=at)
+            inside = box_text(rules, screen) if rules.box is not None else ""
+            return DeliveryStep.PASTED if _when_ready(delivery, rules, inside, verdict, at=at) else None
         case DeliveryStep.PASTED:
             if _works_by_its_own_words(verdict):
                 return DeliveryStep.DONE
@@ -126,18 +130,22 @@ def next_step(
     return None
 
 
-def _when_ready(delivery: Delivery, inside: str | None, verdict: Verdict, *, at: float) -> DeliveryStep | None:
+def _when_ready(delivery: Delivery, rules: ScreenRules, inside: str | None, verdict: Verdict, *, at: float) -> bool:
     state = verdict.state
-    if state is not None and state.is_free:
-        if not inside:
-            return DeliveryStep.PASTED
+    if state is None or not state.is_free or inside is None:
+        delivery.ready_since = None
+        if not delivery.is_prompt or (state is not None and state.is_asking):
+            # A person's answer, or the end of what it does now, takes as long as it takes.
+            delivery.since = at
+        elif at - delivery.since > READY_WITHIN_S:
+            delivery.problem = f"it was not ready for it within {READY_WITHIN_S:g} s"
+        return False
+    if delivery.ready_since is None:
+        delivery.ready_since = at
+    age_s = at - delivery.ready_since
+    if inside and age_s > _EMPTY_WITHIN_S:
         delivery.problem = "something else stands in its input box"
-    elif not delivery.is_prompt or (state is not None and state.is_asking):
-        # A person's answer, or the end of what it does now, takes as long as it takes.
-        delivery.since = at
-    elif at - delivery.since > READY_WITHIN_S:
-        delivery.problem = f"it was not ready for it within {READY_WITHIN_S:g} s"
-    return None
+    return not inside and age_s >= (rules.ready_s if delivery.is_prompt else 0.0)
 
 
 def signs_of(text: str, rules: ScreenRules, screen: ScreenText) -> int:

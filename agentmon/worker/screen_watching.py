@@ -104,7 +104,7 @@ class _Screen:
         age_s = at - self.looked_at
         if self.has_grown:
             return age_s >= _BUSY_LOOK_EVERY_S
-        is_restless = not self.judge.is_settled or self.pending is not None or at < self.held_until
+        is_restless = not self.judge.is_settled or self.pending is not None or self.looked_at < self.held_until
         return age_s >= (_SETTLING_LOOK_AFTER_S if is_restless else _RESTING_LOOK_EVERY_S)
 
 

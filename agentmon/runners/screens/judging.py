@@ -118,7 +118,10 @@ class ScreenJudge:
             if agreed is None:
                 doubt = f"{own.source} says {own.state}, its screen says {lines.state if lines else 'nothing'}"
                 return Verdict(finding=None, doubt=doubt, sources=sources), _DISAGREEMENT_AFTER_S
-            return Verdict(finding=agreed, sources=sources), 0.0 if agreed.state is own.state else SETTLED_AFTER_S
+            # What is asked is drawn a moment after the signal, and wiped a moment before it.
+            is_bare = own.state.is_asking and (lines is None or not lines.state.is_asking)
+            needed_s = 0.0 if agreed.state is own.state and not is_bare else SETTLED_AFTER_S
+            return Verdict(finding=agreed, sources=sources), needed_s
         if grows and (lines is None or lines.state.is_free):
             against = f"against {lines.source}" if lines is not None else "no rule fits its screen"
             growth = Finding(state=ScreenState.WORKING, source=OUTPUT_SOURCE, evidence=f"its output grows; {against}")

@@ -23,7 +23,7 @@ _SUFFIX: Final = ".screen.toml"
 _RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "note"})
 _FILE_KEYS: Final = frozenset(
     {"agent", "programs", "signal", "prompt", "prompt_words", "box", "box_hints", "paste_marks", "rule"}
-    | {"interrupt_keys"}
+    | {"interrupt_keys", "ready_s"}
 )
 _DEFAULT_LAST_LINES: Final = 15
 
@@ -62,6 +62,8 @@ class ScreenRules:
     paste_marks: tuple[re.Pattern[str], ...] = ()
     """What the agent shows in the place of a long paste."""
     interrupt_keys: str = "\x1b"
+    ready_s: float = 1.0
+    """For how long it has to be ready before it is given its first prompt."""
     rules: tuple[ScreenRule, ...] = ()
 
 
@@ -103,7 +105,9 @@ def _merged(found: Sequence[ScreenRules]) -> ScreenRules:
     return base
 
 
-_SETTINGS: Final = (*("signal", "takes_argument", "prompt_words", "box", "box_hints", "paste_marks", "interrupt_keys"),)
+_SETTINGS: Final = (
+    *("signal", "takes_argument", "prompt_words", "box", "box_hints", "paste_marks", "interrupt_keys", "ready_s"),
+)
 
 
 def _load(folder: Path) -> tuple[ScreenRules, ...]:
@@ -147,6 +151,7 @@ def _rules_of(document: Mapping[str, object], path: Path, lines: Sequence[int]) 
         box_hints=tuple(re.compile(hint) for hint in _texts(document, "box_hints")),
         paste_marks=tuple(re.compile(mark) for mark in _texts(document, "paste_marks")),
         interrupt_keys=_text(document.get("interrupt_keys", "\x1b")),
+        ready_s=_seconds(document.get("ready_s", NO_RULES.ready_s)),
         rules=tuple(_rule(table, f"{path}:{line}") for table, line in zip(tables, lines, strict=True)),
     )
 
@@ -185,6 +190,12 @@ def _texts(table: Mapping[str, object], key: str) -> tuple[str, ...]:
     if not isinstance(found, list):
         raise TypeError(f"{key} must be a list of texts")
     return tuple(_text(one) for one in found)
+
+
+def _seconds(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 60:  # noqa: PLR2004 - a minute
+        raise TypeError(f"{value!r} must be a number of seconds below 60")
+    return float(value)
 
 
 def _text(value: object, *, may_be_empty: bool = False) -> str:

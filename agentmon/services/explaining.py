@@ -1,0 +1,216 @@
+"""Explaining a state: which signal or rule decided it, and what each source says now."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import AgentmonError, ConflictError
+from agentmon.domain.events import EventType
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.redaction import redact
+from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.screens.reading import ScreenText, box_text, read_screen, read_title
+from agentmon.runners.screens.rules import NO_RULES, find_agent_rules
+from agentmon.runners.screens.signals import is_halted, read_signal
+from agentmon.runners.tmux import Tmux
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.domain.agents import Agent
+    from agentmon.domain.events import Event
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import TaskId
+    from agentmon.paths import Paths
+    from agentmon.runners.screens.rules import ScreenRules
+    from agentmon.services.agents import AgentService
+    from agentmon.store.events import EventRepository
+    from agentmon.store.executions import ExecutionRepository
+
+_STATE_EVENTS: Final = (EventType.STATUS_CHANGE, EventType.APPROVAL, EventType.ERROR)
+_MAX_EVENTS: Final = 5
+_MAX_ENTRIES: Final = 10
+_TAIL_BYTES: Final = 64 * 1024
+_MAX_SCREEN_LINES: Final = 25
+_MAX_CHARACTERS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReading:
+    """What one source says now."""
+
+    source: str
+    """``signal``, ``title``, ``screen``, ``input box`` or ``process``."""
+    says: str
+    """In words; says so when it says nothing."""
+    decided_by: str = ""
+    """The rule, where one fits."""
+    where: str = ""
+    """File and line of the rule, or the file of the signal."""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why an execution is shown as it is."""
+
+    execution: Execution
+    state: str
+    """The word that screens show."""
+    note: str = ""
+    source: str = ""
+    """The signal or rule that decided the present state."""
+    decided: Mapping[str, object] = field(default_factory=dict)
+    """Payload of the event that decided, with the evidence of each source at that look."""
+    readings: tuple[SourceReading, ...] = ()
+    """What each source says now; only for an agent in its own screen that runs."""
+    screen: tuple[str, ...] = ()
+    """The last lines of its screen now, without secrets."""
+    rule_files: tuple[str, ...] = ()
+    """Files with rules for its agent, the first asked first."""
+    entries: tuple[str, ...] = ()
+    """The last entries of its journal or its stream, one line each, oldest first."""
+
+
+class ExplainService:
+    """Says why a task's newest execution is shown as it is."""
+
+    def __init__(
+        self, *, executions: ExecutionRepository, events: EventRepository, agents: AgentService, paths: Paths
+    ) -> None:
+        self._executions = executions
+        self._events = events
+        self._agents = agents
+        self._paths = paths
+
+    async def explain(self, task_id: TaskId) -> Explanation:
+        """Return why the newest execution of a task is in its state.
+
+        Raises:
+            ConflictError: The task was never run.
+            NotFoundError: Its agent is gone.
+        """
+        found = await self._executions.of_task(task_id, limit=1)
+        if not found:
+            raise ConflictError("it was never run, so there is no state to explain", hint="r on the card runs it")
+        execution = found[0]
+        events = await self._events.last(execution_id=execution.id, types=_STATE_EVENTS, limit=_MAX_EVENTS)
+        changes = [event for event in events if event.type is EventType.STATUS_CHANGE]
+        explanation = Explanation(
+            execution=execution,
+            state=execution.live_state.with_cause(exit_code=execution.exit_code),
+            note=execution.activity_note or execution.error or "",
+            source=execution.activity_source or "the journal of its host",
+            decided=changes[-1].payload if changes and execution.activity is not None else {},
+            entries=tuple(_event_line(event) for event in events) or await asyncio.to_thread(_journal_tail, execution),
+        )
+        if execution.mode is not ExecutionMode.TMUX or not execution.status.is_live:
+            return explanation
+        return await self._with_look(explanation, await self._agents.get(execution.agent_id))
+
+    async def _with_look(self, explanation: Explanation, agent: Agent) -> Explanation:
+        execution = explanation.execution
+        own_folder = self._paths.config_dir / "screens"
+        try:
+            rules = find_agent_rules(agent.slug, agent.binary_path, own_folder=own_folder)
+            problem = ""
+        except AgentmonError as error:
+            rules, problem = find_agent_rules(agent.slug, agent.binary_path), str(error)
+        readings = [SourceReading(source="rules", says=problem)] if problem else []
+        readings += await asyncio.to_thread(_signal_readings, rules, execution, agent)
+        screen = ScreenText.of("", [])
+        try:
+            screen = await self._look(execution)
+        except AgentmonError as error:
+            readings.append(SourceReading(source="screen", says=f"cannot be seen: {error}"))
+        else:
+            readings += _screen_readings(rules, screen)
+        return Explanation(
+            execution=execution,
+            state=explanation.state,
+            note=explanation.note,
+            source=explanation.source,
+            decided=explanation.decided,
+            readings=tuple(readings),
+            screen=tuple(redact(line) for line in screen.lines[-_MAX_SCREEN_LINES:]),
+            rule_files=tuple(dict.fromkeys(rule.where.rpartition(":")[0] for rule in rules.rules)),
+            entries=explanation.entries,
+        )
+
+    async def _look(self, execution: Execution) -> ScreenText:
+        tmux = Tmux(self._paths.tmux_socket)
+        try:
+            looks = await tmux.look_at_panes([])
+            pane = looks.panes.get(execution.tmux_session_name or "")
+            if pane is None:
+                raise ConflictError("its pane is not there")
+            looks = await tmux.look_at_panes([pane.pane_id])
+            return ScreenText.of(pane.title, looks.screens.get(pane.pane_id, ()))
+        finally:
+            tmux.close()
+
+
+def _signal_readings(rules: ScreenRules, execution: Execution, agent: Agent) -> list[SourceReading]:
+    readings = []
+    if execution.pid is not None and is_halted(execution.pid):
+        readings.append(SourceReading(source="process", says="halted by a signal"))
+    if not rules.signal:
+        return [*readings, SourceReading(source="signal", says="this agent gives none beside its screen")]
+    folder = ExecutionFolder(Path(execution.log_file_path or "").parent)
+    config = agent.session_config
+    environ = (dict(config.environment) if config is not None else {}) | dict(folder.read_environment() or {})
+    finding = read_signal(rules.signal, environ, execution.pid) if execution.pid is not None else None
+    if finding is None:
+        return [*readings, SourceReading(source="signal", says="nothing yet", decided_by=rules.signal)]
+    says = finding.state.value + (f": {finding.note}" if finding.note else "")
+    return [
+        *readings,
+        SourceReading(
+            source="signal", says=says, decided_by=finding.source, where=finding.where, evidence=finding.evidence
+        ),
+    ]
+
+
+def _screen_readings(rules: ScreenRules, screen: ScreenText) -> list[SourceReading]:
+    if rules is NO_RULES:
+        return [SourceReading(source="screen", says="there are no rules for this agent")]
+    readings = []
+    for source, finding in (("title", read_title(rules, screen)), ("screen", read_screen(rules, screen))):
+        if finding is None:
+            shown = f" ({plain_line(redact(screen.title), max_characters=80)})" if source == "title" else ""
+            readings.append(SourceReading(source=source, says=f"no rule fits{shown}"))
+            continue
+        says = finding.state.value + (f": {finding.note}" if finding.note else "")
+        readings.append(
+            SourceReading(
+                source=source, says=says, decided_by=finding.source, where=finding.where, evidence=finding.evidence
+            )
+        )
+    inside = box_text(rules, screen)
+    words = "not seen" if inside is None else "empty" if not inside else plain_line(redact(inside), max_characters=80)
+    return [*readings, SourceReading(source="input box", says=words)]
+
+
+def _event_line(event: Event) -> str:
+    payload = {name: content for name, content in event.payload.items() if content not in (None, "", [])}
+    return _line(f"{event.type.value} {json.dumps(payload, ensure_ascii=False)}")
+
+
+def _journal_tail(execution: Execution) -> tuple[str, ...]:
+    path = ExecutionFolder(Path(execution.log_file_path or "").parent).journal
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return ()
+    return tuple(_line(line.decode("utf-8", "replace")) for line in lines if line)[-_MAX_ENTRIES:]
+
+
+def _line(text: str) -> str:
+    return plain_line(redact(text), max_characters=_MAX_CHARACTERS)

@@ -1,0 +1,136 @@
+"""A program with a screen of its own: a box to type into, and whatever a test wants it to do with what it gets.
+
+It speaks no protocol. Its argument is a Python expression of a dict:
+
+``dialog``: a text that it shows first and that a line feed answers; what is typed meanwhile is dropped.
+``deaf_s``: for how long it drops what is typed before it draws its box.
+``received``: a file into which each text that is submitted goes, one JSON string a line.
+``turn``: what it does with a text: ``work`` (for 0.3 s), ``ask`` (asks for a permission), ``strange`` (prints in words
+that no rule knows, for ever), ``background`` (its prompt comes back while something prints on), ``bye`` (says goodbye
+and never ends), ``fail`` (ends with 1).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import select
+import signal
+import sys
+import termios
+import time
+import tty
+from pathlib import Path
+
+PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+LONG_PASTE = 400
+
+
+class Stub:
+    def __init__(self, wishes: dict[str, object]) -> None:
+        self.wishes = wishes
+        self.waiting = b""
+        self.box = b""
+        self.above: list[str] = []
+        self.pasted = 0
+
+    def read(self, within_s: float) -> bytes:
+        ready, _, _ = select.select([0], [], [], within_s)
+        return os.read(0, 65536) if ready else b""
+
+    def draw(self, *, footer: str = "? for help") -> None:
+        text = self.box.decode(errors="replace")
+        shown = f"[Pasted text #{self.pasted}]" if len(text) > LONG_PASTE else text.replace("\n", "\r\n  ")
+        rule = "=" * 40
+        lines = "\r\n".join(self.above[-8:])
+        sys.stdout.write(f"\x1b[2J\x1b[H{lines}\r\n{rule}\r\n> {shown}\r\n{rule}\r\n  {footer}")
+        sys.stdout.flush()
+
+    def drop_for(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.read(left)
+
+    def run(self) -> None:
+        tty.setraw(0, termios.TCSANOW)
+        self.drop_for(float(str(self.wishes.get("deaf_s", 0))))
+        dialog = self.wishes.get("dialog")
+        if dialog:
+            sys.stdout.write(f"\x1b[2J\x1b[H{dialog}\r\n\r\n> 1. Yes\r\n  2. No\r\n\r\nEnter to confirm")
+            sys.stdout.flush()
+            while b"\r" not in self.read(1.0):
+                pass
+        sys.stdout.write("\x1b[?2004h")
+        self.draw()
+        while True:
+            self.take(self.read(60.0))
+
+    def take(self, chunk: bytes) -> None:
+        self.waiting += chunk
+        while self.waiting:
+            if self.waiting.startswith(PASTE_START):
+                text, end, rest = self.waiting.removeprefix(PASTE_START).partition(PASTE_END)
+                if not end:
+                    return
+                self.box, self.waiting, self.pasted = self.box + text, rest, self.pasted + 1
+            elif PASTE_START.startswith(self.waiting):
+                return
+            else:
+                key, self.waiting = self.waiting[:1], self.waiting[1:]
+                if key == b"\r":
+                    self.submit()
+                elif key == b"\x1b":
+                    self.above.append("interrupted")
+                else:
+                    self.box += key
+        self.draw()
+
+    def submit(self) -> None:
+        text, self.box = self.box.decode(errors="surrogateescape"), b""
+        if not text:
+            return
+        with Path(str(self.wishes["received"])).open("a") as file:
+            file.write(json.dumps(text) + "\n")
+        self.above.append("a text came")
+        getattr(self, f"turn_{self.wishes.get('turn', 'work')}")()
+
+    def turn_work(self) -> None:
+        self.draw(footer="working (esc to interrupt)")
+        time.sleep(0.3)
+        self.draw()
+
+    def turn_ask(self) -> None:
+        sys.stdout.write("\x1b[2J\x1b[HMay I run this?\r\n  $ touch it\r\n> 1. Yes\r\n  2. No\r\n\r\nallow or deny")
+        sys.stdout.flush()
+        while b"1" not in self.read(60.0):
+            pass
+        self.turn_work()
+
+    def turn_strange(self) -> None:
+        count = 0
+        while True:
+            sys.stdout.write(f"\x1b[2J\x1b[Hnever seen before: {count}")
+            sys.stdout.flush()
+            count += 1
+            time.sleep(0.3)
+
+    def turn_background(self) -> None:
+        for count in range(10_000):
+            self.above.append(f"helper token {count}")
+            self.draw(footer="2 helpers running")
+            time.sleep(0.2)
+
+    def turn_bye(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.above.append("goodbye")
+        self.draw()
+        while True:
+            time.sleep(1)
+
+    def turn_fail(self) -> None:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    Stub(ast.literal_eval(sys.argv[1])).run()

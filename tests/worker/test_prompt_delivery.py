@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.screens.judging import OUTPUT_SOURCE, Verdict
+from agentmon.runners.screens.reading import ScreenText
+from agentmon.runners.screens.rules import find_rules
+from agentmon.runners.screens.states import Finding, ScreenState
+from agentmon.worker.prompt_delivery import (
+    PROMPT_KEY,
+    READY_WITHIN_S,
+    Delivery,
+    DeliveryStep,
+    DeliverySteps,
+    command_ids,
+    next_step,
+    signs_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULES = find_rules("claude")
+EMPTY_BOX = ["─" * 40, "❯ ", "─" * 40, "  ? for shortcuts"]
+
+
+def screen_with(inside: str = "", *above: str) -> ScreenText:
+    return ScreenText.of("", [*above, "─" * 40, f"❯ {inside}", "─" * 40, "  ? for shortcuts"])
+
+
+def verdict_of(state: ScreenState | None, source: str = "rule claude/x") -> Verdict:
+    return Verdict(finding=None if state is None else Finding(state=state, source=source))
+
+
+def step_of(
+    delivery: Delivery,
+    screen: ScreenText,
+    state: ScreenState | None,
+    *,
+    at: float,
+    quiet_s: float = 1.0,
+    source: str = "rule claude/x",
+) -> DeliveryStep | None:
+    return next_step(delivery, RULES, screen, verdict_of(state, source), quiet_s=quiet_s, at=at)
+
+
+def test_a_prompt_is_pasted_when_the_agent_has_been_ready_for_a_while() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi")
+
+    steps = [step_of(delivery, screen_with(), ScreenState.READY, at=at) for at in (1.0, 1.5, 2.0)]
+
+    assert steps == [None, None, DeliveryStep.PASTED]
+
+
+def test_readiness_that_breaks_off_begins_anew() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi")
+    step_of(delivery, screen_with(), ScreenState.READY, at=1.0)
+    step_of(delivery, screen_with(), ScreenState.DIALOG, at=1.5)
+
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=2.4) is None
+
+
+def test_nothing_is_pasted_behind_what_a_person_has_begun_to_type() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi")
+
+    steps = [step_of(delivery, screen_with("my own"), ScreenState.READY, at=at) for at in (1.0, 9.0)]
+
+    assert steps == [None, None]
+    assert delivery.problem == "something else stands in its input box"
+
+
+def test_an_agent_that_is_not_ready_in_time_is_told_of_and_still_waited_for() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi")
+
+    assert step_of(delivery, screen_with(), None, at=READY_WITHIN_S + 1) is None
+    assert "not ready" in delivery.problem
+    step_of(delivery, screen_with(), ScreenState.READY, at=100.0)
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=101.0) is DeliveryStep.PASTED
+
+
+def test_a_dialog_may_stand_for_as_long_as_it_likes() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi")
+
+    step_of(delivery, screen_with(), ScreenState.DIALOG, at=10 * READY_WITHIN_S)
+    step_of(delivery, screen_with(), None, at=10 * READY_WITHIN_S + 5)
+
+    assert delivery.problem == ""
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [screen_with("hi th"), screen_with("[Pasted text #1 +20 lines]"), ScreenText.of("", ["hi there", *EMPTY_BOX])],
+)
+def test_a_pasted_text_is_submitted_once_it_is_seen_and_the_screen_is_quiet(shown: ScreenText) -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi there", step=DeliveryStep.PASTED, since=1.0)
+    if "hi th" in "".join(shown.lines) and "hi there" not in "".join(shown.lines):
+        delivery.text = "hi th"
+
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=2.0) is None
+    assert step_of(delivery, shown, ScreenState.READY, at=2.0, quiet_s=0.1) is None
+    assert step_of(delivery, shown, ScreenState.READY, at=2.5) is DeliveryStep.SUBMITTED
+
+
+def test_a_paste_that_is_never_seen_is_not_submitted() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.PASTED, since=1.0)
+
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=60.0) is None
+    assert "was not submitted" in delivery.problem
+
+
+def test_what_the_screen_showed_before_is_no_sign_of_the_text() -> None:
+    before = screen_with("", "❯ hi", "● hi")
+    delivery = Delivery(key="1", text="hi", step=DeliveryStep.PASTED, seen_before=signs_of("hi", RULES, before))
+
+    assert step_of(delivery, before, ScreenState.READY, at=2.0) is None
+    assert step_of(delivery, screen_with("hi", "❯ hi", "● hi"), ScreenState.READY, at=2.0) is DeliveryStep.SUBMITTED
+
+
+def test_an_agent_that_works_has_taken_the_text_and_mere_output_is_no_proof() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.SUBMITTED, since=1.0)
+
+    grows = step_of(delivery, screen_with("hi"), ScreenState.WORKING, at=1.5, source=OUTPUT_SOURCE)
+    works = step_of(delivery, screen_with("hi"), ScreenState.WORKING, at=1.5)
+
+    assert (grows, works) == (None, DeliveryStep.DONE)
+
+
+def test_a_box_that_was_emptied_since_has_given_the_text_away() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.SUBMITTED, since=1.0)
+
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=1.2, quiet_s=5.0) is None
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=1.5, quiet_s=0.1) is DeliveryStep.DONE
+
+
+def test_steps_outlive_a_worker_and_not_a_try(tmp_path: Path) -> None:
+    folder = ExecutionFolder(tmp_path)
+    delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.PASTED, seen_before=2)
+
+    DeliverySteps(folder, 0).write(delivery)
+    DeliverySteps(folder, 0).write(Delivery(key="c1", text="ho", step=DeliveryStep.DONE))
+
+    assert DeliverySteps(folder, 0).read() == {
+        PROMPT_KEY: (DeliveryStep.PASTED, 2),
+        "c1": (DeliveryStep.DONE, 0),
+    }
+    assert DeliverySteps(folder, 1).read() == {}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"attempt": 0}', '{"attempt": 0, "texts": {"a": 1}}'])
+def test_damaged_steps_count_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "deliveries.json").write_text(content)
+
+    assert DeliverySteps(ExecutionFolder(tmp_path), 0).read() == {}
+
+
+def test_a_text_has_the_same_commands_whichever_worker_gives_them() -> None:
+    assert command_ids("e1", 0, PROMPT_KEY) == ("e1-0-prompt-paste", "e1-0-prompt-submit")
+    assert command_ids("e1", 1, PROMPT_KEY) != command_ids("e1", 0, PROMPT_KEY)

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
     from agentmon.screens.lost_runs import LostRunWatch
+    from agentmon.screens.needs import NeedsWatch
 
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
@@ -71,6 +72,8 @@ _QUEUE_LOOK_S: Final = 10.0
 """How long the queue may stand still after the worker was killed."""
 _LOST_LOOK_S: Final = 3.0
 """How long after a change of the database lost runs are looked for: a change brings more of them."""
+_NEED_LOOK_S: Final = 0.5
+"""How long after a change of the database it is looked for what waits for the person."""
 _TERMINAL_LOOK_S: Final = 1.0
 _WRITES_TIMEOUT_S: Final = 2.0
 _COUNT_TIMEOUT_S: Final = 1.0
@@ -122,11 +125,15 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         self._services_ended.set()
         self._data_version = 0
         self._lost_runs: LostRunWatch | None = None
+        self._needs: NeedsWatch | None = None
+        self._is_need_look_planned = False
         self._is_lost_look_planned = False
         self._held_keys: list[events.Key] = []
         self._is_slow_start_told = False
         self._is_first_frame_shown = False
         self.add_mode("executions", self._make_executions)
+        self.add_mode("sessions", self._make_sessions)
+        self.add_mode("inbox", self._make_inbox)
         if os.environ.get("AGENTMON_REDUCED_MOTION") == "1":
             self.animation_level = "none"
 
@@ -297,7 +304,12 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         self.push_screen(help_module.HelpScreen(self.screen))
 
     async def action_show_next_waiting(self) -> None:
-        """Go to the next card that needs a person."""
+        """Go to the next one that needs a person: in the inbox there, from everywhere else on the board."""
+        if self.current_mode == "inbox":
+            inbox = importlib.import_module("agentmon.screens.inbox")
+            if isinstance(self.screen, inbox.InboxScreen):
+                self.screen.show_next()
+                return
         await self.switch_mode("board")
         while len(self.screen_stack) > 1:
             await self.pop_screen()
@@ -349,14 +361,17 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
                     self._opened = asyncio.get_running_loop().create_future()
                 self._opened.set_result((services, workspace))
                 from agentmon.screens.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
+                from agentmon.screens.needs import NeedsWatch  # noqa: PLC0415 - not part of the first frame
 
                 self._lost_runs = self._lost_runs or LostRunWatch()
+                self._needs = self._needs or NeedsWatch()
                 for notice in services.notices:
                     self.notify(notice, severity="warning", timeout=15)
                 self._data_version = services.data_version()
                 self._tell_screens()
                 poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
                 self._look_for_lost()
+                self._look_for_needs()
                 self._look_after_queue()
                 look = self.set_interval(_QUEUE_LOOK_S, self._look_after_queue, name="queue")
                 try:
@@ -377,6 +392,9 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         if data_version != self._data_version:
             self._data_version = data_version
             self._tell_screens()
+            if not self._is_need_look_planned:
+                self._is_need_look_planned = True
+                self.set_timer(_NEED_LOOK_S, self._look_for_needs, name="needs")
             if not self._is_lost_look_planned:
                 self._is_lost_look_planned = True
                 self.set_timer(_LOST_LOOK_S, self._look_for_lost, name="lost runs")
@@ -393,6 +411,22 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
                 self.notify(news, severity="warning", timeout=15)
 
         self.run_worker(look(), name="lost runs", group="lost runs", exit_on_error=False)
+
+    def _look_for_needs(self) -> None:
+        """Ring and tell when something new waits for the person."""
+
+        async def look() -> None:
+            self._is_need_look_planned = False
+            if self._needs is None:
+                return
+            news = await self._needs.find_news(await self.services(), await self.workspace())
+            if news:
+                if self._needs.may_ring(monotonic()):
+                    self.bell()
+                if self.current_mode != "inbox":
+                    self.notify(news, severity="warning")
+
+        self.run_worker(look(), name="needs", group="needs", exit_on_error=False)
 
     def _look_after_queue(self) -> None:
         """See to it that a worker lives while something waits or runs: one that was killed is started again."""
@@ -533,6 +567,16 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         from agentmon.screens.executions import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame
 
         return ExecutionsScreen(self.services, self.workspace, clock=self._clock)
+
+    def _make_sessions(self) -> Screen[None]:
+        from agentmon.screens.sessions import SessionsScreen  # noqa: PLC0415 - not part of the first frame
+
+        return SessionsScreen(self.services, self.workspace, clock=self._clock)
+
+    def _make_inbox(self) -> Screen[None]:
+        from agentmon.screens.inbox import InboxScreen  # noqa: PLC0415 - not part of the first frame
+
+        return InboxScreen(self.services, self.workspace, clock=self._clock)
 
 
 async def _import_in_thread(module: str) -> None:

@@ -63,7 +63,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool], *, deadline_s
     """Let the application work until the condition holds."""
     deadline = time.monotonic() + deadline_s
     while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
+        assert time.monotonic() < deadline, f"it did not come true; shown is:\n{screen_text(pilot.app)}"
         await pilot.pause()
         await asyncio.sleep(0.01)
 

@@ -36,6 +36,8 @@ class Card:
     ended_at: datetime | None = None
     last_line: str | None = None
     cost_nano: int | None = None
+    activity_note: str | None = None
+    """What its agent wants of a person, in a few words."""
     waits_until: datetime | None = None
     """A queued execution does not start before: a retry, a schedule, a vendor's limit, a parked agent."""
     is_retry: bool = False

@@ -17,6 +17,10 @@ APP: Final = [
         "2", "show_place('executions')", "Executions", show=False, id="app.executions", tooltip="Go to the executions."
     ),
     Binding(
+        "5", "show_place('sessions')", "Sessions", show=False, id="app.sessions", tooltip="Go to the conversations."
+    ),
+    Binding("6", "show_place('inbox')", "Inbox", show=False, id="app.inbox", tooltip="Go to what waits for a person."),
+    Binding(
         "w",
         "show_next_waiting",
         "Needs you",
@@ -53,6 +57,16 @@ BOARD: Final = [
         tooltip="Let the parked program of the task start again.",
     ),
     Binding("a", "attach", "Attach", id="board.attach", tooltip="Enter its terminal; ctrl+q comes back."),
+    Binding(
+        "y", "show_request", "Answer", id="board.answer", tooltip="Show what its agent asks, with the keys to decide."
+    ),
+    Binding(
+        "m", "send_message", "Message", id="board.message", tooltip="Write to its agent without entering its terminal."
+    ),
+    Binding("i", "interrupt", "Interrupt", show=False, id="board.interrupt", tooltip="Let its agent stop and listen."),
+    Binding(
+        "M", "change_agent", "Model", show=False, id="board.model", tooltip="Change the model or the permission mode."
+    ),
     Binding("x", "stop", "Stop", id="board.stop", tooltip="Ask the program to end."),
     Binding("enter", "open_task", "Open", key_display="enter", id="board.open", tooltip="Show all about the task."),
     Binding(
@@ -176,6 +190,16 @@ TASK_PAGE: Final = [
     ),
     Binding("e", "edit_task", "Edit", id="task.edit", tooltip="Change the task."),
     Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter its terminal; ctrl+q comes back."),
+    Binding(
+        "y", "show_request", "Answer", id="task.answer", tooltip="Show what its agent asks, with the keys to decide."
+    ),
+    Binding(
+        "m", "send_message", "Message", id="task.message", tooltip="Write to its agent without entering its terminal."
+    ),
+    Binding("i", "interrupt", "Interrupt", show=False, id="task.interrupt", tooltip="Let its agent stop and listen."),
+    Binding(
+        "M", "change_agent", "Model", show=False, id="task.model", tooltip="Change the model or the permission mode."
+    ),
     Binding("x", "stop", "Stop", id="task.stop", tooltip="Ask the program to end."),
     Binding("X", "kill", "Kill", show=False, id="task.kill", tooltip="End the program by force; asks first."),
     Binding(
@@ -197,8 +221,31 @@ TASK_PAGE: Final = [
     ),
     Binding("D", "show_tab('details')", "Details", show=False, id="task.details", tooltip="Show what the task is."),
     Binding("L", "show_tab('log')", "Log", show=False, id="task.log", tooltip="Show what the program wrote."),
+    Binding(
+        "C",
+        "show_tab('conversation')",
+        "Conversation",
+        show=False,
+        id="task.conversation",
+        tooltip="Show what was said and done.",
+    ),
+    Binding(
+        "O",
+        "show_tab('operations')",
+        "Operations",
+        show=False,
+        id="task.operations",
+        tooltip="Show the tool calls as a table.",
+    ),
     Binding("A", "show_tab('audit')", "Audit", show=False, id="task.audit", tooltip="Show who changed what, and when."),
-    Binding("enter", "pick_run", "Log of the run", key_display="enter", id="task.pick-run", tooltip="Show its log."),
+    Binding(
+        "enter",
+        "pick",
+        "Look",
+        key_display="enter",
+        id="task.pick-run",
+        tooltip="Show the log of the run, or unfold it.",
+    ),
     Binding("slash", "search", "Search", key_display="/", id="task.search", tooltip="Search the log."),
     Binding("n", "find(1)", "Next match", show=False, id="task.find-next", tooltip="Go to the next match below."),
     Binding("N", "find(-1)", "Match above", show=False, id="task.find-previous", tooltip="Go to the next match above."),
@@ -216,6 +263,31 @@ TASK_PAGE: Final = [
 EXECUTIONS: Final = [
     Binding("enter", "open_task", "Open", key_display="enter", id="executions.open", tooltip="Show the task."),
     Binding("a", "attach", "Attach", id="executions.attach", tooltip="Enter its terminal; ctrl+q comes back."),
+    Binding(
+        "y",
+        "show_request",
+        "Answer",
+        id="executions.answer",
+        tooltip="Show what its agent asks, with the keys to decide.",
+    ),
+    Binding(
+        "m",
+        "send_message",
+        "Message",
+        id="executions.message",
+        tooltip="Write to its agent without entering its terminal.",
+    ),
+    Binding(
+        "i", "interrupt", "Interrupt", show=False, id="executions.interrupt", tooltip="Let its agent stop and listen."
+    ),
+    Binding(
+        "M",
+        "change_agent",
+        "Model",
+        show=False,
+        id="executions.model",
+        tooltip="Change the model or the permission mode.",
+    ),
     Binding("x", "stop", "Stop", id="executions.stop", tooltip="Ask the program to end."),
     Binding("X", "kill", "Kill", id="executions.kill", tooltip="End the program by force; asks first."),
     Binding(
@@ -277,6 +349,201 @@ RUN_DIALOG: Final = [
         id="run-dialog.take-suggestion",
         tooltip="Put the suggested command line into the field.",
     ),
+]
+
+REQUEST: Final = [
+    Binding("y", "allow", "Allow", id="request.allow", tooltip="Allow this once."),
+    Binding("Y", "allow_session", "For session", id="request.allow-session", tooltip="Allow it for this conversation."),
+    Binding(
+        "A", "allow_always", "Always", id="request.allow-always", tooltip="Allow it always, by a rule shown first."
+    ),
+    Binding("n", "deny", "Deny", id="request.deny", tooltip="Deny it; a reason can be given."),
+    Binding("N", "deny_and_interrupt", "Deny, stop", id="request.deny-stop", tooltip="Deny it and let the agent stop."),
+    Binding("e", "edit_input", "Edit", id="request.edit", tooltip="Change what the tool gets, then allow it."),
+    Binding(
+        "enter", "submit_answer", "Answer", key_display="enter", id="request.submit", tooltip="Send what is chosen."
+    ),
+    Binding("space", "toggle_choice", "Choose", key_display="space", id="request.toggle", tooltip="Choose the answer."),
+    Binding("t", "type_answer", "Type", id="request.type", tooltip="Answer in your own words."),
+    Binding(
+        "J,shift+down",
+        "go_choice(1)",
+        "Choice below",
+        show=False,
+        key_display="J",
+        id="request.choice-down",
+        tooltip="Go to the next choice.",
+    ),
+    Binding(
+        "K,shift+up",
+        "go_choice(-1)",
+        "Choice above",
+        show=False,
+        key_display="K",
+        id="request.choice-up",
+        tooltip="Go to the choice above.",
+    ),
+    *(
+        Binding(
+            str(number),
+            f"choose({number})",
+            f"Choice {number}",
+            show=False,
+            id=f"request.choose-{number}",
+            tooltip=f"Choose answer {number} of a question.",
+        )
+        for number in range(1, 10)
+    ),
+]
+"""Keys of a request that is shown whole."""
+
+INBOX: Final = [
+    Binding("enter", "open_task", "Open", key_display="enter", id="inbox.open", tooltip="Show the task."),
+    Binding("a", "attach", "Attach", id="inbox.attach", tooltip="Enter its terminal; ctrl+q comes back."),
+    Binding("m", "send_message", "Message", id="inbox.message", tooltip="Write to the agent."),
+    Binding("h", "toggle_history", "History", id="inbox.history", tooltip="Show what was decided; again what waits."),
+    Binding("o", "open_task", "Task", show=False, id="inbox.task", tooltip="Show the task, of a question too."),
+    Binding("j,down", "go_item(1)", "Next", show=False, id="inbox.next", tooltip="Select the next one."),
+    Binding("k,up", "go_item(-1)", "Above", show=False, id="inbox.previous", tooltip="Select the one above."),
+    Binding("g,home", "go_end(-1)", "First", show=False, id="inbox.first", tooltip="Select the first one."),
+    Binding("G,end", "go_end(1)", "Last", show=False, id="inbox.last", tooltip="Select the last one."),
+    Binding(
+        "ctrl+d,pagedown",
+        "scroll_request(1)",
+        "Down",
+        show=False,
+        id="inbox.page-down",
+        tooltip="Scroll the request down.",
+    ),
+    Binding(
+        "ctrl+u,pageup", "scroll_request(-1)", "Up", show=False, id="inbox.page-up", tooltip="Scroll the request up."
+    ),
+]
+
+REQUEST_DIALOG: Final = [
+    Binding("escape,q", "close", "Later", key_display="esc", id="request-dialog.close", tooltip="Leave it undecided."),
+    Binding("j,down", "scroll_request(1)", "Down", show=False, id="request-dialog.down", tooltip="Scroll down."),
+    Binding("k,up", "scroll_request(-1)", "Up", show=False, id="request-dialog.up", tooltip="Scroll up."),
+]
+
+SESSIONS: Final = [
+    Binding("enter", "open_session", "Open", key_display="enter", id="sessions.open", tooltip="Show the conversation."),
+    Binding("m", "send_message", "Message", id="sessions.message", tooltip="Go on with it: write to its agent."),
+    Binding("F", "fork", "Fork", id="sessions.fork", tooltip="Go on with a copy of it."),
+    Binding("R", "restart", "Restart", id="sessions.restart", tooltip="Begin anew with the same first words."),
+    Binding(
+        "slash",
+        "search",
+        "Search",
+        key_display="/",
+        id="sessions.search",
+        tooltip="Search titles, messages and tool calls.",
+    ),
+    Binding("e", "rename", "Rename", id="sessions.rename", tooltip="Give the conversation another title."),
+    Binding("o", "open_task", "Task", id="sessions.task", tooltip="Show the task of the conversation."),
+    Binding("a", "attach", "Attach", id="sessions.attach", tooltip="Enter its terminal; ctrl+q comes back."),
+    Binding("escape", "clear", "Clear", show=False, id="sessions.clear", tooltip="Clear the search."),
+    Binding("j,down", "go_row(1)", "Next", show=False, id="sessions.next", tooltip="Select the next row."),
+    Binding("k,up", "go_row(-1)", "Above", show=False, id="sessions.previous", tooltip="Select the row above."),
+    Binding("g,home", "go_end(-1)", "First", show=False, id="sessions.first", tooltip="Select the first row."),
+    Binding("G,end", "go_end(1)", "Last", show=False, id="sessions.last", tooltip="Select the last row."),
+    Binding(
+        "ctrl+d,pagedown",
+        "go_page(1)",
+        "Page down",
+        show=False,
+        id="sessions.page-down",
+        tooltip="Select half a page down.",
+    ),
+    Binding(
+        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="sessions.page-up", tooltip="Select half a page up."
+    ),
+]
+
+CONVERSATION: Final = [
+    Binding("escape,backspace", "close", "Back", key_display="esc", id="conversation.close", tooltip="Go back."),
+    Binding(
+        "enter",
+        "unfold",
+        "Unfold",
+        key_display="enter",
+        id="conversation.unfold",
+        tooltip="Unfold the tool call, the thought or the change; again folds it.",
+    ),
+    Binding(
+        "y",
+        "show_request",
+        "Answer",
+        id="conversation.answer",
+        tooltip="Show what its agent asks, with the keys to decide.",
+    ),
+    Binding(
+        "m",
+        "send_message",
+        "Message",
+        id="conversation.message",
+        tooltip="Write to its agent without entering its terminal.",
+    ),
+    Binding(
+        "i", "interrupt", "Interrupt", show=False, id="conversation.interrupt", tooltip="Let its agent stop and listen."
+    ),
+    Binding(
+        "M",
+        "change_agent",
+        "Model",
+        show=False,
+        id="conversation.model",
+        tooltip="Change the model or the permission mode.",
+    ),
+    Binding("F", "fork", "Fork", id="conversation.fork", tooltip="Go on with a copy of it."),
+    Binding("o", "open_task", "Task", id="conversation.task", tooltip="Show the task of the conversation."),
+    Binding("a", "attach", "Attach", id="conversation.attach", tooltip="Enter its terminal; ctrl+q comes back."),
+    Binding("j,down", "go_row(1)", "Next", show=False, id="conversation.next", tooltip="Go down."),
+    Binding("k,up", "go_row(-1)", "Above", show=False, id="conversation.previous", tooltip="Go up."),
+    Binding("g,home", "go_end(-1)", "Beginning", show=False, id="conversation.first", tooltip="Go to the beginning."),
+    Binding("G,end", "go_end(1)", "End", show=False, id="conversation.last", tooltip="Go to the end and follow it."),
+    Binding(
+        "ctrl+d,pagedown", "go_page(1)", "Page down", show=False, id="conversation.page-down", tooltip="Go down a page."
+    ),
+    Binding("ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="conversation.page-up", tooltip="Go up a page."),
+]
+
+TEXT_DIALOG: Final = [
+    # Priority: these must work from within the text field of the dialog.
+    Binding(
+        "ctrl+s,ctrl+enter",
+        "save",
+        "Send",
+        key_display="ctrl+s",
+        priority=True,
+        id="text-dialog.save",
+        tooltip="Take the text.",
+    ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="text-dialog.cancel", tooltip="Leave it undone."),
+]
+
+MENU: Final = [
+    Binding("escape,q", "cancel", "Cancel", key_display="esc", id="menu.cancel", tooltip="Leave all as it is."),
+    Binding("j", "go_row(1)", "Next", show=False, id="menu.next", tooltip="Go to the next one."),
+    Binding("k", "go_row(-1)", "Above", show=False, id="menu.previous", tooltip="Go to the one above."),
+]
+
+RULE_DIALOG: Final = [
+    # Priority: this must work from within the text fields of the dialog.
+    Binding(
+        "ctrl+s", "save", "Make the rule and allow", priority=True, id="rule.save", tooltip="Make the rule, allow."
+    ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="rule.cancel", tooltip="Make no rule, decide nothing."),
+]
+
+DETAIL: Final = [
+    Binding("escape,q,enter", "close", "Back", key_display="esc", id="detail.close", tooltip="Go back."),
+    Binding("j,down", "scroll(1)", "Scroll", key_display="j/k", id="detail.down", tooltip="Scroll down."),
+    Binding("k,up", "scroll(-1)", "Up", show=False, id="detail.up", tooltip="Scroll up."),
+    Binding(
+        "ctrl+d,pagedown", "scroll_page(1)", "Page down", show=False, id="detail.page-down", tooltip="Go down a page."
+    ),
+    Binding("ctrl+u,pageup", "scroll_page(-1)", "Page up", show=False, id="detail.page-up", tooltip="Go up a page."),
 ]
 
 CONFIRM: Final = [
@@ -355,8 +622,17 @@ TABLES: Final = {
     "Board": BOARD,
     "Task": TASK_PAGE,
     "Executions": EXECUTIONS,
+    "Sessions": SESSIONS,
+    "Conversation": CONVERSATION,
+    "Request": REQUEST,
+    "Inbox": INBOX,
+    "Request of the card": REQUEST_DIALOG,
     "Task editor": TASK_EDITOR,
     "Run with": RUN_DIALOG,
+    "Tool call": DETAIL,
+    "Text": TEXT_DIALOG,
+    "Menu": MENU,
+    "Rule": RULE_DIALOG,
     "Question": CONFIRM,
     "Choice": CHOICE,
     "Help": HELP,

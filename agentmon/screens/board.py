@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual.containers import Vertical
 from textual.css.query import NoMatches
 
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board import StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
@@ -588,6 +589,44 @@ class BoardScreen(ServiceScreen[None]):
             return
         self.post_message(AttachRequested(card.execution_id))
 
+    # Speaking with agents.
+
+    def action_show_request(self) -> None:
+        """Show what the agent of the selected card asks, with the keys to decide."""
+        card = self._current.selected
+        if card is None:
+            return
+        if card.state is not LiveState.NEEDS_YOU:
+            self.notify(f"#{card.number} asks nothing; w goes to the next that needs you")
+            return
+        from agentmon.screens.talking import show_request  # noqa: PLC0415 - not part of the first frame
+
+        self.open_dialog(show_request(self, card.task_id, self._clock), name="request")
+
+    def action_send_message(self) -> None:
+        """Write to the agent of the selected card."""
+        card = self._current.selected
+        if card is not None:
+            from agentmon.screens.talking import send_message  # noqa: PLC0415 - not part of the first frame
+
+            self.open_dialog(send_message(self, card.task_id), name="message")
+
+    def action_interrupt(self) -> None:
+        """Let the agent of the selected card stop and listen."""
+        card = self._current.selected
+        if card is not None:
+            from agentmon.screens.talking import interrupt  # noqa: PLC0415 - not part of the first frame
+
+            self.start(interrupt(self, card.task_id), name="interrupt")
+
+    def action_change_agent(self) -> None:
+        """Change model or permission mode of the selected card's agent."""
+        card = self._current.selected
+        if card is not None:
+            from agentmon.screens.talking import change_agent  # noqa: PLC0415 - not part of the first frame
+
+            self.open_dialog(change_agent(self, card.task_id), name="model")
+
     # Making and changing tasks.
 
     def action_open_task(self) -> None:
@@ -723,8 +762,17 @@ def _with(page: ColumnPage, card: Card, index: int) -> ColumnPage:
 def _hidden_actions(card: Card | None) -> frozenset[str]:
     """Return the actions that the footer leaves out for this card."""
     if card is None:
-        return frozenset({"edit_task", "run", "release_agent", "attach", "stop", "open_task", "move_card", "mark"})
+        return frozenset(
+            {
+                *("edit_task", "run", "release_agent", "show_request", "send_message"),
+                *("attach", "stop", "open_task", "move_card", "mark"),
+            }
+        )
     hidden = set()
+    if card.state is not LiveState.NEEDS_YOU:
+        hidden.add("show_request")
+    if not is_ongoing(card) or card.agent_slug == ANY_COMMAND_SLUG:
+        hidden.add("send_message")
     if not is_open(card):
         hidden.add("stop")
     elif card.state is not LiveState.PARKED and card.waits_until is None:

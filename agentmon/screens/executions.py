@@ -18,6 +18,7 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.bindings import EXECUTIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.screens.running import ask_kill, stop_run
+from agentmon.screens.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
 from agentmon.widgets.form import LineInput
@@ -161,7 +162,38 @@ class ExecutionsScreen(ServiceScreen[None]):
             return True if selected is not None and selected.execution.status.is_live else None
         if action in {"stop", "kill"}:
             return True if selected is not None and selected.execution.status.is_open else None
+        if action == "show_request":
+            return True if selected is not None and selected.execution.live_state is LiveState.NEEDS_YOU else None
+        if action == "send_message":
+            return True if selected is not None and selected.execution.mode.is_conversation else None
+        if action in {"interrupt", "change_agent"}:
+            is_talking = selected is not None and selected.execution.status.is_live
+            return True if is_talking and selected is not None and selected.execution.mode.is_protocol else None
         return True
+
+    def action_show_request(self) -> None:
+        """Show what the agent under the cursor asks, with the keys to decide."""
+        selected = self._selected
+        if selected is not None:
+            self.open_dialog(show_request(self, selected.execution.task_id, self._clock), name="request")
+
+    def action_send_message(self) -> None:
+        """Write to the agent under the cursor."""
+        selected = self._selected
+        if selected is not None:
+            self.open_dialog(send_message(self, selected.execution.task_id), name="message")
+
+    def action_interrupt(self) -> None:
+        """Let the agent under the cursor stop and listen."""
+        selected = self._selected
+        if selected is not None:
+            self.start(interrupt(self, selected.execution.task_id), name="interrupt")
+
+    def action_change_agent(self) -> None:
+        """Change model or permission mode of the agent under the cursor."""
+        selected = self._selected
+        if selected is not None:
+            self.open_dialog(change_agent(self, selected.execution.task_id), name="model")
 
     def action_open_task(self) -> None:
         """Show the page of the task under the cursor."""

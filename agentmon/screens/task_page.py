@@ -13,22 +13,28 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
+from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_lines
 from agentmon.domain.task_status import Priority
 from agentmon.logs.search import Direction
 from agentmon.screens.bindings import TASK_PAGE
+from agentmon.screens.conversation_source import Conversation, ConversationSource
 from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
+from agentmon.screens.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.task_facts import FACT_NAMES, TaskFacts, fact_lines, log_removal_words, read_task_facts, try_words
 from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.audit_list import AuditList
 from agentmon.widgets.cells import even_line
+from agentmon.widgets.conversation_pane import ConversationPane
 from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, elapsed_seconds
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.log_pane import LogPane
+from agentmon.widgets.operation_rows import OPERATION_COLUMNS, operation_rows
+from agentmon.widgets.row_table import RowTable
 from agentmon.widgets.state_words import NO_WAIT, execution_words, reason_text
 
 if TYPE_CHECKING:
@@ -41,14 +47,21 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import Execution
-    from agentmon.domain.ids import ExecutionId, TaskId
+    from agentmon.domain.ids import ExecutionId, SessionId, TaskId
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.screens.run_dialog import RunChoice
+    from agentmon.widgets.block_view import BlockView
 
 LOG_POLL_INTERVAL_S: Final = 0.1
 """How often a log that is shown and still written looks for more."""
 
-_TABS: Final = {"details": "Details", "log": "Log", "audit": "Audit"}
+_TABS: Final = {
+    "details": "Details",
+    "log": "Log",
+    "conversation": "Conversation",
+    "operations": "Operations",
+    "audit": "Audit",
+}
 _LONGEST_TITLE: Final = 10_000
 _COLOURS: Final = {
     "muted": "$text-muted",
@@ -58,11 +71,15 @@ _COLOURS: Final = {
     "bad": "$error",
 }
 _COLUMNS: Final = tuple(column for column in ExecutionColumn if column is not ExecutionColumn.TASK)
+_TALKS: Final = {"interrupt", "change_agent"}
+_NO_CONVERSATION: Final = (
+    "No conversation yet.\n\nAn AI agent makes one when it runs this task; a plain command has a log alone."
+)
 _NEVER_RUN: Final = Content.assemble("Never run. Press ", ("r", "$primary bold"), " to run it.")
 
 
 class TaskPage(ServiceScreen[None]):
-    """One task with its details, its log and its audit trail, all live."""
+    """One task with its details, log, conversation, tool calls and audit trail, all live."""
 
     CSS_PATH = "task_page.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*TASK_PAGE]
@@ -84,6 +101,8 @@ class TaskPage(ServiceScreen[None]):
         self._first_tab = "log" if execution_id is not None else tab
         self._clock = clock or SystemClock()
         self._shown: TaskFacts | None = None
+        self._source: ConversationSource | None = None
+        self._conversation = Conversation()
         self._seconds: Timer | None = None
         self._log_poll: Timer | None = None
         self._waits = WaitClock(self, self._on_wait_end)
@@ -107,6 +126,10 @@ class TaskPage(ServiceScreen[None]):
             with Vertical(id="log"):
                 yield Static(id="log-heading")
                 yield LogPane(placeholder=_NEVER_RUN.plain, id="log-pane")
+            yield ConversationPane(placeholder=_NO_CONVERSATION, id="conversation")
+            with Vertical(id="operations"):
+                yield Static(id="operations-heading")
+                yield RowTable(OPERATION_COLUMNS, id="operations-table")
             yield AuditList(clock=self._clock, id="audit")
         yield KeyFooter()
 
@@ -127,11 +150,13 @@ class TaskPage(ServiceScreen[None]):
             self.dismiss(None)
             return
         self._shown = snapshot
+        await self._read_conversation(services, snapshot)
         self.is_queue_paused = snapshot.pause is not None
         with self.app.batch_update():
             self._show_heading()
             self._show_details(snapshot)
             self._show_log(services, snapshot)
+            self._show_conversation()
             self.query_one(AuditList).history = snapshot.history
         self._run_clocks()
         self._plan_waits()
@@ -154,10 +179,16 @@ class TaskPage(ServiceScreen[None]):
             return True if newest is not None and newest.status.is_open else None
         if action == "release_agent":
             return True if self._run_agent is not None else None
+        if action == "show_request":
+            return True if newest is not None and newest.live_state is LiveState.NEEDS_YOU else None
+        if action == "send_message":
+            return True if newest is not None and newest.mode.is_conversation else None
+        if action in _TALKS:
+            return True if newest is not None and newest.status.is_live and newest.mode.is_protocol else None
         if action in {"search", "find", "wrap", "go_sideways"}:
             return self._tab == "log" and self._picked is not None
-        if action == "pick_run":
-            return self._tab == "details" and newest is not None
+        if action == "pick":
+            return self._tab in {"details", "conversation", "operations"} and newest is not None
         return True
 
     def action_close(self) -> None:
@@ -207,15 +238,41 @@ class TaskPage(ServiceScreen[None]):
         """End the program by force, after a question."""
         self.open_dialog(self._kill(), name="kill")
 
-    def action_pick_run(self) -> None:
-        """Show the log of the run under the cursor."""
-        self.query_one(ExecutionTable).open_selected()
+    def action_show_request(self) -> None:
+        """Show what its agent asks, with the keys to decide."""
+        self.open_dialog(show_request(self, self._task_id, self._clock), name="request")
+
+    def action_send_message(self) -> None:
+        """Write to its agent."""
+        self.open_dialog(send_message(self, self._task_id), name="message")
+
+    def action_interrupt(self) -> None:
+        """Let its agent stop and listen."""
+        self.start(interrupt(self, self._task_id), name="interrupt")
+
+    def action_change_agent(self) -> None:
+        """Change model or permission mode of its agent."""
+        self.open_dialog(change_agent(self, self._task_id), name="model")
+
+    def action_pick(self) -> None:
+        """Show the log of the run, unfold what was said or done, or show a tool call whole."""
+        match self._tab:
+            case "conversation":
+                self.query_one(ConversationPane).view.toggle()
+            case "operations":
+                self.query_one("#operations-table", RowTable).open_selected()
+            case _:
+                self.query_one(ExecutionTable).open_selected()
 
     def action_go_row(self, rows: int) -> None:
         """Move by rows in what the tab shows."""
         match self._tab:
             case "log":
                 self.query_one(LogPane).view.action_scroll_lines(rows)
+            case "conversation":
+                self.query_one(ConversationPane).view.move_by(rows)
+            case "operations":
+                self.query_one("#operations-table", RowTable).move_by(rows)
             case "audit":
                 self.query_one(AuditList).scroll_relative(y=rows, animate=False)
             case _:
@@ -227,6 +284,10 @@ class TaskPage(ServiceScreen[None]):
             case "log":
                 view = self.query_one(LogPane).view
                 view.action_home() if direction < 0 else view.action_end()
+            case "conversation":
+                self.query_one(ConversationPane).view.go_end(direction)
+            case "operations":
+                self.query_one("#operations-table", RowTable).go_end(direction)
             case "audit":
                 audit = self.query_one(AuditList)
                 audit.scroll_home(animate=False) if direction < 0 else audit.scroll_end(animate=False)
@@ -240,6 +301,10 @@ class TaskPage(ServiceScreen[None]):
             case "log":
                 view = self.query_one(LogPane).view
                 view.action_page_up() if direction < 0 else view.action_page_down()
+            case "conversation":
+                self.query_one(ConversationPane).view.go_page(direction)
+            case "operations":
+                self.query_one("#operations-table", RowTable).go_page(direction)
             case "audit":
                 audit = self.query_one(AuditList)
                 audit.scroll_relative(y=direction * max(1, audit.size.height - 1), animate=False)
@@ -281,6 +346,28 @@ class TaskPage(ServiceScreen[None]):
         self._picked_id = message.listing.execution.id
         self.action_show_tab("log")
         self.request_refresh()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Show the tool call whole."""
+        message.stop()
+        operation = next((one for one in self._conversation.operations if one.id == message.key), None)
+        if operation is not None:
+            from agentmon.screens.operation_dialog import OperationDialog  # noqa: PLC0415 - not needed before
+
+            self.app.push_screen(OperationDialog(operation))
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Nothing follows the cursor."""
+        message.stop()
+
+    def on_block_view_opened(self, message: BlockView.Opened) -> None:
+        """Unfold what was clicked twice."""
+        message.stop()
+        message.view.toggle()
+
+    def on_block_view_selected(self, message: BlockView.Selected) -> None:
+        """Nothing follows the cursor."""
+        message.stop()
 
     def on_execution_table_highlighted(self, message: ExecutionTable.Highlighted) -> None:
         """Nothing follows the cursor."""
@@ -407,6 +494,38 @@ class TaskPage(ServiceScreen[None]):
             Content("   ").join([part for part in parts if part]), layout=False
         )
 
+    async def _read_conversation(self, services: Services, facts: TaskFacts) -> None:
+        """Read the conversation of the picked run, or else the newest one of the task."""
+        session_id = await self._find_session(services, facts)
+        if session_id is None:
+            self._source, self._conversation = None, Conversation()
+            return
+        if self._source is None or self._source.session_id != session_id:
+            self._source = ConversationSource(session_id)
+        agent = self._run_agent
+        name = "agent" if agent is None else agent.slug
+        workspace = await self.workspace()
+        self._conversation = await self._source.read(services, workspace.id, agent_name=name, now=self._clock.now())
+
+    async def _find_session(self, services: Services, facts: TaskFacts) -> SessionId | None:
+        picked = self._picked
+        if picked is not None and picked.session_id is not None:
+            return picked.session_id
+        if not any(execution.mode.is_conversation for execution in facts.executions):
+            return None
+        sessions = await services.sessions.of_task(self._task_id)
+        return sessions[0].id if sessions else None
+
+    def _show_conversation(self) -> None:
+        shown = self._conversation
+        self.query_one(ConversationPane).show(shown.blocks, shown.plan)
+        self.query_one("#operations-table", RowTable).rows = operation_rows(shown.operations)
+        count = len(shown.operations)
+        words = (
+            f"{count:,} tool call{'' if count == 1 else 's'}   enter shows one whole" if count else "No tool calls yet."
+        )
+        self.query_one("#operations-heading", Static).update(Content.styled(words, "$text-muted"), layout=False)
+
     def _plan_waits(self) -> None:
         facts = self._shown
         if facts is not None:
@@ -444,6 +563,8 @@ class TaskPage(ServiceScreen[None]):
         places: dict[str, Widget] = {
             "details": self.query_one("#runs", ExecutionTable),
             "log": self.query_one(LogPane).view,
+            "conversation": self.query_one(ConversationPane).view,
+            "operations": self.query_one("#operations-table", RowTable),
             "audit": self.query_one(AuditList),
         }
         wanted = places[self._tab]

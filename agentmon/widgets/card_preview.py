@@ -16,6 +16,7 @@ from agentmon.widgets.card_text import (
     find_state_words,
     is_dated,
     is_ongoing,
+    need_words,
     schedule_words,
     subtask_words,
 )
@@ -125,6 +126,9 @@ def _reasons(card: Card) -> list[tuple[str, str]]:
     if card.error:
         colour = "$text-muted" if card.state is LiveState.PARKED else "$error"
         lines.append((cause_text(card.error, card.exit_code), colour))
+    if card.state is LiveState.NEEDS_YOU:
+        lines.append((f"◆ {need_words(card)}", "$warning"))
+        lines.append(("y shows it whole and decides; m sends a message; a enters its terminal.", "$text-muted"))
     if card.state is LiveState.STUCK:
         lines.append((stuck_hint(card.error), "$text-muted"))
     if card.state is LiveState.PARKED:

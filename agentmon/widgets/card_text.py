@@ -88,6 +88,11 @@ def find_state_words(card: Card, now: datetime) -> StateWords | None:
     )
 
 
+def need_words(card: Card) -> str:
+    """Return what the card's agent wants of a person, in one line."""
+    return even_line(card.activity_note or "waits for a message", max_characters=300)
+
+
 def schedule_words(moment: datetime, now: datetime) -> str:
     """Return the next time of a schedule as cards show it: ``↻ Mon 07:00``."""
     return f"↻ {short_moment(moment, now)}"
@@ -164,6 +169,8 @@ def _extras(card: Card, now: datetime) -> list[str]:
 def _third_line(card: Card) -> Part | None:
     if card.waits_for and card.status is TaskStatus.BLOCKED and card.state is not LiveState.QUEUED:
         return Part(f"waits for {numbers_text(card.waits_for)}", "muted")
+    if card.state is LiveState.NEEDS_YOU:
+        return Part(f"◆ {need_words(card)}", "warning")
     if card.state is LiveState.STUCK and card.error:
         return Part(stuck_text(card.error), "bad")
     if card.state is LiveState.PARKED and card.error:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.operations import OperationType
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.request_words import decision_style, decision_words, kind_word, waited_text
 from agentmon.widgets.text_rows import Span, diff_rows, is_diff, text_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from agentmon.domain.approvals import ApprovalListing
@@ -25,40 +27,56 @@ _INDENT: Final = "  "
 _BLANK: Final[Row] = (Span(""),)
 _GONE: Final = "The agent no longer asks this. Nothing is decided by a key any more; j and k go to the next."
 _MOST_TYPED: Final = 9
+_LONGEST_TITLE: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The facts of a request."""
+    """What is asked, and why."""
 
     listing: ApprovalListing
-    waited: str
-    asked: str
     key: str = "head"
     can_unfold: bool = False
 
     def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
-        """Return title, facts and the state of the request."""
+        """Return the title, what became of it, what it is about, and the reason."""
         listing, approval = self.listing, self.listing.approval
-        rows = text_rows(approval.title, width, "bold")
+        rows = text_rows(even_line(approval.title, max_characters=_LONGEST_TITLE), width, "bold")
         is_pending = approval.status is ApprovalStatus.PENDING
         if not is_pending:
             rows += text_rows(decision_words(approval), width, decision_style(approval))
         if approval.status is ApprovalStatus.WITHDRAWN:
             rows += text_rows(_GONE, width, "muted")
-        rows.append(_BLANK)
+        told = [kind_word(approval.ask_kind), approval.tool_name, "" if _is_said_below(listing) else approval.target]
+        rows += text_rows(" · ".join(part for part in told if part), width, "muted")
+        if approval.reason:
+            rows += text_rows(f"“{approval.reason}”", width, "text")
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """Who asks, where, and since when."""
+
+    listing: ApprovalListing
+    waited: str
+    asked: str
+    key: str = "facts"
+    can_unfold: bool = False
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
+        """Return the facts below a blank row."""
+        listing = self.listing
+        is_pending = listing.approval.status is ApprovalStatus.PENDING
         facts = [
-            ("Task", f"#{listing.task_number} {listing.task_title}", "text"),
-            ("Agent", f"{listing.agent_slug} in {listing.workspace_name}", "text"),
-            ("Asks for", kind_word(approval.ask_kind) + (f" · {approval.tool_name}" if approval.tool_name else ""), ""),
-            ("Target", "" if _is_said_below(listing) else approval.target, "text"),
-            ("Reason", approval.reason, "text"),
-            ("Folder", listing.working_dir, "muted"),
-            ("Asked", f"{self.asked} · waits {self.waited}" if is_pending else self.asked, "muted"),
+            ("Task", f"#{listing.task_number} {listing.task_title}"),
+            ("Agent", f"{listing.agent_slug} in {listing.workspace_name}"),
+            ("Folder", listing.working_dir),
+            ("Asked", f"{self.asked} · waits {self.waited}" if is_pending else self.asked),
         ]
-        for name, fact, style in facts:
-            if fact:
-                rows += _fact_rows(name, fact, style or "text", width)
+        rows: list[Row] = [_BLANK]
+        for name, fact in facts:
+            rows += _fact_rows(name, fact, "muted", width)
         return rows
 
 
@@ -132,19 +150,16 @@ class QuestionBlock:
         return rows
 
 
-def request_blocks(listing: ApprovalListing, now: datetime) -> list[Block]:
-    """Return the blocks of a request without its questions."""
+def request_blocks(listing: ApprovalListing, questions: Iterable[QuestionBlock], now: datetime) -> list[Block]:
+    """Return the blocks of a request, what is to be decided on before who asks."""
     approval = listing.approval
-    head = RequestHead(
-        listing=listing,
-        waited=waited_text(approval.asked_at, now),
-        asked=local_time_text(approval.asked_at, now),
-    )
     detail = approval.detail or (approval.target if _is_said_below(listing) else "")
-    blocks: list[Block] = [head]
+    blocks: list[Block] = [RequestHead(listing)]
     if detail:
         blocks.append(RequestDetail(text=detail, is_command=_is_command(listing)))
-    return blocks
+    blocks += questions
+    waited, asked = waited_text(approval.asked_at, now), local_time_text(approval.asked_at, now)
+    return [*blocks, RequestFacts(listing, waited, asked)]
 
 
 def _is_command(listing: ApprovalListing) -> bool:

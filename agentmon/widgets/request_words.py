@@ -8,6 +8,7 @@ from agentmon.domain.amounts import duration_text
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.audit import actor_name
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.events import ActorType
 from agentmon.widgets.cells import even_line
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def decision_words(approval: Approval) -> str:
     if approval.status is ApprovalStatus.ALLOWED:
         words += _SCOPE_WORDS[approval.scope]
     if approval.decided_by is not None and approval.status is not ApprovalStatus.WITHDRAWN:
-        words += f" by {actor_name(approval.decided_by)}"
+        who = "you" if approval.decided_by.type is ActorType.USER else actor_name(approval.decided_by)
+        words += f" by {who}"
     reason = even_line(approval.decision_reason or "", max_characters=_LONGEST_WORDS)
     return f"{words}: {reason}" if reason else words
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input
 
-from agentmon.screens.bindings import APP, BOARD, EXECUTIONS, TASK_PAGE
+from agentmon.screens.bindings import APP, BOARD, EXECUTIONS, INBOX, REQUEST, SESSIONS, TASK_PAGE
 from agentmon.screens.board import BoardScreen
 from agentmon.screens.executions import ExecutionsScreen
+from agentmon.screens.inbox import InboxScreen
+from agentmon.screens.sessions import SessionsScreen
 from agentmon.screens.task_page import TaskPage
 from tests.screens.scenes import scene
 
@@ -21,28 +23,30 @@ if TYPE_CHECKING:
 
     from tests.screens.boards import Board
 
+PLACE_SCREENS = (BoardScreen, ExecutionsScreen, SessionsScreen, InboxScreen)
 LEAVING = {"q", "ctrl+c"}
 """Tested by themselves: nothing can follow them."""
-STARTING = {"r", "ctrl+r", "x", "y"}
+STARTING = {"r", "ctrl+r", "x"}
 """Would start a worker; tested over a live home."""
+PLACES = {"1", "2", "5", "6"}
+"""Tested by themselves: each leads away from whatever is tested here."""
 
 
 def keys_of(*tables: Sequence[Binding]) -> list[str]:
     keys = [key.strip() for table in tables for binding in table for key in binding.key.split(",")]
-    return [key for key in keys if key not in LEAVING | STARTING]
+    return [key for key in dict.fromkeys(keys) if key not in LEAVING | STARTING | PLACES]
 
 
 async def back(board: Board, kind: type[object], opening: Sequence[str]) -> None:
     """Leave whatever a key opened, and go where the keys are tested."""
-    for _ in range(6):
+    for _ in range(4):
         if isinstance(board.app.screen, kind) and not isinstance(board.app.focused, Input):
             return
-        if isinstance(board.app.screen, BoardScreen | ExecutionsScreen) and not isinstance(board.app.focused, Input):
+        if isinstance(board.app.screen, PLACE_SCREENS) and not isinstance(board.app.focused, Input):
             await board.press(*opening)
         else:
             await board.press("escape")
         await board.pilot.pause()
-        await board.settled()
     assert isinstance(board.app.screen, kind)
 
 
@@ -52,8 +56,10 @@ async def back(board: Board, kind: type[object], opening: Sequence[str]) -> None
         (BoardScreen, (BOARD, APP), ("1",)),
         (ExecutionsScreen, (EXECUTIONS, APP), ("2",)),
         (TaskPage, (TASK_PAGE, APP), ("1", "enter")),
+        (SessionsScreen, (SESSIONS,), ("5",)),
+        (InboxScreen, (REQUEST, INBOX), ("6",)),
     ],
-    ids=["board", "executions", "task"],
+    ids=["board", "executions", "task", "sessions", "inbox"],
 )
 async def test_every_key_is_answered_and_none_breaks_the_screen(
     kind: type[object],
@@ -68,8 +74,14 @@ async def test_every_key_is_answered_and_none_breaks_the_screen(
         for key in keys_of(*tables):
             await back(board, kind, opening)
             await board.press(key)
-            await board.pilot.pause()
-            await board.settled()
 
+        await board.settled()
         await back(board, kind, opening)
         assert isinstance(board.app.screen, kind)
+
+
+async def test_number_keys_go_to_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene(tmp_path, monkeypatch, size=(80, 24)) as board:
+        for key, kind in (("2", ExecutionsScreen), ("5", SessionsScreen), ("6", InboxScreen), ("1", BoardScreen)):
+            await board.press(key)
+            await board.until(lambda: isinstance(board.app.screen, kind), kind.__name__)  # noqa: B023 - awaited here

@@ -123,14 +123,15 @@ async def test_the_tabs_are_reached_by_keys_and_by_mouse(tmp_path: Path) -> None
         await opened(stage, pilot, store, task.id)
 
         seen = []
-        for key in ("]", "]", "]", "[", "L", "A", "D"):
+        for key in ("]", "]", "]", "]", "]", "[", "L", "C", "O", "A", "D"):
             await pilot.press({"]": "right_square_bracket", "[": "left_square_bracket"}.get(key, key))
             await pilot.pause()
             seen.append(current_tab(stage))
         await pilot.click("#tab-log")
         await until(pilot, lambda: current_tab(stage) == "log")
 
-        assert seen == ["log", "audit", "details", "audit", "log", "audit", "details"]
+        places = ["log", "conversation", "operations", "audit", "details"]
+        assert seen == [*places, "audit", *places]
         assert stage.screen.query_one("#tab-log", Tab).has_class("-active")
 
 

@@ -1,0 +1,90 @@
+"""Reads a conversation: all of it at first, then what is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.events import EventType
+from agentmon.widgets.conversation_blocks import conversation_blocks
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.conversation import PlanNews
+    from agentmon.domain.events import Event
+    from agentmon.domain.ids import SessionId, WorkspaceId
+    from agentmon.domain.operations import Operation
+    from agentmon.domain.sessions import Message
+    from agentmon.widgets.block_view import Block
+
+_PAGE: Final = 500
+_MOST_OPERATIONS: Final = 5000
+_MOST_REQUESTS: Final = 500
+_REREAD: Final = 2
+"""Messages that are read again: the newest may have gone on since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A conversation as it is shown."""
+
+    blocks: tuple[Block, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    plan: PlanNews | None = None
+
+
+class ConversationSource:
+    """What is known of one conversation."""
+
+    def __init__(self, session_id: SessionId) -> None:
+        self.session_id = session_id
+        self._messages: list[Message] = []
+        self._diffs: list[Event] = []
+
+    async def read(
+        self, services: Services, workspace_id: WorkspaceId, *, agent_name: str, now: datetime
+    ) -> Conversation:
+        """Return the conversation with what is new.
+
+        Raises:
+            NotFoundError: The conversation is gone.
+        """
+        await self._read_messages(services)
+        await self._read_diffs(services)
+        operations = await services.conversations.operations(session_id=self.session_id, limit=_MOST_OPERATIONS)
+        requests = await services.approvals.history(workspace_id, limit=_MOST_REQUESTS)
+        executions = await services.sessions.executions(self.session_id)
+        plan = await services.conversations.plan(executions[-1].id) if executions else None
+        blocks = conversation_blocks(
+            messages=self._messages,
+            operations=operations,
+            approvals=[one.approval for one in requests if one.approval.session_id == self.session_id],
+            diffs=self._diffs,
+            agent_name=agent_name,
+            now=now,
+        )
+        return Conversation(blocks=blocks, operations=operations, plan=plan)
+
+    async def _read_messages(self, services: Services) -> None:
+        known = self._messages[:-_REREAD]
+        while True:
+            after = known[-1].id if known else None
+            page = await services.conversations.messages(self.session_id, after=after, limit=_PAGE)
+            known += page
+            if len(page) < _PAGE:
+                break
+        self._messages = known
+
+    async def _read_diffs(self, services: Services) -> None:
+        while True:
+            page = await services.conversations.events(
+                session_id=self.session_id,
+                types=(EventType.DIFF,),
+                after_id=self._diffs[-1].id if self._diffs else 0,
+                limit=_PAGE,
+            )
+            self._diffs += page
+            if len(page) < _PAGE:
+                break

@@ -1,0 +1,101 @@
+"""A short list to choose from, with a field for what is not in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from agentmon.domain.plain_text import plain_line
+from agentmon.screens.bindings import MENU
+from agentmon.widgets.form import LineInput
+from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.key_footer import KeyFooter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+_LONGEST_NAME = 80
+
+
+class MenuEntry(NamedTuple):
+    """One thing that can be chosen."""
+
+    kind: str
+    """What it changes, such as ``model``."""
+    word: str
+    is_present: bool = False
+    """Whether it is so now."""
+
+
+class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
+    """Ends with the entry, or with None; what is typed becomes an entry of the kind that is free to type."""
+
+    CSS_PATH = "menu_dialog.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*MENU]
+    AUTO_FOCUS = "OptionList"
+
+    def __init__(self, heading: str, entries: Sequence[MenuEntry], *, free_kind: str) -> None:
+        """Make the dialog.
+
+        Args:
+            heading: What is changed.
+            entries: In their order; those of one kind stand together.
+            free_kind: What a typed word is.
+        """
+        super().__init__()
+        self._heading = plain_line(heading)
+        self._entries = tuple(entries)
+        self._free_kind = free_kind
+
+    def compose(self) -> ComposeResult:
+        """Yield heading, list, field and keys."""
+        with Vertical(id="dialog"):
+            yield Static(Content(self._heading), id="heading")
+            yield OptionList(*self._options(), id="entries", compact=True)
+            yield LineInput(placeholder=f"another {self._free_kind}", id="free")
+            yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Begin in the field where there is nothing to choose from."""
+        if not self._entries:
+            self.query_one("#free", Input).focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """End with the entry."""
+        event.stop()
+        self.dismiss(self._entries[int(str(event.option.id))])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """End with what was typed."""
+        event.stop()
+        if event.value.strip():
+            self.dismiss(MenuEntry(self._free_kind, event.value.strip()))
+
+    def action_go_row(self, rows: int) -> None:
+        """Move in the list."""
+        entries = self.query_one(OptionList)
+        entries.action_cursor_down() if rows > 0 else entries.action_cursor_up()
+
+    def action_cancel(self) -> None:
+        """Leave all as it is."""
+        self.dismiss(None)
+
+    def _options(self) -> list[Option]:
+        options = []
+        for at, entry in enumerate(self._entries):
+            is_first = not at or self._entries[at - 1].kind != entry.kind
+            mark = "● " if entry.is_present else "  "
+            kind = f"{entry.kind if is_first else '':<17}"
+            word = plain_line(entry.word, max_characters=_LONGEST_NAME)
+            options.append(
+                Option(Content.assemble((kind, "$text-muted"), (mark, "$success"), word), id=str(at)),
+            )
+        return options

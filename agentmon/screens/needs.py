@@ -1,0 +1,55 @@
+"""Notices what began to wait for the person since the last look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.live_state import LiveState
+from agentmon.widgets.cells import cut, even_line
+from agentmon.widgets.request_words import wish_words
+
+if TYPE_CHECKING:
+    from agentmon.bootstrap import Services
+    from agentmon.domain.tasks import Workspace
+
+_RING_EVERY_S: Final = 5.0
+_OPEN_ROWS: Final = 100
+_TOAST_CELLS: Final = 60
+
+
+class NeedsWatch:
+    """Remembers what was waiting, so that each thing is told once."""
+
+    def __init__(self) -> None:
+        self._known: set[str] | None = None
+        self._rang_at: float | None = None
+
+    async def find_news(self, services: Services, workspace: Workspace) -> str:
+        """Return one sentence about what is new since the last call; empty at the first, and when nothing is."""
+        told: dict[str, str] = {}
+        asking = set()
+        for listing in await services.approvals.inbox(workspace.id):
+            approval = listing.approval
+            asking.add(approval.execution_id)
+            told[str(approval.id)] = f"#{listing.task_number} {wish_words(approval)}"
+        for one in await services.executions.list(workspace, limit=_OPEN_ROWS):
+            execution = one.execution
+            if execution.live_state is LiveState.NEEDS_YOU and execution.id not in asking:
+                note = even_line(execution.activity_note or "waits for a message")
+                told[f"execution-{execution.id}"] = f"#{one.task_number} {note}"
+        known, self._known = self._known, set(told)
+        if known is None:
+            return ""
+        new = [words for key, words in told.items() if key not in known]
+        if not new:
+            return ""
+        words = cut(new[0], _TOAST_CELLS)
+        more = f" (and {len(new) - 1} more)" if len(new) > 1 else ""
+        return f"◆ {words}{more}\n6 shows what waits for you"
+
+    def may_ring(self, present_s: float) -> bool:
+        """Whether the bell has not rung for a while; when it has not, it counts as rung now."""
+        if self._rang_at is not None and present_s - self._rang_at < _RING_EVERY_S:
+            return False
+        self._rang_at = present_s
+        return True

@@ -1,0 +1,318 @@
+"""What the inbox and the dialog of a card share: one request, shown whole, with the keys that decide on it."""
+
+from __future__ import annotations
+
+import json
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.conversation import AskKind
+from agentmon.screens.choices import Choices
+from agentmon.screens.frame import WRITES, AttachRequested, ServiceScreen
+from agentmon.widgets.block_view import BlockView
+from agentmon.widgets.cells import even_line
+from agentmon.widgets.request_blocks import request_blocks
+from agentmon.widgets.request_words import decision_words
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
+    from agentmon.domain.ids import ApprovalId
+    from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
+
+GUARD_S: Final = 0.4
+"""How long keys decide nothing after another request came under them by itself."""
+_LONGEST_TITLE: Final = 120
+_LET_GO: Final = {AskKind.PERMISSION, AskKind.PLAN, AskKind.START}
+"""Requests that are allowed, rather than answered."""
+_QUESTION_ACTIONS: Final = {"submit_answer", "toggle_choice", "choose", "go_choice", "type_answer"}
+_REQUEST_ACTIONS: Final = {
+    "allow",
+    "allow_session",
+    "allow_always",
+    "deny",
+    "deny_and_interrupt",
+    "edit_input",
+} | _QUESTION_ACTIONS
+
+
+class RequestScreen(ServiceScreen[None]):
+    """A screen that shows one request in the view ``#request``.
+
+    Whatever a key decides is decided on the request that was shown when the key was pressed, with its digest.
+    """
+
+    def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter, *, clock: Clock) -> None:
+        super().__init__(services, workspace)
+        self.clock = clock
+        self.request: ApprovalListing | None = None
+        """What is shown."""
+        self._choices = Choices(())
+        self._guarded_until = 0.0
+        self._deciding: set[ApprovalId] = set()
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether keys decide nothing yet, since what is shown came by itself just now."""
+        return monotonic() < self._guarded_until
+
+    def show_request(self, listing: ApprovalListing | None, *, is_by_person: bool) -> None:
+        """Show a request, or the newest state of the one that is shown."""
+        before = self.request
+        self.request = listing
+        is_other = (None if before is None else before.approval.id) != (
+            None if listing is None else listing.approval.id
+        )
+        has_changed = (
+            before is not None
+            and listing is not None
+            and (before.approval.status, before.approval.input_digest)
+            != (listing.approval.status, listing.approval.input_digest)
+        )
+        if is_other:
+            self._choices = Choices(() if listing is None else listing.approval.questions)
+            self._request_view.clear()
+        if (is_other or has_changed) and not is_by_person:
+            self._guarded_until = monotonic() + GUARD_S
+        self.draw_request()
+        self.refresh_bindings()
+
+    def draw_request(self) -> None:
+        """Draw the request with the present time and choices."""
+        listing = self.request
+        if listing is None:
+            return
+        is_pending = listing.approval.status is ApprovalStatus.PENDING
+        choices = self._choices if is_pending else Choices(listing.approval.questions)
+        blocks = request_blocks(listing, choices.blocks(), self.clock.now())
+        view = self._request_view
+        if view.blocks != tuple(blocks):
+            view.blocks = tuple(blocks)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """Offer what the request allows; the other keys go to whatever else has them."""
+        if action not in _REQUEST_ACTIONS:
+            return True
+        approval = self._approval
+        if approval is None:
+            return False
+        kind = approval.ask_kind
+        if action in _QUESTION_ACTIONS:
+            return kind is AskKind.QUESTION
+        return {
+            "allow": kind in _LET_GO,
+            "allow_session": approval.can_allow_for_session and kind in _LET_GO,
+            "allow_always": kind is AskKind.PERMISSION,
+            "deny": kind is not AskKind.DIALOG,
+            "deny_and_interrupt": kind not in {AskKind.DIALOG, AskKind.START},
+            "edit_input": approval.can_edit_input and kind is AskKind.PERMISSION,
+        }[action]
+
+    async def on_decided(self, listing: ApprovalListing) -> None:
+        """Hear that the request was decided here."""
+
+    # Keys.
+
+    def action_allow(self) -> None:
+        """Allow it once."""
+        self._allow(ApprovalScope.ONCE)
+
+    def action_allow_session(self) -> None:
+        """Allow it for this conversation."""
+        self._allow(ApprovalScope.SESSION)
+
+    def action_allow_always(self) -> None:
+        """Show the rule that would allow it always, then allow it by that."""
+        listing = self._may_decide()
+        if listing is not None:
+            self.open_dialog(self._allow_always(listing), name="rule")
+
+    def action_deny(self) -> None:
+        """Ask why, then deny it."""
+        self._deny(interrupts=False)
+
+    def action_deny_and_interrupt(self) -> None:
+        """Ask why, then deny it and let the agent stop."""
+        self._deny(interrupts=True)
+
+    def action_edit_input(self) -> None:
+        """Change what the tool gets, then allow it once."""
+        listing = self._may_decide()
+        if listing is not None:
+            self.open_dialog(self._edit_input(listing), name="edit input")
+
+    def action_choose(self, number: int) -> None:
+        """Choose the answer of this number."""
+        if self._may_decide() is not None and self._choices.choose(number):
+            self.draw_request()
+
+    def action_toggle_choice(self) -> None:
+        """Choose the answer under the cursor, or take it back."""
+        if self._may_decide() is not None:
+            self._choices.toggle()
+            self.draw_request()
+
+    def action_go_choice(self, steps: int) -> None:
+        """Go to another answer."""
+        self._choices.go(steps)
+        self.draw_request()
+
+    def action_type_answer(self) -> None:
+        """Answer in one's own words."""
+        if self._may_decide() is not None:
+            self.open_dialog(self._type_answer(), name="type answer")
+
+    def action_submit_answer(self) -> None:
+        """Go on to the next question, or send the answers to all."""
+        listing = self._may_decide()
+        if listing is None:
+            return
+        if self._choices.go_on():
+            self._start_deciding(listing, self._answer(listing, self._choices.answers()))
+            return
+        self.draw_request()
+
+    def action_attach(self) -> None:
+        """Enter the terminal of what asks."""
+        if self.request is not None:
+            self.post_message(AttachRequested(self.request.approval.execution_id))
+
+    # Inside.
+
+    @property
+    def _request_view(self) -> BlockView:
+        return self.query_one("#request", BlockView)
+
+    @property
+    def _approval(self) -> Approval | None:
+        listing = self.request
+        return None if listing is None or listing.approval.status is not ApprovalStatus.PENDING else listing.approval
+
+    def _may_decide(self) -> ApprovalListing | None:
+        """Return the request that a key may decide on now."""
+        listing = self.request
+        if listing is None or self._approval is None or self.is_guarded or listing.approval.id in self._deciding:
+            return None
+        return listing
+
+    def _allow(self, scope: ApprovalScope) -> None:
+        listing = self._may_decide()
+        if listing is not None:
+            self._start_deciding(listing, self._let_go(listing, scope))
+
+    def _deny(self, *, interrupts: bool) -> None:
+        listing = self._may_decide()
+        if listing is not None:
+            self.open_dialog(self._ask_and_deny(listing, interrupts=interrupts), name="deny")
+
+    def _start_deciding(self, listing: ApprovalListing, work: Coroutine[None, None, Approval]) -> None:
+        self.start(self._decide(listing, work), name="decide", group=WRITES)
+
+    async def _decide(self, listing: ApprovalListing, work: Coroutine[None, None, Approval]) -> None:
+        """Wait for the decision and tell it; whatever becomes of it, the screen is read anew."""
+        approval_id = listing.approval.id
+        self._deciding.add(approval_id)
+        try:
+            decided = await work
+            self.notify(f"#{listing.task_number} {decision_words(decided)}")
+            await self.on_decided(listing)
+        finally:
+            self._deciding.discard(approval_id)
+            self.request_refresh()
+
+    async def _let_go(
+        self,
+        listing: ApprovalListing,
+        scope: ApprovalScope,
+        *,
+        tool_input: Mapping[str, object] | None = None,
+        rule: ApprovalRule | None = None,
+    ) -> Approval:
+        services, actor = await self._services_and_actor()
+        return await services.approvals.allow(
+            listing.approval.id,
+            actor=actor,
+            seen_digest=listing.approval.input_digest,
+            scope=scope,
+            tool_input=tool_input,
+            rule=rule,
+        )
+
+    async def _allow_always(self, listing: ApprovalListing) -> None:
+        from agentmon.screens.rule_dialog import RuleDialog  # noqa: PLC0415 - not part of the first frame
+
+        services = await self.services()
+        proposed = await services.approvals.proposed_rule(listing.approval.id)
+        rule = await self.ask(RuleDialog(proposed, listing))
+        if rule is not None:
+            await self._decide(listing, self._let_go(listing, ApprovalScope.ALWAYS, rule=rule))
+
+    async def _ask_and_deny(self, listing: ApprovalListing, *, interrupts: bool) -> None:
+        from agentmon.screens.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
+
+        title = even_line(listing.approval.title, max_characters=_LONGEST_TITLE)
+        what = "Deny and stop the agent" if interrupts else "Deny"
+        note = "Why? The agent reads it; it may stay empty. ctrl+s denies."
+        reason = await self.ask(TextDialog(f"{what}: {title}", note=note, allows_empty=True))
+        if reason is not None:
+            await self._decide(listing, self._refuse(listing, reason.strip(), interrupts=interrupts))
+
+    async def _refuse(self, listing: ApprovalListing, reason: str, *, interrupts: bool) -> Approval:
+        services, actor = await self._services_and_actor()
+        return await services.approvals.deny(
+            listing.approval.id,
+            actor=actor,
+            seen_digest=listing.approval.input_digest,
+            reason=reason,
+            interrupts=interrupts,
+        )
+
+    async def _edit_input(self, listing: ApprovalListing) -> None:
+        from agentmon.screens.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
+
+        approval = listing.approval
+        before = json.dumps(dict(approval.tool_input), indent=2, ensure_ascii=False)
+        tool = even_line(approval.tool_name or approval.title, max_characters=_LONGEST_TITLE)
+        note = "JSON, as the tool gets it. ctrl+s allows it once in this form."
+        text = await self.ask(TextDialog(f"Input of {tool}", note=note, text=before, complaint=_json_complaint))
+        if text is not None:
+            tool_input = json.loads(text)
+            await self._decide(listing, self._let_go(listing, ApprovalScope.ONCE, tool_input=tool_input))
+
+    async def _type_answer(self) -> None:
+        from agentmon.screens.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
+
+        choices, question = self._choices, self._choices.question
+        if question is None:
+            return
+        text = await self.ask(
+            TextDialog(question.question, note="Your own words; enter sends them afterwards.", text=choices.typed)
+        )
+        if text is not None:
+            choices.type(text.strip())
+            self.draw_request()
+
+    async def _answer(self, listing: ApprovalListing, answers: Mapping[str, str | Sequence[str]]) -> Approval:
+        services, actor = await self._services_and_actor()
+        return await services.approvals.answer(
+            listing.approval.id, actor=actor, seen_digest=listing.approval.input_digest, answers=answers
+        )
+
+    async def _services_and_actor(self) -> tuple[Services, Actor]:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        return await self.services(), USER_ACTOR
+
+
+def _json_complaint(text: str) -> str:
+    """Return what keeps the text from being a tool's input; empty when nothing does."""
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        return f"This is no JSON: {error}."
+    return "" if isinstance(given, dict) else "The input of a tool is an object: { … }."

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.widgets import Input, TextArea
+
+from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.clock import FakeClock
+from agentmon.domain.conversation import AskClosedNews, AskOutcome
+from agentmon.domain.executions import CommandType
+from agentmon.screens import request_screen
+from agentmon.screens.frame import StoreChanged
+from agentmon.screens.inbox import InboxScreen
+from agentmon.screens.rule_dialog import RuleDialog
+from agentmon.screens.task_page import TaskPage
+from agentmon.screens.text_dialog import TextDialog
+from agentmon.store.execution_commands import CommandRepository
+from agentmon.widgets.block_view import BlockView
+from tests.screen_stage import screen_text, until
+from tests.screens.scenes import NOW
+from tests.screens.talks import asks_questions, talks, wants_command, wants_edit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+    from tests.screen_stage import Stage
+    from tests.screens.talks import Talks
+
+
+@pytest.fixture(autouse=True)
+def short_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_screen, "GUARD_S", 0.0)
+
+
+async def opened(stage: Stage, pilot: Pilot[None], place: Talks, *, shown: str = "") -> InboxScreen:
+    screen = InboxScreen(place.get_services, place.get_workspace, clock=FakeClock(NOW))
+    stage.show(screen)  # type: ignore[arg-type] # a screen ends with its own type
+    await until(pilot, lambda: stage.screen is screen and screen._is_loaded)
+    await until(pilot, lambda: shown in screen_text(stage) and not screen.is_guarded)
+    return screen
+
+
+async def sees(stage: Stage, pilot: Pilot[None], *words: str) -> None:
+    await until(pilot, lambda: all(word in screen_text(stage) for word in words))
+
+
+async def in_dialog(stage: Stage, pilot: Pilot[None], kind: type[object]) -> None:
+    await until(pilot, lambda: isinstance(stage.screen, kind))
+    await pilot.pause()
+
+
+async def test_an_empty_inbox_says_what_would_land_there(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(80, 24)) as pilot:
+        await opened(stage, pilot, place, shown="Nothing waits for you.")
+
+        assert "Here lands what an agent may not do" in screen_text(stage)
+
+
+async def test_a_request_is_shown_whole_and_y_allows_it_once(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        await opened(stage, pilot, place, shown="$ rm -r build")
+        assert "The old build is in the way" in screen_text(stage)
+
+        await pilot.press("y")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        decided = (await place.decided()).approval
+        assert (decided.status, decided.scope) == (ApprovalStatus.ALLOWED, ApprovalScope.ONCE)
+        commands = await CommandRepository(place.services.database).of_execution(
+            execution.id, types=(CommandType.ANSWER,)
+        )
+        assert [command.payload["input_digest"] for command in commands] == ["d1"]
+
+
+async def test_capital_y_allows_it_for_the_session(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press("Y")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        assert (await place.decided()).approval.scope is ApprovalScope.SESSION
+
+
+async def test_always_shows_the_rule_first_and_it_can_be_changed(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press("A")
+        await in_dialog(stage, pilot, RuleDialog)
+        stage.screen.query_one("#note", Input).value = "builds are cheap"
+        await pilot.press("ctrl+s")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        (rule,) = await place.services.approvals.rules()
+        assert (rule.tool, rule.note) == ("Bash", "builds are cheap")
+        assert (await place.decided()).approval.scope is ApprovalScope.ALWAYS
+
+
+async def test_leaving_the_rule_decides_nothing(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        screen = await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press("A")
+        await in_dialog(stage, pilot, RuleDialog)
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.screen is screen)
+
+        assert len(await place.waiting()) == 1
+        assert not await place.services.approvals.rules()
+
+
+@pytest.mark.parametrize(("key", "reason"), [("n", "use make clean"), ("n", ""), ("N", "")])
+async def test_deny_asks_why_and_the_reason_may_be_empty(key: str, reason: str, tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press(key)
+        await in_dialog(stage, pilot, TextDialog)
+        stage.screen.query_one(TextArea).text = reason
+        await pilot.press("ctrl+s")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        decided = (await place.decided()).approval
+        assert decided.status is ApprovalStatus.DENIED
+        assert (decided.decision_reason or "") == reason
+        (command,) = await CommandRepository(place.services.database).of_execution(
+            execution.id, types=(CommandType.ANSWER,)
+        )
+        assert bool(command.payload.get("interrupts")) is (key == "N")
+
+
+async def test_the_input_can_be_edited_and_nonsense_is_refused(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press("e")
+        await in_dialog(stage, pilot, TextDialog)
+        box = stage.screen.query_one(TextArea)
+        box.text = "rm"
+        await pilot.press("ctrl+s")
+        await sees(stage, pilot, "This is no JSON")
+        box.text = '{"command": "make clean"}'
+        await pilot.press("ctrl+s")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        (command,) = await CommandRepository(place.services.database).of_execution(
+            execution.id, types=(CommandType.ANSWER,)
+        )
+        assert command.payload["tool_input"] == {"command": "make clean"}
+
+
+async def test_questions_are_answered_by_numbers_space_and_enter(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask(ask=asks_questions())
+        await opened(stage, pilot, place, shown="Which clock should the session use?")
+
+        await pilot.press("2", "enter", "1", "J", "space", "enter")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        assert (await place.decided()).approval.status is ApprovalStatus.ANSWERED
+        (command,) = await CommandRepository(place.services.database).of_execution(
+            execution.id, types=(CommandType.ANSWER,)
+        )
+        assert command.payload["answers"] == {
+            "Which clock should the session use?": "Wall",
+            "Which tests should run?": ["Unit", "End to end"],
+        }
+
+
+async def test_a_question_can_be_answered_in_ones_own_words(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask(ask=asks_questions())
+        screen = await opened(stage, pilot, place, shown="Which clock should the session use?")
+
+        await pilot.press("t")
+        await in_dialog(stage, pilot, TextDialog)
+        stage.screen.query_one(TextArea).text = "the one of the test"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: stage.screen is screen)
+        await pilot.press("enter", "1", "enter")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        assert (await place.decided()).approval.status is ApprovalStatus.ANSWERED
+
+
+async def test_what_is_new_goes_below_and_what_is_shown_stays(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        screen = await opened(stage, pilot, place, shown="rm -r build")
+
+        await place.ask("Rename the module", ask=wants_edit())
+        screen.post_message(StoreChanged())
+        await sees(stage, pilot, "#2 Rename the module")
+        assert "Run rm -r build" in screen_text(stage)
+        await pilot.press("j")
+        await sees(stage, pilot, "+    return check(user, clock.now())")
+        await pilot.press("k")
+
+        await sees(stage, pilot, "$ rm -r build")
+
+
+async def test_a_withdrawn_request_says_so_and_nothing_can_be_allowed(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        await place.ask("Another one")
+        screen = await opened(stage, pilot, place, shown="rm -r build")
+
+        await place.tell(execution, AskClosedNews(request_id="r1", outcome=AskOutcome.WITHDRAWN))
+        screen.post_message(StoreChanged())
+        await sees(stage, pilot, "The agent no longer asks this")
+        await pilot.press("y", "Y", "A", "n")
+
+        assert stage.screen is screen
+        assert len(await place.waiting()) == 1
+
+
+async def test_a_key_right_after_another_request_came_under_it_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        await place.ask("Another one", ask=wants_command("make deploy"))
+        screen = await opened(stage, pilot, place, shown="$ rm -r build")
+        monkeypatch.setattr(request_screen, "GUARD_S", 1000.0)
+
+        await pilot.press("y")
+        await sees(stage, pilot, "$ make deploy")
+        await pilot.press("y", "Y", "n", "A", "e")
+
+        assert screen.is_guarded
+        assert stage.screen is screen
+        assert [one.approval.target for one in await place.waiting()] == ["make deploy"]
+        await pilot.press("k", "j")
+        assert stage.screen is screen
+
+
+async def test_history_shows_what_was_decided_by_whom_and_why(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+        await pilot.press("n")
+        await in_dialog(stage, pilot, TextDialog)
+        stage.screen.query_one(TextArea).text = "use make clean"
+        await pilot.press("ctrl+s")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        await pilot.press("h")
+        await sees(stage, pilot, "History", "denied by you: use make clean")
+        await pilot.press("y", "h")
+
+        await sees(stage, pilot, "Nothing waits for you.")
+
+
+async def test_enter_opens_the_task_at_its_conversation(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press("enter")
+
+        await until(
+            pilot, lambda: isinstance(stage.screen, TaskPage) and "wants Bash: rm -r build" in screen_text(stage)
+        )
+
+
+async def test_attach_asks_the_application(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press("a")
+        await until(pilot, lambda: bool(stage.attach_requests))
+
+        assert stage.attach_requests[0].execution_id == execution.id
+
+
+async def test_a_long_request_scrolls_in_a_small_window(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(80, 24)) as pilot:
+        await place.ask(ask=wants_command("\n".join(f"echo {number}" for number in range(80))))
+        screen = await opened(stage, pilot, place, shown="$ echo 0")
+
+        await pilot.press(*["ctrl+d"] * 20)
+        await sees(stage, pilot, "echo 79")
+        await pilot.press(*["ctrl+u"] * 20)
+
+        await sees(stage, pilot, "$ echo 0")
+        assert screen.query_one("#waiting", BlockView).has_focus
+
+
+async def test_a_stale_answer_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await place.tell(execution, AskClosedNews(request_id="r1", outcome=AskOutcome.WITHDRAWN))
+        await pilot.press("y")
+        await until(pilot, lambda: bool(stage.failures))
+
+        assert (await place.decided()).approval.status is ApprovalStatus.WITHDRAWN

@@ -14,7 +14,6 @@ from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.ids import new_id
 from agentmon.store import tables
 from agentmon.store.approvals import ask_columns
-from agentmon.store.audit import append_task_events
 from agentmon.store.operation_rows import find_operation_ids
 from agentmon.store.task_moves import SYSTEM_ACTOR
 from agentmon.store.told_conversation import in_pieces, moment_of
@@ -91,8 +90,9 @@ async def write_approvals(
         ),
         [rows[ref] for ref in changed],
     )
-    for event_type, times in ((TaskEventType.APPROVAL_ASKED, asked), (TaskEventType.APPROVAL_WITHDRAWN, withdrawn)):
-        await _tell(connection, conversation, event_type, [(at, rows[ref]) for ref, at in times.items()])
+    lines = [(TaskEventType.APPROVAL_ASKED, at, rows[ref]) for ref, at in asked.items()]
+    lines += [(TaskEventType.APPROVAL_WITHDRAWN, at, rows[ref]) for ref, at in withdrawn.items()]
+    await _tell(connection, conversation, lines)
 
 
 async def write_command_outcomes(
@@ -171,16 +171,25 @@ def _new(conversation: ToldConversation, ref: str, at: datetime) -> dict[str, ob
 async def _tell(
     connection: AsyncConnection,
     conversation: ToldConversation,
-    event_type: TaskEventType,
-    rows: Sequence[tuple[datetime, Mapping[str, object]]],
+    lines: Sequence[tuple[TaskEventType, datetime, Mapping[str, object]]],
 ) -> None:
-    for at, row in rows:
-        payload = {
-            "execution_id": conversation.execution_id,
-            "approval_id": row["id"],
-            "ask_kind": str(row["ask_kind"]),
-            "title": row["title"],
-        }
-        await append_task_events(
-            connection, [(conversation.task_id, payload)], actor=SYSTEM_ACTOR, event_type=event_type, at=at
+    if lines:
+        await connection.execute(
+            insert(tables.task_events),
+            [
+                {
+                    "task_id": conversation.task_id,
+                    "actor_type": SYSTEM_ACTOR.type,
+                    "actor_id": SYSTEM_ACTOR.id,
+                    "event_type": event_type.value,
+                    "payload": {
+                        "execution_id": conversation.execution_id,
+                        "approval_id": row["id"],
+                        "ask_kind": str(row["ask_kind"]),
+                        "title": row["title"],
+                    },
+                    "created_at": at,
+                }
+                for event_type, at, row in lines
+            ],
         )

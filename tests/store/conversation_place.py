@@ -118,7 +118,7 @@ class ConversationPlace:
         )
 
     async def claim(self, at: datetime = NOON) -> ClaimedExecution:
-        (claimed,) = await self.queue.claims.claim(worker_id=WORKER, max_running=99, park_after=0, limit=1, at=at)
+        (claimed,) = await self.queue.claims.claim(worker_id=WORKER, max_running=9999, park_after=0, limit=1, at=at)
         self.offsets[claimed.execution.id] = claimed.execution.journal_offset
         return claimed
 

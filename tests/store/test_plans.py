@@ -11,14 +11,21 @@ from sqlalchemy import event
 
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.ids import TaskId, WorkerId, WorkspaceId, new_id
+from agentmon.domain.events import EventType
+from agentmon.domain.ids import ExecutionId, SessionId, TaskId, WorkerId, WorkspaceId, new_id
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Workspace
+from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.board_pages import BoardRepository
 from agentmon.store.claims import ClaimRepository
+from agentmon.store.conversations import ConversationRepository
 from agentmon.store.database import open_database
+from agentmon.store.events import EventRepository
+from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.live_executions import LiveExecutionRepository
+from agentmon.store.sessions import SessionRepository
+from agentmon.store.status_counts import NEEDING_YOU
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -65,6 +72,39 @@ async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     plans = _plans(database.path, statements)
 
     assert len(plans) > 10
+    assert [plan for plan in plans if plan.startswith("SCAN") and " USING " not in plan.split(" in ")[0]] == []
+
+
+async def test_no_statement_about_conversations_or_approvals_scans_what_grows(database: Database) -> None:
+    statements = _recorded(database)
+    execution_id, session_id = ExecutionId(new_id()), SessionId(new_id())
+    sessions = SessionRepository(database)
+    await sessions.list(None, limit=50)
+    await sessions.list(None, live_only=True, limit=50)
+    await sessions.find_by_prefix("01")
+    await sessions.of_task(TaskId(new_id()))
+    await sessions.executions(session_id)
+    conversations = ConversationRepository(database)
+    await conversations.messages(session_id)
+    await conversations.operations(session_id=session_id)
+    await conversations.operations(execution_id=execution_id)
+    await conversations.plan(execution_id)
+    events = EventRepository(database)
+    await events.list(execution_id=execution_id, types=[EventType.MESSAGE])
+    await events.list(session_id=session_id)
+    await events.last(execution_id=execution_id, types=[EventType.LOG], limit=5)
+    approvals = ApprovalRepository(database)
+    await approvals.pending(None)
+    await approvals.undecided([execution_id])
+    await approvals.expire(SystemClock().now(), at=SystemClock().now())
+    await approvals.history(None, limit=50)
+    await approvals.of_execution(execution_id)
+    await approvals.find_by_prefix("01")
+    await CommandRepository(database).of_execution(execution_id)
+
+    plans = [*_plans(database.path, statements), *_plans(database.path, [NEEDING_YOU])]
+
+    assert len(plans) > 30
     assert [plan for plan in plans if plan.startswith("SCAN") and " USING " not in plan.split(" in ")[0]] == []
 
 

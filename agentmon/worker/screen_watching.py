@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.activity import Activity
-from agentmon.domain.conversation import ActivityNews, AskKind, AskNews
 from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import CommandId
-from agentmon.domain.plain_text import plain_lines
-from agentmon.domain.redaction import redact
-from agentmon.runners.screens.judging import Look, ScreenJudge, Verdict
+from agentmon.runners.screens.judging import Look, ScreenJudge
 from agentmon.runners.screens.reading import ScreenText
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.screens.signals import is_halted, read_signal
@@ -33,15 +28,18 @@ from agentmon.worker.prompt_delivery import (
     next_step,
     signs_of,
 )
+from agentmon.worker.screen_news import ask_of, evidence_of, news_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agentmon.domain.activity import Activity
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution, ExecutionCommand
     from agentmon.domain.ids import ExecutionId
     from agentmon.paths import Paths
     from agentmon.runners.execution_folder import ExecutionFolder
+    from agentmon.runners.screens.judging import Verdict
     from agentmon.runners.screens.rules import ScreenRules
     from agentmon.runners.screens.states import Finding
     from agentmon.runners.tmux import Tmux
@@ -60,9 +58,7 @@ _STARTING_FOR_S: Final = 20.0
 """How long a screen that no rule knows counts as that of a program which starts."""
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
-_DETAIL_LINES: Final = 40
 _JOURNAL_HEAD_BYTES: Final = 64 * 1024
-DONE_NOTE: Final = "done: waits for your next message"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +84,6 @@ class _Screen:
     has_worked: bool = False
     held_until: float = float("-inf")
     published: tuple[Activity, str] | None = None
-    ask: AskNews | None = None
 
     @property
     def id(self) -> ExecutionId:
@@ -273,13 +268,19 @@ class ScreenWatch:
             screen.handed.add(key)
 
     async def _publish(self, screen: _Screen, shown: ScreenText | None, verdict: Verdict, now: float) -> None:
-        news = _news(screen, verdict, now)
-        if news is None or screen.published == (news.activity, news.note):
+        news = news_of(
+            verdict,
+            pending=screen.pending,
+            has_worked=screen.has_worked,
+            is_starting=now - screen.begun_at < _STARTING_FOR_S,
+            is_held=now < screen.held_until,
+        )
+        if screen.published == (news.activity, news.note):
             return
         at = self._clock.now()
         asks = verdict.state is not None and verdict.state.is_asking
-        ask = _ask(news, shown, at_ms=int(at.timestamp() * 1000)) if asks else None
-        is_written = await self._activity.record(screen.id, news, ask=ask, evidence=_evidence(verdict), at=at)
+        ask = ask_of(news, shown, at_ms=int(at.timestamp() * 1000)) if asks else None
+        is_written = await self._activity.record(screen.id, news, ask=ask, evidence=evidence_of(verdict), at=at)
         if is_written:
             screen.published = (news.activity, news.note)
 
@@ -349,55 +350,3 @@ def _find_pid(folder: ExecutionFolder) -> int | None:
         if isinstance(entry, dict) and entry.get("type") == "agent_started" and isinstance(entry.get("pid"), int):
             return int(entry["pid"])
     return None
-
-
-def _news(screen: _Screen, verdict: Verdict, now: float) -> ActivityNews | None:
-    """Return what the row is to say; None leaves it as it is."""
-    pending, finding = screen.pending, verdict.finding
-    source = finding.source if finding is not None else "screen"
-    if pending is not None and pending.problem and (finding is None or not finding.state.is_asking):
-        what = "the prompt" if pending.is_prompt else "your message"
-        note = f"{what} could not be delivered: {pending.problem}"
-        return ActivityNews(activity=Activity.WAITING, note=note, source="prompt delivery")
-    if finding is None:
-        if not screen.has_worked and now - screen.begun_at < _STARTING_FOR_S:
-            return ActivityNews(activity=Activity.WORKING, note="starts", source="start")
-        return ActivityNews(activity=Activity.UNKNOWN, note=verdict.doubt, source=source)
-    if finding.state.is_asking:
-        return ActivityNews(activity=Activity.WAITING, note=finding.note or finding.state.value, source=source)
-    if finding.state.is_busy:
-        note = finding.note if screen.has_worked else "starts"
-        return ActivityNews(activity=Activity.WORKING, note=note, source=source)
-    if pending is not None:
-        note = "is given its prompt" if pending.is_prompt else "is given your message"
-        return ActivityNews(activity=Activity.WORKING, note=note, source="prompt delivery")
-    if now < screen.held_until:
-        return ActivityNews(activity=Activity.WORKING, note="", source="prompt delivery")
-    note = finding.note or (DONE_NOTE if screen.has_worked else "waits for your first message")
-    return ActivityNews(activity=Activity.WAITING, note=note, source=source)
-
-
-def _ask(news: ActivityNews, shown: ScreenText | None, *, at_ms: int) -> AskNews:
-    detail = plain_lines(redact(shown.last(_DETAIL_LINES))) if shown is not None else ""
-    digest = hashlib.sha256(f"{news.note}\n{detail}".encode()).hexdigest()
-    return AskNews(
-        request_id=f"screen:{at_ms}:{digest[:12]}",
-        ask_kind=AskKind.DIALOG,
-        title=news.note,
-        detail=detail,
-        reason="answered in the agent's own screen: attach to it",
-        input_digest=digest,
-    )
-
-
-def _evidence(verdict: Verdict) -> dict[str, object]:
-    decided = verdict.finding
-    return {
-        "state": decided.state.value if decided is not None else None,
-        "where": decided.where if decided is not None else "",
-        "evidence": decided.evidence if decided is not None else "",
-        "said": [
-            {"source": one.source, "state": one.state.value, "note": one.note, "where": one.where}
-            for one in verdict.sources
-        ],
-    }

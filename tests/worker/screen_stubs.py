@@ -31,7 +31,7 @@ STUB = Path(__file__).with_name("stub_agent.py")
 RULES = r"""
 agent = "stub"
 ready_s = 0.2
-box = '^> (.*)\n(?:  .*\n)*={20,}'
+box = '^>(?: (.*))?\n(?:  .*\n)*={20,}'
 paste_marks = ['\[Pasted text #\d+\]']
 
 [[rule]]
@@ -60,7 +60,7 @@ note = "works in the background: {what}"
 [[rule]]
 name = "ready"
 state = "ready"
-pattern = '^={20,}\n> .*\n(?:  .*\n)*={20,}'
+pattern = '^={20,}\n>.*\n(?:  .*\n)*={20,}'
 """
 
 
@@ -114,5 +114,5 @@ async def until_note(services: Services, execution: Execution, note: str) -> Exe
         present = await services.executions.get(execution.id)
         return note in (present.activity_note or "")
 
-    await until(says_so, f"the note {note!r}", deadline_s=15.0)
+    await until(says_so, f"the note {note!r}", deadline_s=12.0)
     return await services.executions.get(execution.id)

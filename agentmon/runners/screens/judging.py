@@ -67,7 +67,7 @@ class ScreenJudge:
         self._grown_at = float("-inf")
         self._blind_looks = 0
         self.is_settled = False
-        """Whether the newest look says the same as the verdict, so that looking again soon is of no use."""
+        """Whether looking again is of no use before something new comes from the agent."""
 
     @property
     def lines_since(self) -> float:
@@ -93,9 +93,10 @@ class ScreenJudge:
         age_s = look.at - self._candidate_since
         if newest.finding is not None and newest.state is not None and newest.state.is_free and needed_s:
             age_s = min(age_s, look.at - self._lines_since)
-        self.is_settled = age_s >= needed_s
-        if self.is_settled:
+        if age_s >= needed_s:
             self._verdict = newest
+        is_growth = newest.finding is not None and newest.finding.source == OUTPUT_SOURCE
+        self.is_settled = age_s >= needed_s and not is_growth
         return self._verdict
 
     def _read(self, look: Look) -> tuple[Verdict, float]:

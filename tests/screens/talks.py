@@ -22,6 +22,7 @@ from agentmon.domain.conversation import (
     ToolFinishedNews,
     ToolStartedNews,
 )
+from agentmon.domain.events import Event
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import (
@@ -39,6 +40,7 @@ from agentmon.store.agents import AgentRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.ingest import IngestRepository
+from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload_of
 from tests.idle_worker import idle_worker
 from tests.screen_stage import Stage
 from tests.screens.scenes import NOW
@@ -108,12 +110,24 @@ class Talks:
         begun_ms = int((NOW - timedelta(minutes=4)).timestamp() * 1000)
         self.offsets[execution.id] += 10
         self.told[execution.id] = said + len(news)
+        timed = [TimedNews(at_ms=begun_ms + 1000 * (said + at), news=one) for at, one in enumerate(news)]
         stretch = ExecutionProgress(
             execution_id=execution.id,
             from_offset=offset,
             to_offset=offset + 10,
             pid=1,
-            news=tuple(TimedNews(at_ms=begun_ms + 1000 * (said + at), news=one) for at, one in enumerate(news)),
+            news=tuple(timed),
+            events=tuple(
+                Event(
+                    execution_id=execution.id,
+                    trace_id=execution.id,
+                    type=event_type_of(one.news),
+                    level=event_level_of(one.news),
+                    timestamp_ms=one.at_ms,
+                    payload=payload_of("", one.news),
+                )
+                for one in timed
+            ),
             ending=None
             if ending is None
             else ExecutionEnding(status=ending, ended_at=NOW, reason=EndReason.EXITED, exit_code=0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -139,7 +140,10 @@ class ExecutionFolder:
             self._append_to_control(line)
         except OSError as error:
             failure = error
-        if not self._write_to_wake(line) and failure is not None:
+        # A longer line may go into the FIFO in pieces; then the file alone has it.
+        is_short = len(line) <= select.PIPE_BUF
+        is_told = self._write_to_wake(line if is_short else b"\n") and is_short
+        if not is_told and failure is not None:
             raise failure
 
     def _append_to_control(self, line: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Starting the program: in a session and terminal of its own, with the signals as any program expects them."""
+"""Starting the program: in a session of its own, with a terminal or pipes, and the signals as any program expects."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from agentmon.runners.host.lean import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentmon.runners.host.spec import Spec
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -38,23 +40,91 @@ class Agent:
         self.inner_terminal = inner_terminal
 
 
+class PipedAgent:
+    """The running program and the host's ends of its three pipes, which never block; ``None`` once closed."""
+
+    __slots__ = ("errors", "input", "output", "pid")
+
+    def __init__(self, pid: int, input_end: int, output_end: int, errors_end: int) -> None:
+        self.pid = pid
+        self.input: int | None = input_end
+        self.output: int | None = output_end
+        self.errors: int | None = errors_end
+
+    def close_input(self) -> None:
+        """Let the program find the end of its input."""
+        if self.input is not None:
+            os.close(self.input)
+            self.input = None
+
+    def close_output(self) -> None:
+        """Read no more of its output."""
+        if self.output is not None:
+            os.close(self.output)
+            self.output = None
+
+    def close_errors(self) -> None:
+        """Read no more of its error output."""
+        if self.errors is not None:
+            os.close(self.errors)
+            self.errors = None
+
+
 def start(spec: Spec, environment: dict[str, str], window_size: tuple[int, int]) -> Agent:
-    """Start the program of the specification and return once it runs.
+    """Start the program of the specification in a terminal of its own and return once it runs.
 
     Raises:
         StartError: The working folder or the program is missing, not allowed, or not what it should be.
     """
     try:
         outer_end, inner_terminal = os.openpty()
-        failure_reader, failure_writer = os.pipe()
         terminal.set_window_size(inner_terminal, window_size)
         os.set_blocking(outer_end, False)
+    except OSError as error:
+        raise _no_process(error) from error
+    pid = _fork(spec, environment, lambda: os.login_tty(inner_terminal))
+    return Agent(pid, outer_end, inner_terminal)
+
+
+def start_piped(spec: Spec, environment: dict[str, str]) -> PipedAgent:
+    """Start the program of the specification in a session of its own, with pipes, and return once it runs.
+
+    Raises:
+        StartError: As ``start`` raises it.
+    """
+    try:
+        inner_input, input_end = os.pipe()
+        output_end, inner_output = os.pipe()
+        errors_end, inner_errors = os.pipe()
+        for file in (input_end, output_end, errors_end):
+            os.set_blocking(file, False)
+    except OSError as error:
+        raise _no_process(error) from error
+
+    def connect() -> None:
+        os.setsid()
+        for number, file in enumerate((inner_input, inner_output, inner_errors)):
+            os.dup2(file, number)
+
+    pid = _fork(spec, environment, connect)
+    for file in (inner_input, inner_output, inner_errors):
+        os.close(file)
+    return PipedAgent(pid, input_end, output_end, errors_end)
+
+
+def _no_process(error: OSError) -> StartError:
+    return StartError(f"no process could be made for the program: {error.strerror}", error.errno)
+
+
+def _fork(spec: Spec, environment: dict[str, str], connect: Callable[[], object]) -> int:
+    """Return the pid of the program once it runs; ``connect`` gives the new process its session and standard files."""
+    try:
+        failure_reader, failure_writer = os.pipe()
         pid = os.fork()
     except OSError as error:
-        message = f"no process could be made for the program: {error.strerror}"
-        raise StartError(message, error.errno) from error
+        raise _no_process(error) from error
     if pid == 0:
-        _become_program(spec, environment, inner_terminal, failure_writer)
+        _become_program(spec, environment, connect, failure_writer)
     os.close(failure_writer)
     failure = b""
     while piece := os.read(failure_reader, 4096):
@@ -64,16 +134,18 @@ def start(spec: Spec, environment: dict[str, str], window_size: tuple[int, int])
         os.waitpid(pid, 0)
         place, number, path = failure.split(b" ", 2)
         raise _explain(place, int(number), path, spec)
-    return Agent(pid, outer_end, inner_terminal)
+    return pid
 
 
-def _become_program(spec: Spec, environment: dict[str, str], inner_terminal: int, failure_writer: int) -> None:
+def _become_program(
+    spec: Spec, environment: dict[str, str], connect: Callable[[], object], failure_writer: int
+) -> None:
     """Turn this forked process into the program, or write why not and end."""
     place = _IN_PROGRAM
     number = errno.EINVAL
     path = b""
     try:
-        os.login_tty(inner_terminal)
+        connect()
         os.closerange(3, failure_writer)
         os.closerange(failure_writer + 1, _HIGHEST_FILE)
         for signal_number in signal.valid_signals():

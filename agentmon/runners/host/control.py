@@ -6,17 +6,20 @@ import os
 
 from agentmon.runners.host import documents
 
-_MAX_READ_BYTES = 256 * 1024
+_MAX_READ_BYTES = 8 * 1024 * 1024
+"""More than any message has; a longer line is passed over."""
+_MAX_WOKEN_BYTES = 256 * 1024
 
 
 class Command:
-    """One command; ``kind`` is whatever its ``type`` says."""
+    """One command; ``kind`` is whatever its ``type`` says, ``document`` all of it."""
 
-    __slots__ = ("command_id", "kind")
+    __slots__ = ("command_id", "document", "kind")
 
-    def __init__(self, command_id: str, kind: str) -> None:
+    def __init__(self, command_id: str, kind: str, document: dict[str, object]) -> None:
         self.command_id = command_id
         self.kind = kind
+        self.document = document
 
 
 class ControlChannel:
@@ -48,7 +51,7 @@ class ControlChannel:
         """Empty the FIFO; ``read_commands`` returns what stood in it."""
         try:
             while self.wake_file is not None:
-                self._woken_by = (self._woken_by + os.read(self.wake_file, 4096))[-_MAX_READ_BYTES:]
+                self._woken_by = (self._woken_by + os.read(self.wake_file, 4096))[-_MAX_WOKEN_BYTES:]
         except OSError:
             pass
 
@@ -98,4 +101,4 @@ def _parse(line: bytes) -> Command | None:
     command_id, kind = document.get("id"), document.get("type")
     if not isinstance(command_id, str) or not isinstance(kind, str):
         return None
-    return Command(command_id, kind)
+    return Command(command_id, kind, document)

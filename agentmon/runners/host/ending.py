@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agentmon.runners.host.process_table import Process
 
 EXITED = "exited"
+FINISHED = "finished"
 STOPPED = "stopped"
 TIMED_OUT = "timed_out"
 START_FAILED = "start_failed"

@@ -10,6 +10,8 @@ from agentmon.runners.host import terminal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agentmon.runners.host.agent import Agent
+    from agentmon.runners.host.control import Command
+    from agentmon.runners.host.journal import Journal
     from agentmon.runners.host.output_log import OutputLog
     from agentmon.runners.host.pane import Pane
     from agentmon.runners.host.progress import Progress
@@ -18,15 +20,44 @@ _BATCH_BYTES = 256 * 1024
 _FULL_READ_BYTES = 4000
 _NEXT_READ_WITHIN_MS = 1
 _MAX_WAITING_KEYS = 64 * 1024
+_PASTE_START, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+_PASTE_MODE_ON, _PASTE_MODE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 
 
 class Pump:
     """Moves bytes both ways between the program and everybody else, never waiting for either."""
 
-    __slots__ = ("_agent", "_buffer", "_keys", "_more", "_newlines", "_output", "_pane", "_progress")
+    __slots__ = (
+        "_agent",
+        "_buffer",
+        "_is_paste_marked",
+        "_journal",
+        "_keys",
+        "_more",
+        "_newlines",
+        "_output",
+        "_pane",
+        "_progress",
+        "_tail",
+        "_typed",
+        "_typed_bytes",
+    )
 
-    def __init__(self, agent: Agent, output: OutputLog, progress: Progress, pane: Pane) -> None:
+    waits_for_person = False
+    waited_s = 0.0
+    is_blocked = False
+    next_step = float("inf")
+    outcome: str | None = None
+    error: str | None = None
+
+    def __init__(self, agent: Agent, journal: Journal, output: OutputLog, progress: Progress, pane: Pane) -> None:
         self._agent = agent
+        self._journal = journal
+        self._is_paste_marked = False
+        self._tail = b""
+        self._typed: list[tuple[int, str]] = []
+        """Commands whose text waits, each with how many bytes have to be taken before it is in."""
+        self._typed_bytes = 0
         self._output = output
         self._progress = progress
         self._pane = pane
@@ -37,16 +68,65 @@ class Pump:
         self._more.register(agent.outer_end, select.POLLIN)
 
     @property
+    def reads(self) -> list[int]:
+        """Files to read from."""
+        return [self._agent.outer_end]
+
+    @property
+    def writes(self) -> list[int]:
+        """Files that typing waits for."""
+        return [self._agent.outer_end] if self._keys else []
+
+    def begin(self) -> None:
+        """Say nothing: the program begins."""
+
+    def advance(self, now: float) -> None:
+        """Do nothing: a terminal has nothing that becomes due."""
+
+    def is_overdue(self, now: float) -> bool:
+        """Return false: a program decides itself when it ends."""
+        del now
+        return False
+
+    def move(self, readable: list[int], writable: list[int], now: float) -> bool:
+        """Read and write what can be; return whether anything came from the program."""
+        has_moved = False
+        if self._agent.outer_end in readable:
+            self.move_rest(now)
+            has_moved = True
+        if self._agent.outer_end in writable:
+            self.type(b"")
+        return has_moved
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Give the program's terminal another size."""
+        terminal.set_window_size(self._agent.outer_end, size)
+
+    def obey(self, command: Command) -> None:
+        """Type what a client asks for; ``command_id`` is told once the program has taken all of it."""
+        text = command.document.get("text")
+        if command.kind != "type" or not isinstance(text, str):
+            self._tell(command.command_id, error="this program runs in a terminal: attach to it to answer")
+            return
+        typed = text.encode("utf-8", "replace")
+        if command.document.get("is_paste"):
+            typed = typed.replace(_PASTE_END, b"").replace(b"\r\n", b"\r").replace(b"\n", b"\r")
+            if self._is_paste_marked:
+                typed = _PASTE_START + typed + _PASTE_END
+        self._keys += typed
+        self._typed.append((self._typed_bytes + len(self._keys), command.command_id))
+        self.type(b"")
+
+    def retry_storage(self) -> bool:
+        """Return true: nothing of a terminal is written but by the log."""
+        return True
+
+    @property
     def takes_keys(self) -> bool:
         """Whether there is room for more typing."""
         return len(self._keys) < _MAX_WAITING_KEYS
 
-    @property
-    def has_keys(self) -> bool:
-        """Whether typing waits for the program to take it."""
-        return bool(self._keys)
-
-    def move_output(self, now: float) -> bool:
+    def move_rest(self, now: float) -> bool:
         """Record and show what the program has written, at most one batch; ``False`` when there was nothing."""
         chunk = self._read()
         if not chunk:
@@ -56,19 +136,38 @@ class Pump:
         self._progress.add(written)
         if written:
             self._output.append(written)
+        self._follow_paste_mode(chunk)
         self._pane.show(chunk, now, is_line_by_line=modes.is_line_by_line)
         return True
 
-    def move_keys(self, keys: bytes = b"") -> None:
+    def type(self, keys: bytes) -> None:
         """Give the program what was typed, as far as it takes it."""
         self._keys += keys
         try:
             while self._keys:
-                del self._keys[: os.write(self._agent.outer_end, self._keys)]
+                written = os.write(self._agent.outer_end, self._keys)
+                del self._keys[:written]
+                self._typed_bytes += written
         except BlockingIOError:
             pass
         except OSError:
             self._keys.clear()
+            while self._typed:
+                self._tell(self._typed.pop(0)[1], error="the program takes nothing any more")
+        while self._typed and self._typed[0][0] <= self._typed_bytes:
+            self._tell(self._typed.pop(0)[1])
+
+    def _tell(self, command_id: str, error: str | None = None) -> None:
+        event = {"kind": "command", "command_id": command_id, "was_obeyed": error is None, "error": error}
+        self._journal.add("agent_event", event=event)
+
+    def _follow_paste_mode(self, chunk: bytes) -> None:
+        """Note whether the program has switched bracketed paste on (source: xterm's control sequences, mode 2004)."""
+        seen = self._tail + chunk
+        on, off = seen.rfind(_PASTE_MODE_ON), seen.rfind(_PASTE_MODE_OFF)
+        if on != off:
+            self._is_paste_marked = on > off
+        self._tail = seen[-len(_PASTE_MODE_ON) + 1 :]
 
     def finish(self) -> None:
         """Record what is held back; the program writes nothing any more."""

@@ -30,16 +30,18 @@ class Spec:
     Times are seconds and sizes bytes; 0 means no limit for ``timeout_s`` and ``max_output_bytes``. ``timeout_s`` counts
     the time in which the program may run: its clock stands still while the run is paused. ``interrupt`` names the
     signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives then is
-    killed.
+    killed. ``conversation`` is what an adapter of ``runners.protocols`` has to know; empty for a program in a terminal.
     """
 
     __slots__ = (
         "argv",
         "columns",
+        "conversation",
         "execution_id",
         "grace_s",
         "interrupt",
         "max_output_bytes",
+        "mode",
         "notify_socket",
         "rows",
         "timeout_s",
@@ -48,6 +50,8 @@ class Spec:
 
     def __init__(self, document: dict[str, object]) -> None:
         self.execution_id = _text(document, "execution_id")
+        self.mode = _text(document, "mode", "template")
+        self.conversation = _conversation(document)
         self.argv = _texts(document, "argv")
         self.working_dir = _text(document, "working_dir")
         self.timeout_s = _number(document, "timeout_s", 0.0)
@@ -57,6 +61,11 @@ class Spec:
         self.notify_socket = _text(document, "notify_socket", "")
         self.columns = min(_MAX_DIMENSION, int(_number(document, "columns", 80.0)) or 80)
         self.rows = min(_MAX_DIMENSION, int(_number(document, "rows", 24.0)) or 24)
+
+    @property
+    def is_protocol(self) -> bool:
+        """Whether the program is an agent that is spoken to over pipes."""
+        return bool(self.conversation)
 
 
 def read_spec(folder: str) -> Spec:
@@ -138,6 +147,14 @@ def _interrupt(document: dict[str, object]) -> list[str]:
         message = f"spec.json: interrupt must be a list of some of {', '.join(INTERRUPTS)}"
         raise SpecError(message)
     return names
+
+
+def _conversation(document: dict[str, object]) -> dict[str, object]:
+    conversation = document.get("conversation", {})
+    if not isinstance(conversation, dict):
+        message = "spec.json: conversation must be an object"
+        raise SpecError(message)
+    return conversation
 
 
 def _number(document: dict[str, object], key: str, default: float) -> float:

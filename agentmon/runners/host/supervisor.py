@@ -20,16 +20,16 @@ from agentmon.runners.host.pump import Pump
 from agentmon.runners.host.report_pace import ReportPace
 from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
 from agentmon.runners.host.spec import MARKER_VARIABLE
-from agentmon.runners.host.terminal import set_window_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agentmon.runners.host.agent import Agent
     from agentmon.runners.host.control import Command
+    from agentmon.runners.host.conversation import Conversation
     from agentmon.runners.host.journal import Journal
     from agentmon.runners.host.output_log import OutputLog
     from agentmon.runners.host.spec import Spec
 
+_LINE_COMMANDS = {"message", "answer", "interrupt", "finish", "set_model", "set_permission_mode", "type"}
 _LOOK_INTERVAL_S = 1.0
 """How long a command whose wake-up was missed waits at most."""
 _STORAGE_RETRY_INTERVAL_S = 0.5
@@ -50,6 +50,7 @@ class Supervisor:
 
     def __init__(self, spec: Spec, folder: str, lock_file: int, journal: Journal, output: OutputLog) -> None:
         self._spec = spec
+        self._folder = folder
         self._lock_file = lock_file
         self._journal = journal
         self._output = output
@@ -62,7 +63,9 @@ class Supervisor:
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
         self._progress = Progress()
-        self._agent: Agent | None = None
+        self._line: Pump | Conversation | None = None
+        """What is said to the program and by it; ``None`` before it was started."""
+        self._early_commands: list[Command] = []
         self._started_at = now
         self._error: str | None = None
         self._reported = (0, 0)
@@ -80,10 +83,10 @@ class Supervisor:
             self._hold_start()
             if not self._ending.has_begun:
                 self._start(environment)
-            if self._agent is not None:
-                self._supervise(self._agent, Pump(self._agent, self._output, self._progress, self._pane))
+            if self._line is not None:
+                self._supervise(self._line)
         finally:
-            if self._agent is not None and not self._ending.is_over:
+            if self._family.agent_pid is not None and not self._ending.is_over:
                 self._end_after_failure()
             self._finish()
 
@@ -93,7 +96,7 @@ class Supervisor:
             files = [file for file in (self._signals.waker, self._control.wake_file) if file is not None]
             select.select(files, (), (), max(0.0, self._find_next_step() - time.monotonic()))
             now = time.monotonic()
-            self._take_signals(None, now)
+            self._take_signals(now)
             self._control.clear_wake()
             self._next_look = now
             self._do_what_is_due(now)
@@ -114,32 +117,55 @@ class Supervisor:
         variables[MARKER_VARIABLE] = self._spec.execution_id
         # The pane draws what the program writes, so the program has to speak the pane's language.
         variables["TERM"] = os.environ.get("TERM") or environment.get("TERM") or "xterm-256color"
-        window_size = self._pane.find_window_size() or (self._spec.rows, self._spec.columns)
         try:
-            self._agent = agents.start(self._spec, variables, window_size)
+            self._line = self._connect(variables)
         except agents.StartError as error:
             self._error = str(error)
             self._ending.outcome = endings.START_FAILED
             self._journal.add("start_failed", error=self._error, errno=error.number)
             self._pane.note(self._error)
             return
-        self._family.agent_pid = self._agent.pid
-        self._family.has_children = True
         self._started_at = time.monotonic()
         argv = [argument[:_MAX_JOURNALED_ARGUMENT] for argument in self._spec.argv[:_MAX_JOURNALED_ARGUMENTS]]
-        self._journal.add("agent_started", pid=self._agent.pid, argv=argv)
+        self._journal.add("agent_started", pid=self._family.agent_pid, argv=argv)
+        self._line.begin()
+        for command in self._early_commands:
+            self._line.obey(command)
 
-    def _supervise(self, agent: Agent, pump: Pump) -> None:
+    def _connect(self, variables: dict[str, str]) -> Pump | Conversation:
+        """Start the program in a terminal, or with pipes when it is spoken to in a protocol."""
+        if self._spec.is_protocol:
+            from agentmon.runners.host.conversation import Conversation  # noqa: PLC0415 - a terminal needs none of it
+
+            piped = agents.start_piped(self._spec, variables)
+            self._note_start(piped.pid)
+            return Conversation(
+                self._spec, self._folder, piped, self._journal, self._output, self._pane, self._progress
+            )
+        window_size = self._pane.find_window_size() or (self._spec.rows, self._spec.columns)
+        agent = agents.start(self._spec, variables, window_size)
+        self._note_start(agent.pid)
+        return Pump(agent, self._journal, self._output, self._progress, self._pane)
+
+    def _note_start(self, pid: int) -> None:
+        self._family.agent_pid = pid
+        self._family.has_children = True
+
+    def _supervise(self, line: Pump | Conversation) -> None:
         self._family.reap()  # a program that ended before the first wait
-        while not self._is_over(pump):
-            self._wait(agent, pump)
-        if self._output.is_blocked:
+        while not self._is_over(line):
+            self._wait(line)
+        if self._is_storage_blocked:
             self._output.give_up()
-            pump.throw_away()
+            line.throw_away()
             self._error = self._error or "the disk was full: the end of the output is missing"
-        pump.finish()
+        line.finish()
 
-    def _is_over(self, pump: Pump) -> bool:
+    @property
+    def _is_storage_blocked(self) -> bool:
+        return self._output.is_blocked or (self._line is not None and self._line.is_blocked)
+
+    def _is_over(self, line: Pump | Conversation) -> bool:
         if self._family.agent_status is not None and not self._has_noted_program_end:
             self._note_program_end(self._family.agent_status)
         now = time.monotonic()
@@ -148,13 +174,13 @@ class Supervisor:
             return False
         # Nothing is alive to write any more, except what could not be ended: hence the bound.
         for _ in range(_MAX_LAST_READS):
-            if self._output.is_blocked or not pump.move_output(now):
+            if self._is_storage_blocked or not line.move_rest(now):
                 break
-        return not self._output.is_blocked or now >= self._storage_deadline
+        return not self._is_storage_blocked or now >= self._storage_deadline
 
-    def _wait(self, agent: Agent, pump: Pump) -> None:
+    def _wait(self, line: Pump | Conversation) -> None:
         now = time.monotonic()
-        reads, writes = self._find_interests(agent, pump, now)
+        reads, writes = self._find_interests(line, now)
         timeout_s = max(0.0, self._find_next_step() - now)
         try:
             readable, writable, _ = select.select(reads, writes, (), timeout_s)
@@ -163,14 +189,11 @@ class Supervisor:
             return
         now = time.monotonic()
         if self._signals.waker in readable:
-            self._take_signals(agent, now)
-        if agent.outer_end in readable:
-            pump.move_output(now)
+            self._take_signals(now)
+        if line.move(readable, writable, now):
             self._report_pace.note_output(now)
-        if agent.outer_end in writable:
-            pump.move_keys()
         if 0 in readable:
-            pump.move_keys(self._pane.read_keys())
+            line.type(self._pane.read_keys())
         if 1 in writable:
             self._pane.write(now)
         if self._attachment.reader in readable:
@@ -180,21 +203,21 @@ class Supervisor:
             self._next_look = now
         self._do_what_is_due(now)
 
-    def _find_interests(self, agent: Agent, pump: Pump, now: float) -> tuple[list[int], list[int]]:
+    def _find_interests(self, line: Pump | Conversation, now: float) -> tuple[list[int], list[int]]:
         reads = [self._signals.waker]
         writes = []
         if self._control.wake_file is not None:
             reads.append(self._control.wake_file)
-        if not self._output.is_blocked and not self._pane.holds_program_up(now):
-            reads.append(agent.outer_end)
-        if self._pane.has_input and pump.takes_keys and not self._pause.is_on:
+        if not self._is_storage_blocked and not self._pane.holds_program_up(now):
+            reads += line.reads
+        if self._pane.has_input and line.takes_keys and not self._pause.is_on:
             reads.append(0)
         if self._attachment.reader is not None:
             reads.append(self._attachment.reader)
         if self._pane.wants_to_write:
             writes.append(1)
-        if pump.has_keys and not self._pause.is_on:
-            writes.append(agent.outer_end)
+        if not self._pause.is_on:
+            writes += line.writes
         return reads, writes
 
     def _find_next_step(self) -> float:
@@ -206,15 +229,18 @@ class Supervisor:
             self._pane.next_step,
             self._pause.next_step,
             self._time_limit,
+            float("inf") if self._line is None or self._ending.has_begun else self._line.next_step,
         )
         return min(step, self._report_pace.next_report) if self._has_news else step
 
     @property
     def _time_limit(self) -> float:
-        """When the program will have run for as long as it may; never while it is paused or ends."""
+        """When it will have run for as long as it may; never while it is paused, ends or waits for a person."""
         if not self._spec.timeout_s or self._ending.has_begun or self._pause.is_on:
             return float("inf")
-        return self._started_at + self._spec.timeout_s + self._pause.earlier_s
+        if self._line is None or self._line.waits_for_person:
+            return float("inf")
+        return self._started_at + self._spec.timeout_s + self._pause.earlier_s + self._line.waited_s
 
     def _do_what_is_due(self, now: float) -> None:
         if now >= self._next_look:
@@ -225,6 +251,10 @@ class Supervisor:
             self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
             self._ending.stop(endings.TIMED_OUT)
         self._pause.advance(now)
+        if self._line is not None and not self._ending.has_begun:
+            self._line.advance(now)
+            if self._line.is_overdue(now):
+                self._ending.stop(endings.FINISHED)
         self._watch_storage(now)
         if self._has_news and now >= self._report_pace.next_report:
             self._report_output(now)
@@ -233,14 +263,14 @@ class Supervisor:
             os.utime(self._lock_file)
         self._pane.advance(now)
 
-    def _take_signals(self, agent: Agent | None, now: float) -> None:
+    def _take_signals(self, now: float) -> None:
         for number in self._signals.take():
             if number == signal.SIGCHLD:
                 self._family.reap()
             elif number == signal.SIGWINCH:
                 window_size = self._pane.find_window_size()
-                if window_size is not None and agent is not None:
-                    set_window_size(agent.outer_end, window_size)
+                if window_size is not None and self._line is not None:
+                    self._line.resize(window_size)
             elif number in STOP_SIGNALS:
                 self._pause.forget(now)
                 if self._ending.has_begun:
@@ -259,6 +289,17 @@ class Supervisor:
             # A pause that is over before it is obeyed never was: the next try of a run reads those of the earlier ones.
             elif command.kind == "pause" and not any(later.kind == "resume" for later in commands[position + 1 :]):
                 self._obey_pause(command)
+            elif command.kind != "pause":
+                self._obey_line(command)
+
+    def _obey_line(self, command: Command) -> None:
+        """Hand on what is meant for the program itself; before its start it waits."""
+        if command.kind == "finish" and not self._spec.is_protocol:
+            self._ending.stop(endings.FINISHED)
+        elif self._line is not None:
+            self._line.obey(command)
+        elif command.kind in _LINE_COMMANDS:
+            self._early_commands.append(command)
 
     def _obey_stop(self, command: Command) -> None:
         now = time.monotonic()
@@ -295,7 +336,7 @@ class Supervisor:
 
     def _watch_storage(self, now: float) -> None:
         if self._next_storage_retry == float("inf"):
-            if self._output.is_blocked or self._journal.is_behind:
+            if self._is_storage_blocked or self._journal.is_behind:
                 self._next_storage_retry = now + _STORAGE_RETRY_INTERVAL_S
                 self._journal.add("storage_full")
                 self._pane.note("the disk is full; the program waits until there is space")
@@ -308,7 +349,8 @@ class Supervisor:
             self._storage_deadline = now + _STORAGE_PATIENCE_S
         self._journal.retry()
         # The journal's reserve comes first: without it the end of the run might not be recorded.
-        if self._journal.reserve.fill() and self._output.retry():
+        has_space = self._journal.reserve.fill() and self._output.retry()
+        if has_space and (self._line is None or self._line.retry_storage()):
             self._next_storage_retry = float("inf")
             self._storage_deadline = float("inf")
             self._journal.add("storage_ok")
@@ -344,8 +386,10 @@ class Supervisor:
             output_bytes=self._progress.byte_count,
             output_lines=self._progress.line_count,
             left_out_bytes=self._output.left_out_bytes,
-            duration_ms=0 if self._agent is None else int((now - self._started_at) * 1000),
+            duration_ms=0 if self._line is None else int((now - self._started_at) * 1000),
             error=self._error,
+            agent_outcome=None if self._line is None else self._agent_outcome(self._line),
+            agent_error=None if self._line is None else self._line.error,
         )
         self._wait_for_journal(now + _STORAGE_PATIENCE_S)
         self._pane.finish(now)
@@ -353,6 +397,10 @@ class Supervisor:
         self._control.close()
         self._journal.reserve.drop()
         self._pane.close()
+
+    def _agent_outcome(self, line: Pump | Conversation) -> str | None:
+        is_ended_screen = self._ending.outcome == endings.FINISHED and not self._spec.is_protocol
+        return "completed" if is_ended_screen else line.outcome
 
     def _wait_for_journal(self, deadline: float) -> None:
         while self._journal.is_behind and time.monotonic() < deadline:

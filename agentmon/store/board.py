@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _CARDS: Final = """
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
-       e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note, e.activity, e.is_held
+       e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note,
+       e.activity, e.is_held, e.activity_note
 FROM tasks t
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
@@ -178,7 +179,8 @@ def _rows_of(execute: Execute, statement: str, task_ids: Sequence[str]) -> Seque
 def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int, int]) -> Card:
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
-    end_reason, wait_reason, not_before, paused_at, parked_until, park_note, activity, is_held = row[16:]
+    end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:22]
+    activity, is_held, activity_note = row[22:]
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
     return Card(
@@ -207,6 +209,7 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
         ended_at=_optional_time(ended_at),
         last_line=_optional_text(last_line),
         cost_nano=None if cost_nano is None else _integer(cost_nano),
+        activity_note=_optional_text(activity_note),
         waits_until=waits_until,
         is_retry=wait_reason == WaitReason.RETRY,
         waits_for=waits_for,

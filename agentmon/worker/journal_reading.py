@@ -211,7 +211,7 @@ def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None) -> E
 
 
 def _agent_event(entry: AgentEventEntry, execution_id: ExecutionId, told: TimedNews | None) -> Event:
-    kind = str(entry.event.get("kind", ""))[:_UNREAD_CHARACTERS]
+    kind = redact(str(entry.event.get("kind", "")))[:_UNREAD_CHARACTERS]
     if told is None:
         event_text = redact(json.dumps(entry.event, ensure_ascii=False))
         return Event(

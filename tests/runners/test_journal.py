@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.runners.journal import (
+    AgentEventEntry,
     AgentStartedEntry,
     CouldNotStopEntry,
     DamagedEntry,
@@ -110,6 +111,37 @@ _OK = b'{"n": 2, "at_ms": 6, "type": "storage_ok"}\n'
                 duration_ms=12,
                 error=None,
             ),
+        ),
+        (
+            {
+                "type": "ended",
+                "outcome": "finished",
+                "exit_code": 143,
+                "output_bytes": 1,
+                "output_lines": 1,
+                "left_out_bytes": 0,
+                "duration_ms": 12,
+                "error": None,
+                "agent_outcome": "limit",
+                "agent_error": "no money left",
+            },
+            EndedEntry(
+                number=1,
+                at_ms=2,
+                outcome=HostOutcome.FINISHED,
+                exit_code=143,
+                output_bytes=1,
+                output_lines=1,
+                left_out_bytes=0,
+                duration_ms=12,
+                error=None,
+                agent_outcome="limit",
+                agent_error="no money left",
+            ),
+        ),
+        (
+            {"type": "agent_event", "event": {"kind": "cost", "cost_nano": 1}},
+            AgentEventEntry(number=1, at_ms=2, event={"kind": "cost", "cost_nano": 1}),
         ),
     ],
 )

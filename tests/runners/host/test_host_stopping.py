@@ -317,9 +317,9 @@ def test_a_host_that_fails_leaves_nothing_alive(prepare_run: PrepareRun) -> None
     run = prepare_run("sh", "-c", "sleep 1000 & trap '' TERM; echo ready; while :; do sleep 0.1; done")
     broken = (
         "import sys; sys.path.append(sys.argv[1]); from agentmon.runners.host import host, pump\n"
-        "move = pump.Pump.move_output\n"
+        "move = pump.Pump.move_rest\n"
         "def fail(self, now):\n    move(self, now)\n    raise MemoryError\n"
-        "pump.Pump.move_output = fail\n"
+        "pump.Pump.move_rest = fail\n"
         "sys.exit(host.main(sys.argv[2:]))"
     )
     command = [sys.executable, "-I", "-S", "-c", broken, str(Path(__file__).parents[3]), str(run.folder)]

@@ -18,6 +18,9 @@ _OF_ONE_TRY: Final = ("spec.json", "output.log", "journal.jsonl", "protocol.json
 """Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
 present one, whose stop may have been asked before it was prepared."""
 
+_FIFO_LINE_MAX_BYTES: Final = select.PIPE_BUF
+"""What a FIFO takes whole, whoever else writes to it; a longer line only wakes the host. Source: POSIX, PIPE_BUF."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFolder:
@@ -160,13 +163,14 @@ class ExecutionFolder:
             wake = os.open(self.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return False
+        is_whole = len(line) <= _FIFO_LINE_MAX_BYTES
         try:
-            os.write(wake, line)
+            os.write(wake, line if is_whole else b"\n")
         except OSError:
             return False
         finally:
             os.close(wake)
-        return True
+        return is_whole
 
 
 def _write_private_json(path: Path, content: Mapping[str, object]) -> None:

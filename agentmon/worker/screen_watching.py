@@ -256,7 +256,7 @@ class ScreenWatch:
             return
         paste_id, submit_id = command_ids(screen.id, screen.claimed.execution.attempt, delivery.key)
         command = (
-            {"id": paste_id, "type": "type", "text": delivery.text, "is_paste": True}
+            {"id": paste_id, "type": "type", "text": screen.rules.typed(delivery.text), "is_paste": True}
             if delivery.step is DeliveryStep.PASTED
             else {"id": submit_id, "type": "type", "text": "\r", "is_paste": False}
         )

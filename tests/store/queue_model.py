@@ -111,6 +111,8 @@ class Run:
     offset: int = 0
     asked: set[str] = field(default_factory=set)
     cancels_card: bool = False
+    is_held: bool = False
+    """Whether it waits for a person's leave to start."""
     error: str | None = None
     """Why it waits."""
     ended_at: datetime | None = None
@@ -231,8 +233,20 @@ class QueueModel:
             run.wait_reason, run.queued_at = WaitReason.SCHEDULED, not_before
         card.runs.append(run)
         self.tell(card, USER, Told.EXECUTION_QUEUED)
+        if run.is_held:
+            self.tell(card, SYSTEM, Told.APPROVAL_ASKED)
         if card.status in _CLOSED:
             self._place(card, card.column_at_rest, USER)
+
+    def start_decided(self, run: Run, *, is_allowed: bool, at: datetime) -> None:
+        _require(run.is_held)
+        run.is_held = False
+        self.tell(run.card, USER, Told.APPROVAL_DECIDED)
+        if is_allowed:
+            return
+        self._cancel_queued(run, at)
+        if run.card.status is TaskStatus.IN_PROGRESS:
+            self._place(run.card, run.card.column_at_rest, USER)
 
     def stopped(self, card: Card, word: str, *, at: datetime) -> None:
         run = card.open_run
@@ -283,6 +297,7 @@ class QueueModel:
             run
             for run in self.runs
             if run.status is ExecutionStatus.QUEUED
+            and not run.is_held
             and _is_time(run, at)
             and not run.card.is_deleted
             and not run.card.waits
@@ -400,6 +415,9 @@ class QueueModel:
     def _cancel_queued(self, run: Run, at: datetime) -> None:
         run.status, run.wait_reason, run.error = ExecutionStatus.CANCELLED, None, None
         run.end_reason, run.ended_at = EndReason.STOPPED, at
+        if run.is_held:
+            run.is_held = False
+            self.tell(run.card, SYSTEM, Told.APPROVAL_WITHDRAWN)
         self.tell(run.card, USER, Told.EXECUTION_ENDED)
 
     def _ask_to_stop(self, run: Run, word: str, *, cancels_card: bool = False) -> None:

@@ -16,6 +16,7 @@ from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, new_id
 from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.agents import AgentRepository
+from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.database import Database, open_database
 from agentmon.store.dependencies import DependencyRepository
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
+    from agentmon.domain.conversation import AskNews
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import TaskId, WorkspaceId
     from agentmon.domain.task_status import Priority
@@ -71,6 +73,10 @@ class QueuePlace:
         return QueuePauseRepository(self.database)
 
     @property
+    def approvals(self) -> ApprovalRepository:
+        return ApprovalRepository(self.database)
+
+    @property
     def parking(self) -> ParkingRepository:
         return ParkingRepository(self.database)
 
@@ -96,6 +102,7 @@ class QueuePlace:
         not_before: datetime | None = None,
         may_wait: bool = False,
         args: Mapping[str, object] | None = None,
+        start_approval: AskNews | None = None,
         at: datetime = NOON,
     ) -> Execution:
         chosen = self.agents[agent]
@@ -107,6 +114,7 @@ class QueuePlace:
             max_retries=max_retries,
             not_before=not_before,
             may_wait=may_wait,
+            start_approval=start_approval,
         )
         execution_id = ExecutionId(new_id())
         return await self.executions.enqueue(

@@ -23,10 +23,12 @@ from hypothesis.stateful import (
 )
 
 from agentmon.domain.agents import ToolType
+from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.conversation import AskKind, AskNews
 from agentmon.domain.errors import ConflictError, IllegalMoveError, NotFoundError
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import CommandType, ExecutionEnding, ExecutionProgress
-from agentmon.domain.ids import ExecutionId, TaskId, WorkerId, WorkspaceId
+from agentmon.domain.ids import ApprovalId, ExecutionId, TaskId, WorkerId, WorkspaceId
 from agentmon.domain.life_cycles import require_execution_move, require_session_move, require_task_move
 from agentmon.domain.refusals import Refusal, RefusalKind
 from agentmon.domain.sessions import SessionStatus
@@ -75,6 +77,8 @@ SEEN_OVER_ONE_CHANGE: Final = EXECUTIONS_DRAWN | {
     # Through failed, and through cancelling, in one transaction.
     "running": EXECUTIONS_DRAWN["running"] | {"queued", "cancelled"}
 }
+
+START: Final = AskNews(request_id="start", ask_kind=AskKind.START, title="May it start?")
 
 # What fails is shown as it came: to make it smaller would take minutes.
 QUICK: Final = settings(
@@ -150,8 +154,8 @@ class Queue(RuleBasedStateMachine):
 
     # Ways to the database
 
-    def rows(self, query: str) -> list[sqlite3.Row]:
-        return self.reader.execute(query).fetchall()
+    def rows(self, query: str, *parameters: str) -> list[sqlite3.Row]:
+        return self.reader.execute(query, parameters).fetchall()
 
     def do(self, change: Coroutine[object, object, _One], in_model: Callable[[], object]) -> _One | None:
         """Make a change in both; the one may refuse what the other refuses, and only that."""
@@ -255,9 +259,18 @@ class Queue(RuleBasedStateMachine):
         wait_s=_delays_s,
         word=_words,
         when_ready=st.booleans(),
+        is_held=st.sampled_from([False, False, False, True]),
     )
     def enqueue(
-        self, pick: int, agent: int, max_retries: int, wait_s: float | None, word: str, *, when_ready: bool
+        self,
+        pick: int,
+        agent: int,
+        max_retries: int,
+        wait_s: float | None,
+        word: str,
+        *,
+        when_ready: bool,
+        is_held: bool = False,
     ) -> None:
         card, chosen = _choose(self.model.cards, pick), self.model.agents[agent]
         not_before = None if wait_s is None else self.at + timedelta(seconds=wait_s)
@@ -269,6 +282,7 @@ class Queue(RuleBasedStateMachine):
             created_at=self.at,
             queued_at=self.at,
             args=word,
+            is_held=is_held,
         )
         execution = self.do(
             self.place.enqueue(
@@ -278,12 +292,31 @@ class Queue(RuleBasedStateMachine):
                 not_before=not_before,
                 may_wait=when_ready,
                 args={"word": word},
+                start_approval=START if is_held else None,
                 at=self.at,
             ),
             lambda: self.model.enqueued(run, not_before=not_before, when_ready=when_ready, at=self.at),
         )
         if execution is not None:
             run.id = execution.id
+
+    @precondition(lambda self: any(run.is_held for run in self.model.runs))
+    @rule(pick=_picks, is_allowed=st.booleans())
+    def decide_a_start(self, pick: int, *, is_allowed: bool) -> None:
+        run = _choose([run for run in self.model.runs if run.is_held], pick)
+        (request,) = self.rows("SELECT id FROM approvals WHERE status = 'pending' AND execution_id = ?", run.id)
+        decide = self.place.approvals.decide(
+            ApprovalId(request["id"]),
+            status=ApprovalStatus.ALLOWED if is_allowed else ApprovalStatus.DENIED,
+            scope=ApprovalScope.ONCE,
+            actor=USER_ACTOR,
+            reason="",
+            answer={},
+            rule_id=None,
+            seen_digest="",
+            at=self.at,
+        )
+        self.do(decide, lambda: self.model.start_decided(run, is_allowed=is_allowed, at=self.at))
 
     @rule(pick=_picks, word=st.sampled_from([CommandType.STOP, CommandType.KILL]))
     def stop(self, pick: int, word: CommandType) -> None:
@@ -478,7 +511,17 @@ class Queue(RuleBasedStateMachine):
             card.id: (card.status.value, card.priority, card.is_deleted) for card in self.model.cards
         }
         runs = {row["id"]: row for row in self.rows("SELECT * FROM executions")}
-        told = ("status", "retry_count", "attempt", "not_before", "queued_at", "wait_reason", "wait_count", "args")
+        told = (
+            "status",
+            "retry_count",
+            "attempt",
+            "not_before",
+            "queued_at",
+            "wait_reason",
+            "wait_count",
+            "args",
+            "is_held",
+        )
         assert {key: tuple(row[name] for name in told) for key, row in runs.items()} == {
             run.id: (
                 run.status.value,
@@ -489,6 +532,7 @@ class Queue(RuleBasedStateMachine):
                 run.wait_reason,
                 run.wait_count,
                 json.dumps({"word": run.args}, separators=(",", ":")),
+                run.is_held,
             )
             for run in self.model.runs
         }

@@ -20,6 +20,7 @@ from agentmon.services.executions import ExecutionService
 from agentmon.services.explaining import ExplainService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
+from agentmon.services.request_checks import RequestChecks
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
 from agentmon.services.tasks import TaskService
@@ -105,6 +106,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         workers = WorkerService(paths)
         workspaces = WorkspaceService(workspace_rows, clock)
         cards = TaskService(tasks, DependencyRepository(database), SubtaskRepository(database), clock)
+        approvals = ApprovalRepository(database)
         queue = QueueService(
             executions=executions,
             pauses=QueuePauseRepository(database),
@@ -124,7 +126,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             audit=AuditService(AuditRepository(database)),
             queue=queue,
             approvals=ApprovalService(
-                approvals=ApprovalRepository(database),
+                approvals=approvals,
                 rules=ApprovalRuleRepository(database),
                 agents=agents,
                 workspaces=workspaces,
@@ -165,6 +167,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                     live=LiveExecutionRepository(database),
                     clock=clock,
                 ),
+                requests=RequestChecks(approvals=approvals, clock=clock),
             ),
             settings=settings,
             database=database,

@@ -9,15 +9,20 @@ from agentmon.cli import (
     attach,
     audit,
     board,
+    conversation,
     demo,
     doctor,
     executions,
     explain,
+    inbox,
     log,
     pausing,
+    rules,
     run,
+    sessions,
     settings,
     stop,
+    talking,
     tasks,
     worker,
 )
@@ -41,6 +46,8 @@ root = typer.Typer(
 )
 root.add_typer(tasks.group, name="task")
 root.add_typer(agents.group, name="agents")
+root.add_typer(rules.group, name="rules")
+root.add_typer(sessions.group, name="sessions")
 
 
 def show_status(as_json: JsonOption = False) -> None:
@@ -59,6 +66,17 @@ register(root, "run", run.run)
 register(root, "stop", stop.stop)
 register(root, "pause", pausing.pause)
 register(root, "resume", pausing.resume)
+register(root, "inbox", inbox.inbox)
+register(root, "approve", inbox.approve)
+register(root, "deny", inbox.deny)
+register(root, "answer", inbox.answer)
+register(root, "message", talking.message)
+register(root, "interrupt", talking.interrupt)
+register(root, "finish", talking.finish)
+register(root, "switch", talking.switch)
+register(root, "conversation", conversation.conversation)
+register(root, "operations", conversation.operations)
+register(root, "events", conversation.events)
 register(root, "log", log.log)
 register(root, "attach", attach.attach)
 register(root, "board", board.board)

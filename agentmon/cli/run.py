@@ -1,6 +1,7 @@
 """``agentmon run``: tasks put into the queue, now or for later, and waited for."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ from agentmon.cli.task_options import ProgramOptions, parsed_arguments, valid_te
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
-from agentmon.domain.executions import Execution
+from agentmon.domain.executions import ConversationStart, Execution
 from agentmon.domain.tasks import Task, Workspace
 from agentmon.runners.adapters.template import parse_command
 from agentmon.services.actors import USER_ACTOR
@@ -48,6 +49,42 @@ class StartOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationOptions:
+    """How the conversation with an agent begins, as it was typed."""
+
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", metavar="TEXT|-", help="Tell the agent this, not the task's text.")
+    ] = None
+    is_resuming: Annotated[
+        bool, typer.Option("--resume", help="Go on with the task's newest conversation; needs --message.")
+    ] = False
+    is_forking: Annotated[bool, typer.Option("--fork", help="Go on with a copy of it; needs --message.")] = False
+    model: Annotated[str | None, typer.Option("--model", metavar="MODEL", help="The agent's model for this run.")] = (
+        None
+    )
+    permission_mode: Annotated[
+        str | None, typer.Option("--permission-mode", metavar="MODE", help="The agent's permission mode for this run.")
+    ] = None
+    is_own_screen: Annotated[
+        bool, typer.Option("--own-screen", help="Let the agent show its own screen; attach to see it.")
+    ] = False
+
+    def start(self) -> ConversationStart:
+        """Return how the conversation begins.
+
+        Raises:
+            UsageError: The options contradict each other.
+        """
+        if self.is_resuming and self.is_forking:
+            raise UsageError("--resume and --fork exclude each other")
+        if (self.is_resuming or self.is_forking) and not self.message:
+            raise UsageError("what is the agent told next?", hint="add --message TEXT")
+        if self.is_resuming:
+            return ConversationStart.RESUME
+        return ConversationStart.FORK if self.is_forking else ConversationStart.FRESH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _ChosenProgram:
     """What a run takes instead of its task's own program, capability and arguments; None keeps that of the task."""
 
@@ -56,7 +93,7 @@ class _ChosenProgram:
     args: Mapping[str, object] | None
 
 
-@spreading(ProgramOptions, StartOptions)
+@spreading(ProgramOptions, StartOptions, ConversationOptions)
 def run(
     numbers: NumbersArgument = None,
     *,
@@ -64,6 +101,7 @@ def run(
     is_waiting: WaitOption = False,
     start: StartOptions,
     program: ProgramOptions,
+    conversation: ConversationOptions,
     is_lost: Annotated[
         bool, typer.Option("--lost", help="Run again every task whose newest run was lost in a crash.")
     ] = False,
@@ -82,6 +120,8 @@ def run(
       agentmon run 12 --at "tomorrow 7:00"
       agentmon run 12 --when-ready
       agentmon run 12 --agent pytest --with test --arg paths=tests
+      agentmon run 12 --model opus --permission-mode plan
+      agentmon run 12 --resume --message "now the other test"
       agentmon run --lost
     """
     if bool(numbers) == is_lost:
@@ -90,12 +130,16 @@ def run(
             hint="agentmon run NUMBER, or agentmon run --lost; `agentmon task list` shows the numbers",
         )
     not_before = start.not_before()
+    begins = conversation.start()
+    message = sys.stdin.read() if conversation.message == "-" else conversation.message
     is_one = numbers is not None and len(numbers) == 1
 
     async def work(services: Services, workspace: Workspace) -> tuple[list[TaskExecution], int]:
         async def begin(number: str) -> TaskExecution:
             task = await numbered_task(services, workspace, number)
             chosen = await _chosen_program(services, task, program)
+            is_fresh = begins is ConversationStart.FRESH
+            parent = None if is_fresh else await services.conversations.newest_to_resume(task.id)
             execution = await services.queue.run(
                 task.id,
                 actor=USER_ACTOR,
@@ -105,6 +149,12 @@ def run(
                 agent_slug=chosen.agent_slug,
                 capability_key=chosen.capability_key,
                 args=chosen.args,
+                message=message,
+                start=begins,
+                parent_execution_id=None if parent is None else parent.id,
+                model=conversation.model,
+                permission_mode=conversation.permission_mode,
+                own_screen=conversation.is_own_screen,
             )
             await _tell_start(services, task, execution, is_aside=is_waiting or as_json)
             return TaskExecution(task=task, execution=execution)

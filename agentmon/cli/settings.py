@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document
 from agentmon.domain.tasks import Workspace
-from agentmon.services.actors import USER_ACTOR
 from agentmon.services.settings import SettingValue
 
 
@@ -34,13 +34,18 @@ def settings(
             return await services.settings.all(workspace)
         if value is None:
             return (await services.settings.get(key, workspace),)
-        return (await services.settings.set(key, value, actor=USER_ACTOR, workspace=workspace),)
+        actor = await find_actor(services)
+        return (await services.settings.set(key, value, actor=actor, workspace=workspace),)
 
     chosen = with_workspace(folder, work)
     if as_json:
         say_document(json_form(chosen if key is None else chosen[0]))
         return
     for setting in chosen:
-        default = "" if setting.value == setting.default else f"  (default {setting.default})"
-        say(f"{setting.key} = {setting.value}{default}")
+        default = "" if setting.value == setting.default else f"  (default {_shown(setting.default)})"
+        say(f"{setting.key} = {_shown(setting.value)}{default}")
         say(f"    {setting.help}")
+
+
+def _shown(value: float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -163,6 +163,48 @@ def _queue_paused(payload: Mapping[str, object]) -> str:
     return "paused the queue and halted what runs" if payload.get("halts_running") else "paused the queue"
 
 
+def _asked(payload: Mapping[str, object]) -> str:
+    return f"noted that a decision is needed: {_part(payload.get('title'))}"
+
+
+def _decided(payload: Mapping[str, object]) -> str:
+    status = str(payload.get("status"))
+    verb = {"allowed": "allowed", "denied": "denied", "answered": "answered", "expired": "denied"}.get(
+        status, "decided"
+    )
+    reach = {"session": " for the whole session", "always": " from now on"}.get(str(payload.get("scope")), "")
+    reason = payload.get("reason")
+    return f"{verb}{reach}: {_part(payload.get('title'))}" + (f" ({_part(reason)})" if reason else "")
+
+
+def _withdrawn(payload: Mapping[str, object]) -> str:
+    return f"noted that nobody asks any more: {_part(payload.get('title'))}"
+
+
+def _rule_changed(payload: Mapping[str, object]) -> str:
+    verb = payload.get("change") or "changed"
+    named = [payload.get(name) for name in ("decision", "tool", "path", "command_prefix")]
+    return f"{_part(verb)} the rule “{_part(' '.join(str(part) for part in named if part))}”"
+
+
+def _message_sent(payload: Mapping[str, object]) -> str:
+    return "typed into the agent's screen" if payload.get("type") == CommandType.TYPE else "told the agent something"
+
+
+def _agent_commanded(payload: Mapping[str, object]) -> str:
+    match payload.get("type"):
+        case CommandType.INTERRUPT:
+            return "interrupted the agent"
+        case CommandType.FINISH:
+            return "let the conversation end"
+        case CommandType.SET_MODEL:
+            return f"switched the agent to the model {_part(payload.get('model'))}"
+        case CommandType.SET_PERMISSION_MODE:
+            return f"switched the agent to the permission mode {_part(payload.get('permission_mode'))}"
+        case _:
+            return "gave the agent a command"
+
+
 def _time(value: object) -> str:
     try:
         moment = datetime.fromisoformat(str(value))
@@ -194,4 +236,10 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.AGENT_RELEASED: _agent_released,
     TaskEventType.AGENT_CHANGED: _agent_changed,
     TaskEventType.SETTING_CHANGED: _setting_changed,
+    TaskEventType.APPROVAL_ASKED: _asked,
+    TaskEventType.APPROVAL_DECIDED: _decided,
+    TaskEventType.APPROVAL_WITHDRAWN: _withdrawn,
+    TaskEventType.APPROVAL_RULE_CHANGED: _rule_changed,
+    TaskEventType.MESSAGE_SENT: _message_sent,
+    TaskEventType.AGENT_COMMANDED: _agent_commanded,
 }

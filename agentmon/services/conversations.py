@@ -116,7 +116,15 @@ class ConversationService:
             raise UsageError("the message is empty")
         task, execution = await self._newest(task_id)
         if execution is None or not execution.status.is_open:
-            return await self._go_on(task, text, actor=actor)
+            earlier = await self.newest_to_resume(task_id)
+            begun = await self._queue.run(
+                task_id,
+                actor=actor,
+                message=text,
+                start=ConversationStart.RESUME,
+                parent_execution_id=earlier.id,
+            )
+            return SentMessage(execution=begun, is_new_execution=True)
         execution = _require_running(task, execution)
         await self._command(execution, CommandType.MESSAGE, {"text": text}, actor=actor)
         return SentMessage(execution=execution, is_new_execution=False)
@@ -157,17 +165,16 @@ class ConversationService:
         payload = {"permission_mode": _named(permission_mode, "permission mode")}
         await self._command(await self._running(task_id), CommandType.SET_PERMISSION_MODE, payload, actor=actor)
 
-    async def _go_on(self, task: Task, text: str, *, actor: Actor) -> SentMessage:
+    async def newest_to_resume(self, task_id: TaskId) -> Execution:
+        """Return the newest execution of the task whose conversation can be gone on with.
+
+        Raises:
+            UsageError: There is none; the hint says how to begin one.
+        """
+        task = await self._tasks.get(task_id)
         for earlier in await self._executions.of_task(task.id, limit=_EARLIER_LOOKED_AT):
             if earlier.session_ref is not None and earlier.session_id is not None:
-                execution = await self._queue.run(
-                    task.id,
-                    actor=actor,
-                    message=text,
-                    start=ConversationStart.RESUME,
-                    parent_execution_id=earlier.id,
-                )
-                return SentMessage(execution=execution, is_new_execution=True)
+                return earlier
         raise UsageError(
             f"#{task.number} has no conversation to go on with",
             hint=f"`agentmon run {task.number}` starts one with an agent",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.services.agents import AgentService
     from agentmon.services.queue_checks import QueueChecks
+    from agentmon.services.request_checks import RequestChecks
     from agentmon.services.settings import SettingsService
     from agentmon.store.log_sizes import LogSizeRepository
 
@@ -39,12 +40,14 @@ class DoctorService:
         settings: SettingsService,
         log_sizes: LogSizeRepository,
         queue: QueueChecks,
+        requests: RequestChecks,
     ) -> None:
         self._paths = paths
         self._agents = agents
         self._settings = settings
         self._log_sizes = log_sizes
         self._queue = queue
+        self._requests = requests
 
     async def check(self) -> tuple[Finding, ...]:
         """Return what was found, in a fixed order; nothing is changed."""
@@ -57,6 +60,7 @@ class DoctorService:
             ("worker", self._queue.worker),
             ("runs", self._queue.owners),
             ("dependencies", self._queue.dependencies),
+            ("requests", self._requests.waiting),
             ("programs", self._programs),
         )
         return tuple([await _looked_at(name, check) for name, check in checks])

@@ -1,0 +1,256 @@
+"""``agentmon conversation``, ``operations`` and ``events``: what an agent said and did, also while it does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli.columns import table, terminal_width
+from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.conversation_text import event_line, message_text, operation_line, plan_lines
+from agentmon.cli.json_form import json_form
+from agentmon.cli.output import flush, say, say_document, say_document_line, tell
+from agentmon.cli.task_text import local_time
+from agentmon.domain.events import Event, EventLevel, EventType
+from agentmon.domain.executions import Execution
+from agentmon.domain.ids import ExecutionId, MessageId, OperationId, SessionId
+from agentmon.domain.operations import Operation, OperationStatus
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.sessions import Message, Session
+from agentmon.domain.tasks import Workspace
+
+_LOOK_INTERVAL_S = 0.2
+_PAGE = 500
+_MOST_OPERATIONS = 10_000
+
+FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over, or ctrl+c.")]
+
+
+def conversation(
+    number: NumberArgument,
+    folder: WorkspaceOption = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="An earlier conversation of it: the start of its id.")
+    ] = None,
+    is_following: FollowOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was said and done in the newest conversation of a task.
+
+    With --follow, --json prints one object a line.
+
+    Examples:
+      agentmon conversation 12
+      agentmon conversation 12 -f
+      agentmon conversation 12 --json
+    """
+
+    async def work(services: Services, workspace: Workspace) -> None:
+        task = await numbered_task(services, workspace, number)
+        sessions = await services.sessions.of_task(task.id)
+        chosen = await services.sessions.find(session) if session is not None else next(iter(sessions), None)
+        if chosen is None:
+            if as_json and not is_following:
+                say_document({"session": None, "messages": [], "operations": [], "plan": None})
+            tell(f"#{task.number} has had no conversation; `agentmon run {task.number}` starts one with an agent")
+        elif is_following:
+            await _follow_conversation(services, chosen, as_json=as_json)
+        else:
+            await _print_conversation(services, chosen, as_json=as_json)
+
+    with_workspace(folder, work)
+
+
+def operations(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List the tool calls of the newest conversation of a task.
+
+    Examples:
+      agentmon operations 12
+      agentmon operations 12 --json
+    """
+
+    async def work(services: Services, workspace: Workspace) -> tuple[Operation, ...]:
+        task = await numbered_task(services, workspace, number)
+        newest = next(iter(await services.sessions.of_task(task.id)), None)
+        if newest is None:
+            return ()
+        return await services.conversations.operations(session_id=newest.id, limit=_MOST_OPERATIONS)
+
+    found = with_workspace(folder, work)
+    if as_json:
+        say_document(json_form(found))
+    elif not found:
+        tell(f"no agent of #{number.removeprefix('#')} has called a tool")
+    else:
+        rows = [(local_time(one.started_at), one.type.value, operation_line(one)) for one in found]
+        say("\n".join(table(("STARTED", "KIND", "CALL"), rows, terminal_width())))
+
+
+def events(
+    number: NumberArgument,
+    folder: WorkspaceOption = None,
+    is_following: FollowOption = False,
+    types: Annotated[list[EventType] | None, typer.Option("--type", help="Only these kinds.")] = None,
+    levels: Annotated[list[EventLevel] | None, typer.Option("--level", help="Only these levels.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the stream of what the newest run of a task did, oldest first.
+
+    --json prints one object a line.
+
+    Examples:
+      agentmon events 12
+      agentmon events 12 -f --json
+      agentmon events 12 --type tool_started --type error
+    """
+
+    async def work(services: Services, workspace: Workspace) -> None:
+        task = await numbered_task(services, workspace, number)
+        execution = await services.executions.newest(task.id)
+        if execution is None:
+            tell(f"#{task.number} has not run yet; agentmon run {task.number}")
+            return
+        after_id = 0
+        execution_id = execution.id
+
+        async def read() -> bool:
+            nonlocal after_id
+            has_any = False
+            while page := await _events_after(services, execution_id, types or (), levels or (), after_id):
+                for event in page:
+                    say_document_line(json_form(event)) if as_json else say(event_line(event))
+                after_id, has_any = page[-1].id, True
+            return has_any
+
+        if is_following:
+            await _follow(services, execution_id, read)
+        elif not await read():
+            tell("nothing of that is recorded")
+
+    with_workspace(folder, work)
+
+
+async def _events_after(
+    services: Services,
+    execution_id: ExecutionId,
+    types: Sequence[EventType],
+    levels: Sequence[EventLevel],
+    after_id: int,
+) -> tuple[Event, ...]:
+    return await services.conversations.events(
+        execution_id=execution_id, types=types, levels=levels, after_id=after_id, limit=_PAGE
+    )
+
+
+async def _follow(services: Services, execution_id: ExecutionId, read: Callable[[], Awaitable[bool]]) -> None:
+    """Read whenever the database changes, until the execution is over and all of it is read."""
+    version: int | None = None
+    while True:
+        present = services.data_version()
+        if version != present:
+            version = present
+            execution = await services.executions.get(execution_id)
+            await read()
+            flush()
+            if not execution.status.is_open:
+                return
+        await asyncio.sleep(_LOOK_INTERVAL_S)
+
+
+async def _all_messages(services: Services, session_id: SessionId, after: MessageId | None = None) -> list[Message]:
+    found: list[Message] = []
+    while page := await services.conversations.messages(session_id, after=after, limit=_PAGE):
+        found += page
+        after = page[-1].id
+    return found
+
+
+async def _print_conversation(services: Services, session: Session, *, as_json: bool) -> None:
+    messages = await _all_messages(services, session.id)
+    calls = await services.conversations.operations(session_id=session.id, limit=_MOST_OPERATIONS)
+    newest = await _newest_execution(services, session)
+    plan = None if newest is None else await services.conversations.plan(newest.id)
+    if as_json:
+        say_document(
+            {
+                "session": json_form(session),
+                "messages": json_form(messages),
+                "operations": json_form(calls),
+                "plan": json_form(plan),
+            }
+        )
+        return
+    tell(f"{plain_line(session.title) or 'conversation'}  {session.id}  {session.status.value}")
+    told = [(one.created_at, message_text(one)) for one in messages]
+    told += [(one.started_at, "  " + operation_line(one)) for one in calls]
+    for _, text in sorted(told, key=lambda pair: pair[0]):
+        say(text)
+    if plan is not None:
+        say("Plan")
+        say("\n".join(f"  {line}" for line in plan_lines(plan)))
+    if not told:
+        tell("nothing was said yet")
+
+
+async def _follow_conversation(services: Services, session: Session, *, as_json: bool) -> None:
+    newest = await _newest_execution(services, session)
+    if newest is None:
+        await _print_conversation(services, session, as_json=as_json)
+        return
+    printed = _Printed(as_json=as_json)
+
+    async def read() -> bool:
+        printed.messages(await _all_messages(services, session.id, printed.before_last))
+        printed.operations(await services.conversations.operations(session_id=session.id, limit=_MOST_OPERATIONS))
+        return True
+
+    await _follow(services, newest.id, read)
+
+
+async def _newest_execution(services: Services, session: Session) -> Execution | None:
+    executions = await services.sessions.executions(session.id)
+    return executions[-1] if executions else None
+
+
+class _Printed:
+    """What has been printed of a conversation; the last message may still grow."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._operations: dict[OperationId, OperationStatus] = {}
+        self._last: tuple[MessageId, str] | None = None
+        self.before_last: MessageId | None = None
+
+    def messages(self, messages: Sequence[Message]) -> None:
+        """Print what is new of messages after ``before_last``."""
+        for message in messages:
+            is_last = self._last is not None and self._last[0] == message.id
+            shown = self._last[1] if is_last and self._last is not None else ""
+            if is_last and shown == message.content:
+                continue
+            if not is_last:
+                self.before_last = None if self._last is None else self._last[0]
+            if self._as_json:
+                say_document_line({"kind": "message", **_fields(json_form(message))})
+            elif shown and message.content.startswith(shown):
+                say("\n".join(f"  {line}" for line in message.content[len(shown) :].strip("\n").split("\n")))
+            else:
+                say(message_text(message))
+            self._last = (message.id, message.content)
+
+    def operations(self, operations: Sequence[Operation]) -> None:
+        """Print the calls that began or ended."""
+        for operation in operations:
+            if self._operations.get(operation.id) is operation.status:
+                continue
+            self._operations[operation.id] = operation.status
+            if self._as_json:
+                say_document_line({"kind": "operation", **_fields(json_form(operation))})
+            else:
+                say("  " + operation_line(operation))
+
+
+def _fields(form: object) -> dict[str, object]:
+    return form if isinstance(form, dict) else {}

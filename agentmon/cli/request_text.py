@@ -1,0 +1,113 @@
+"""Requests of agents and the rules about them as lines for a person."""
+
+from datetime import datetime
+
+from agentmon.cli.local_time import local_words
+from agentmon.domain.amounts import duration_text
+from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
+from agentmon.domain.audit import actor_name
+from agentmon.domain.conversation import AskKind, AskQuestion
+from agentmon.domain.plain_text import plain_line
+
+_DETAIL_LINES = 12
+_GLYPHS = {
+    ApprovalStatus.PENDING: "◆",
+    ApprovalStatus.ALLOWED: "✓",
+    ApprovalStatus.DENIED: "✗",
+    ApprovalStatus.ANSWERED: "✓",
+    ApprovalStatus.WITHDRAWN: "⊘",
+    ApprovalStatus.EXPIRED: "✗",
+}
+
+
+def wish_text(approval: Approval) -> str:
+    """Return what is asked in one line."""
+    title = plain_line(approval.title, max_characters=300)
+    tool = plain_line(approval.tool_name, max_characters=60)
+    match approval.ask_kind:
+        case AskKind.PERMISSION:
+            return f"wants {tool}: {title}" if tool and tool not in title else f"wants {title}"
+        case AskKind.QUESTION:
+            return f"asks: {title}"
+        case AskKind.PLAN:
+            return f"shows a plan: {title}"
+        case AskKind.START:
+            return f"wants to start: {title}"
+        case AskKind.DIALOG:
+            return f"shows a dialog: {title}"
+
+
+def status_text(approval: Approval) -> str:
+    """Return what became of a request, and who decided: ``✓ allowed by You``."""
+    by = f" by {actor_name(approval.decided_by)}" if approval.decided_by is not None else ""
+    return f"{_GLYPHS[approval.status]} {approval.status.value}{by}"
+
+
+def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = False) -> list[str]:
+    """Return a request as the lines of one block: who asks, what, all of it, and its id.
+
+    Args:
+        listing: The request.
+        now: The time now.
+        is_whole: Whether all of a long detail is shown.
+    """
+    approval = listing.approval
+    waited = duration_text((now - approval.asked_at).total_seconds())
+    place = f"{plain_line(listing.workspace_name, max_characters=30)}, {listing.agent_slug}"
+    title = plain_line(listing.task_title, max_characters=60)
+    lines = [f"#{listing.task_number} {title}  ({place}, asked {waited} ago)", f"  {wish_text(approval)}"]
+    detail = [f"    {plain_line(line)}" for line in approval.detail.splitlines()]
+    if is_whole or len(detail) <= _DETAIL_LINES:
+        lines += detail
+    else:
+        lines += [*detail[:_DETAIL_LINES], f"    … {len(detail) - _DETAIL_LINES} more lines: agentmon inbox --whole"]
+    if approval.reason:
+        lines.append(f"    why: {plain_line(approval.reason, max_characters=300)}")
+    for question in approval.questions:
+        lines += question_lines(question)
+    return [*lines, f"  {approval.id}"]
+
+
+def question_lines(question: AskQuestion) -> list[str]:
+    """Return a question with its choices, numbered as ``agentmon answer`` takes them."""
+    kind = " (several may be chosen)" if question.is_multiple else "" if question.choices else " (answer in words)"
+    lines = [f"    {plain_line(question.question, max_characters=300)}{kind}"]
+    for number, choice in enumerate(question.choices, 1):
+        about = f": {plain_line(choice.description, max_characters=200)}" if choice.description else ""
+        lines.append(f"      {number} {plain_line(choice.label, max_characters=100)}{about}")
+    return lines
+
+
+def history_row(listing: ApprovalListing) -> tuple[str, ...]:
+    """Return a request of the past as cells: what became of it, task, time, id, and what it was."""
+    approval = listing.approval
+    return (
+        status_text(approval),
+        f"#{listing.task_number}",
+        local_words(approval.asked_at),
+        approval.id,
+        wish_text(approval) + (f" ({plain_line(approval.decision_reason)})" if approval.decision_reason else ""),
+    )
+
+
+def rule_row(rule: ApprovalRule, workspaces: dict[str, str], agents: dict[str, str]) -> tuple[str, ...]:
+    """Return a rule as cells: its decision, tool, what it is about, where it counts, and its id.
+
+    Args:
+        rule: The rule.
+        workspaces: Names by id.
+        agents: Slugs by id.
+    """
+    where = [
+        "everywhere" if rule.workspace_id is None else workspaces.get(rule.workspace_id, rule.workspace_id),
+        "" if rule.agent_id is None else agents.get(rule.agent_id, rule.agent_id),
+    ]
+    about = rule.path if rule.path is not None else rule.command_prefix
+    return (
+        rule.decision.value if rule.is_enabled else f"({rule.decision.value}, off)",
+        plain_line(rule.tool, max_characters=30),
+        plain_line(about or "", max_characters=60),
+        plain_line(", ".join(word for word in where if word), max_characters=40),
+        rule.id,
+        plain_line(rule.note),
+    )

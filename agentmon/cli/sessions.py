@@ -1,0 +1,232 @@
+"""``agentmon sessions``: conversations found again, gone on with, copied, begun anew and named."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli.actor import find_actor
+from agentmon.cli.columns import table, terminal_width
+from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
+from agentmon.cli.json_form import json_form
+from agentmon.cli.local_time import local_words
+from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.registration import register, register_default
+from agentmon.cli.task_text import execution_line, local_time
+from agentmon.domain.amounts import cost_text
+from agentmon.domain.executions import Execution
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.sessions import Session, SessionListing
+from agentmon.domain.tasks import Workspace
+
+group = typer.Typer(rich_markup_mode=None)
+
+SessionArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The start of the session's id, or of the agent's own id of it.")
+]
+TextArgument = Annotated[
+    str, typer.Argument(metavar="TEXT|-", help="What the agent is told first; - reads standard input.")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Of every workspace, also those without a task.")]
+LiveOption = Annotated[bool, typer.Option("--live", help="Only those of which a run is open.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most sessions shown.")]
+
+
+def sessions(
+    context: typer.Context,
+    folder: WorkspaceOption = None,
+    is_all: AllOption = False,
+    is_live: LiveOption = False,
+    limit: LimitOption = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List conversations with agents, newest first; go on with one, copy it, or begin it anew.
+
+    Examples:
+      agentmon sessions
+      agentmon sessions search "login test"
+      agentmon sessions resume 019bf3a2 "now the other test"
+    """
+    if context.invoked_subcommand is None:
+        _print_list(folder, "", is_all=is_all, is_live=is_live, limit=limit, as_json=as_json)
+
+
+def list_sessions(
+    folder: WorkspaceOption = None,
+    is_all: AllOption = False,
+    is_live: LiveOption = False,
+    limit: LimitOption = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List conversations with agents, newest first.
+
+    Examples:
+      agentmon sessions list --live --json
+    """
+    _print_list(folder, "", is_all=is_all, is_live=is_live, limit=limit, as_json=as_json)
+
+
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORD", help="Words that all have to occur.")],
+    folder: WorkspaceOption = None,
+    is_all: AllOption = False,
+    limit: LimitOption = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """Find conversations by words of their title, messages and tool calls.
+
+    Examples:
+      agentmon sessions search discount rounding
+    """
+    _print_list(folder, " ".join(words), is_all=is_all, is_live=False, limit=limit, as_json=as_json)
+
+
+def show(name: SessionArgument, as_json: JsonOption = False) -> None:
+    """Show one conversation: its agent, its runs, and what the agent offers.
+
+    Examples:
+      agentmon sessions show 019bf3a2
+    """
+
+    async def read(services: Services) -> tuple[Session, tuple[Execution, ...]]:
+        session = await services.sessions.find(name)
+        return session, await services.sessions.executions(session.id)
+
+    session, executions = with_services(read)
+    if as_json:
+        say_document({"session": json_form(session), "executions": json_form(executions)})
+        return
+    facts = [
+        ("title", session.title),
+        ("state", session.status.value),
+        ("folder", session.workspace),
+        ("agent's id", session.session_ref or "not known yet"),
+        ("model", session.model or "the agent's own"),
+        ("permission mode", session.permission_mode or ""),
+        ("models", ", ".join(session.models)),
+        ("permission modes", ", ".join(session.permission_modes)),
+        ("started", local_time(session.started_at)),
+        ("ended", "" if session.ended_at is None else local_time(session.ended_at)),
+        ("tokens", f"{session.total_tokens:,}" if session.total_tokens else ""),
+        ("cost", cost_text(session.total_cost_nano) if session.total_cost_nano else ""),
+        ("tool calls", str(session.operation_count) if session.operation_count else ""),
+        ("copy of", session.forked_from or ""),
+    ]
+    say(session.id)
+    say("\n".join(f"  {label:<17} {plain_line(fact, max_characters=500)}" for label, fact in facts if fact))
+    for execution in executions:
+        say(f"  {execution_line(execution)}")
+
+
+def resume(name: SessionArgument, text: TextArgument, as_json: JsonOption = False) -> None:
+    """Go on with a conversation, beginning with this message.
+
+    Examples:
+      agentmon sessions resume 019bf3a2 "now the other test"
+    """
+
+    async def work(services: Services) -> Execution:
+        session = await services.sessions.find(name)
+        return await services.sessions.resume(session.id, _words(text), actor=await find_actor(services))
+
+    _tell_start(with_services(work), "goes on", as_json=as_json)
+
+
+def fork(name: SessionArgument, text: TextArgument, as_json: JsonOption = False) -> None:
+    """Go on with a copy of a conversation; the conversation itself stays as it is.
+
+    Examples:
+      agentmon sessions fork 019bf3a2 "try it without a cache"
+    """
+
+    async def work(services: Services) -> Execution:
+        session = await services.sessions.find(name)
+        return await services.sessions.fork(session.id, _words(text), actor=await find_actor(services))
+
+    _tell_start(with_services(work), "goes on in a copy", as_json=as_json)
+
+
+def restart(name: SessionArgument, as_json: JsonOption = False) -> None:
+    """Begin a fresh conversation with the same agent and the same first prompt.
+
+    Examples:
+      agentmon sessions restart 019bf3a2
+    """
+
+    async def work(services: Services) -> Execution:
+        session = await services.sessions.find(name)
+        return await services.sessions.restart(session.id, actor=await find_actor(services))
+
+    _tell_start(with_services(work), "begins anew", as_json=as_json)
+
+
+def rename(
+    name: SessionArgument,
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="Its new title.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Give a conversation another title.
+
+    Examples:
+      agentmon sessions rename 019bf3a2 "rounding of discounts"
+    """
+
+    async def work(services: Services) -> Session:
+        session = await services.sessions.find(name)
+        await services.sessions.rename(session.id, title)
+        return await services.sessions.get(session.id)
+
+    session = with_services(work)
+    if as_json:
+        say_document(json_form(session))
+    else:
+        say(f"{session.id} {plain_line(session.title)}")
+
+
+def _print_list(folder: str | None, words: str, *, is_all: bool, is_live: bool, limit: int, as_json: bool) -> None:
+    async def read(services: Services, workspace: Workspace | None) -> tuple[SessionListing, ...]:
+        return await services.sessions.list(
+            None if workspace is None else workspace.id, search=words, live_only=is_live, limit=limit
+        )
+
+    found = with_services(lambda services: read(services, None)) if is_all else with_workspace(folder, read)
+    if as_json:
+        say_document(json_form(found))
+    elif not found:
+        tell("no conversation has these words" if words else "no conversation yet; agentmon run NUMBER starts one")
+    else:
+        rows = [
+            (
+                listing.session.id,
+                listing.session.status.value,
+                "" if listing.task_number is None else f"#{listing.task_number}",
+                listing.agent_slug,
+                local_words(listing.session.started_at),
+                plain_line(listing.match or listing.session.title or listing.task_title, max_characters=200),
+            )
+            for listing in found
+        ]
+        headings = ("ID", "STATE", "TASK", "AGENT", "STARTED", "FOUND" if words else "TITLE")
+        say("\n".join(table(headings, rows, terminal_width())))
+
+
+def _words(text: str) -> str:
+    return sys.stdin.read() if text == "-" else text
+
+
+def _tell_start(execution: Execution, words: str, *, as_json: bool) -> None:
+    if as_json:
+        say_document(json_form(execution))
+    else:
+        say(f"the conversation {words}: run {execution.id} is {execution.status.value}")
+
+
+register_default(group, sessions)
+register(group, "list", list_sessions)
+register(group, "show", show)
+register(group, "resume", resume)
+register(group, "fork", fork)
+register(group, "restart", restart)
+register(group, "rename", rename)
+register(group, "search", search)

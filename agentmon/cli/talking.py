@@ -1,0 +1,122 @@
+"""``agentmon message``, ``interrupt``, ``finish`` and ``switch``: what a running agent is told."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli.actor import find_actor
+from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.json_form import json_form
+from agentmon.cli.output import say, say_document, tell
+from agentmon.domain.errors import UsageError
+from agentmon.domain.events import Actor
+from agentmon.domain.tasks import Task, Workspace
+from agentmon.services.conversations import SentMessage
+
+
+def message(
+    number: NumberArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What the agent is told; - reads standard input.")],
+    folder: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say something to the agent of a task.
+
+    One that runs is told at once or when it has finished what it does. When none runs, the task's newest
+    conversation goes on with the message.
+
+    Examples:
+      agentmon message 12 "use the test database"
+      git diff | agentmon message 12 -
+    """
+    words = sys.stdin.read() if text == "-" else text
+
+    async def work(services: Services, workspace: Workspace) -> tuple[Task, SentMessage]:
+        task = await numbered_task(services, workspace, number)
+        return task, await services.conversations.send(task.id, words, actor=await find_actor(services))
+
+    task, sent = with_workspace(folder, work)
+    if as_json:
+        say_document(json_form(sent))
+    else:
+        say(f"#{task.number} {'goes on with its conversation' if sent.is_new_execution else 'is told'}")
+        tell(f"agentmon conversation {task.number} -f shows what it says")
+
+
+def interrupt(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Let the agent of a task stop what it does and listen.
+
+    Examples:
+      agentmon interrupt 12
+    """
+
+    async def act(services: Services, task: Task, actor: Actor) -> None:
+        await services.conversations.interrupt(task.id, actor=actor)
+
+    _command(number, folder, act, "is interrupted", as_json=as_json)
+
+
+def finish(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Let the conversation of a task end when its agent has nothing left to do.
+
+    Examples:
+      agentmon finish 12
+    """
+
+    async def act(services: Services, task: Task, actor: Actor) -> None:
+        await services.conversations.finish(task.id, actor=actor)
+
+    _command(number, folder, act, "ends when its agent has nothing left to do", as_json=as_json)
+
+
+def switch(
+    number: NumberArgument,
+    folder: WorkspaceOption = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="MODEL", help="Go on with this model.")] = None,
+    permission_mode: Annotated[
+        str | None, typer.Option("--permission-mode", metavar="MODE", help="Go on in this permission mode.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Switch the model or the permission mode of a running agent.
+
+    `agentmon sessions show` lists what an agent offers.
+
+    Examples:
+      agentmon switch 12 --model opus
+      agentmon switch 12 --permission-mode plan
+    """
+    if model is None and permission_mode is None:
+        raise UsageError("switch what?", hint="give --model or --permission-mode")
+
+    async def act(services: Services, task: Task, actor: Actor) -> None:
+        if model is not None:
+            await services.conversations.set_model(task.id, model, actor=actor)
+        if permission_mode is not None:
+            await services.conversations.set_permission_mode(task.id, permission_mode, actor=actor)
+
+    told = " and ".join(word for word in (model, permission_mode) if word is not None)
+    _command(number, folder, act, f"is told to go on with {told}", as_json=as_json)
+
+
+def _command(
+    number: str,
+    folder: str | None,
+    act: Callable[[Services, Task, Actor], Awaitable[None]],
+    words: str,
+    *,
+    as_json: bool,
+) -> None:
+    async def work(services: Services, workspace: Workspace) -> Task:
+        task = await numbered_task(services, workspace, number)
+        await act(services, task, await find_actor(services))
+        return task
+
+    task = with_workspace(folder, work)
+    if as_json:
+        say_document({"task_number": task.number, "task_id": task.id})
+    else:
+        say(f"#{task.number} {words}")

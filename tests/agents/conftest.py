@@ -55,8 +55,9 @@ async def drive(slug: str, live_home: LiveHome, mock_url: str, monkeypatch: pyte
     project = live_home.project
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(project)], check=True)
     agent = make_home(slug, live_home.folder / "agent-home", mock_url, project)
-    # The registry is made from the PATH of whoever opens the board.
-    monkeypatch.setenv("PATH", agent.environ["PATH"])
+    # Whoever opens the board and writes messages has the agent's home as well.
+    for name, value in agent.environ.items():
+        monkeypatch.setenv(name, value)
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(project)
         yield Drive(services=services, workspace=workspace, project=project, agent=agent)

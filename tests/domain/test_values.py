@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -91,6 +92,26 @@ def test_secrets_are_masked_by_their_shape(text: str) -> None:
     assert has_secret(text)
     assert MASK in redact(text)
     assert redact(redact(text)) == redact(text)
+
+
+def test_of_an_assignment_the_value_alone_is_masked() -> None:
+    text = "MY_API_KEY_2 = abcdef0123; x-token: 'abc def' İ SECRET_TOKEN=one-long-word&b=1"
+
+    assert redact(text) == f"MY_API_KEY_2 = {MASK}; x-token: 'abc def' İ SECRET_TOKEN={MASK}&b=1"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [".1", "a.b-", "token", "-eyJabcdefghijk", "QUJD+/", "-----BEGIN ", "a", "token ", "authorization: ", "x://a:"],
+)
+def test_no_text_takes_long_to_be_looked_through(piece: str) -> None:
+    text = piece * (200_000 // len(piece)) + "token" + " " * 20_000 + "authorization:" + " " * 20_000
+    began = time.process_time()
+
+    redact(text)
+
+    # What grows with the square of the length takes hours.
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Input, Select
 
 from agentmon.domain.agents import DangerLevel
@@ -50,6 +51,12 @@ class ProgramChoice:
 
 class ProgramForm(Guarded, Vertical):
     """Program, command or capability, arguments; what was typed for one program is kept while another is shown."""
+
+    @dataclass
+    class AgentShown(Message):
+        """The fields belong to another program now; None when none is chosen."""
+
+        agent: Agent | None
 
     def __init__(
         self,
@@ -237,6 +244,7 @@ class ProgramForm(Guarded, Vertical):
                 self._chosen_keys[slug] = key
                 self._capability.value = key
         await self._show_arguments()
+        self.post_message(self.AgentShown(agent))
 
     def _key_at_start(self, slug: str) -> str | None:
         agent = self._agents.get(slug)

@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 
 from agentmon.domain.plain_text import plain_line
 from agentmon.screens.bindings import RUN_DIALOG
+from agentmon.screens.conversation_form import ConversationChoice, ConversationForm
 from agentmon.screens.program_form import ProgramForm
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from agentmon.domain.agents import Agent
+    from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Task
 
 _LONGEST_TITLE: Final = 200
@@ -35,6 +37,8 @@ class RunChoice:
     agent_slug: str
     capability_key: str
     args: Mapping[str, object] = field(default_factory=dict)
+    conversation: ConversationChoice = field(default_factory=ConversationChoice)
+    """How an AI agent begins."""
 
 
 class RunDialog(Guarded, ModalScreen[RunChoice | None]):
@@ -45,8 +49,16 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
     AUTO_FOCUS = "#program"
 
-    def __init__(self, *, agents: tuple[Agent, ...], task: Task) -> None:
+    def __init__(self, *, agents: tuple[Agent, ...], task: Task, executions: tuple[Execution, ...] = ()) -> None:
+        """Make the dialog.
+
+        Args:
+            agents: What can be run.
+            task: What is run.
+            executions: Of the task, newest first.
+        """
         super().__init__()
+        self._conversation = ConversationForm(executions)
         self._asked = task
         slug = next((agent.slug for agent in agents if agent.id == task.assignee_agent_id), None)
         self._program = ProgramForm(
@@ -64,6 +76,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
             yield Static(Content.assemble("Run ", (f"#{self._asked.number} ", "$text-muted"), title), id="heading")
             with VerticalScroll(id="fields", can_focus=False):
                 yield self._program
+                yield self._conversation
             yield Static(Content("For this run only; the task stays as it is."), id="scope")
             yield KeyFooter()
 
@@ -81,9 +94,17 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
             if wrong is not None:
                 wrong.focus_control()
             return
+        conversation = self._conversation.read()
+        if conversation is None:
+            return
         self._is_over = True
         self.dismiss(
-            RunChoice(agent_slug=choice.agent.slug, capability_key=choice.capability_key, args=choice.args),
+            RunChoice(
+                agent_slug=choice.agent.slug,
+                capability_key=choice.capability_key,
+                args=choice.args,
+                conversation=conversation,
+            ),
         )
 
     def action_cancel(self) -> None:
@@ -96,6 +117,11 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         """Take the command line that was suggested."""
         self._program.take_suggestion()
         self.refresh_bindings()
+
+    def on_program_form_agent_shown(self, message: ProgramForm.AgentShown) -> None:
+        """Ask how it begins where it is an AI agent."""
+        message.stop()
+        self._conversation.show_agent(message.agent)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Run from the command; go on to the next field from the others."""

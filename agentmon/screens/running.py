@@ -37,7 +37,8 @@ async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId) -> RunCho
 
     services = await screen.services()
     task = await services.tasks.get(task_id)
-    return await screen.ask(RunDialog(agents=await services.agents.list(), task=task))
+    executions = await services.executions.of_task(task_id)
+    return await screen.ask(RunDialog(agents=await services.agents.list(), task=task, executions=tuple(executions)))
 
 
 async def run_tasks(
@@ -148,8 +149,10 @@ async def _run(
     Raises:
         AgentmonError: As ``QueueService.run``.
     """
+    from agentmon.screens.conversation_form import ConversationChoice  # noqa: PLC0415 - not part of the first frame
     from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
+    conversation = ConversationChoice() if choice is None else choice.conversation
     before = await services.executions.newest(task_id)
     waited = before if before is not None and before.status is ExecutionStatus.QUEUED else None
     try:
@@ -160,6 +163,12 @@ async def _run(
             capability_key=None if choice is None else choice.capability_key,
             args=None if choice is None else choice.args,
             when_ready=when_ready,
+            message=conversation.message,
+            start=conversation.start,
+            parent_execution_id=conversation.parent_execution_id,
+            model=conversation.model,
+            permission_mode=conversation.permission_mode,
+            own_screen=conversation.own_screen,
         )
     except ConflictError as error:
         if waited is None or isinstance(error, WaitsForTasksError):

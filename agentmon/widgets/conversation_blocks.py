@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.amounts import count_text, duration_text
@@ -82,6 +83,8 @@ class OperationBlock:
 
     operation: Operation
     can_unfold: bool = True
+    has_gap: bool = True
+    """Whether a blank row sets it apart from the next; calls that follow each other stand close."""
 
     @property
     def key(self) -> str:
@@ -105,7 +108,7 @@ class OperationBlock:
             Span(f" {took}", "muted"),
         )
         if not is_unfolded:
-            return [line, _BLANK]
+            return [line, *_gap(self.has_gap)]
         rows: list[Row] = [line]
         if operation.error:
             rows += text_rows(operation.error, width, "bad", indent=_INDENT)
@@ -127,6 +130,8 @@ class DiffBlock:
     diff: str
     added_lines: int
     removed_lines: int
+    has_gap: bool = True
+    """As that of a call."""
 
     @property
     def key(self) -> str:
@@ -149,7 +154,9 @@ class DiffBlock:
             Span(f" +{self.added_lines}", "good"),
             Span(f" −{self.removed_lines}", "bad"),
         )
-        return [line, *(diff_rows(self.diff, width, indent=_INDENT) if is_unfolded else []), _BLANK]
+        if is_unfolded:
+            return [line, *diff_rows(self.diff, width, indent=_INDENT), _BLANK]
+        return [line, *_gap(self.has_gap)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +205,10 @@ def summary_rows(text: str, width: int) -> list[Row]:
     return text_rows(text.rstrip(), width, "text", indent=_INDENT * 2, at_words=False)
 
 
+def _gap(has_gap: bool) -> list[Row]:
+    return [_BLANK] if has_gap else []
+
+
 def took_text(operation: Operation) -> str:
     """Return how long a tool call took: ``340ms``, ``4s``; empty while it is not known."""
     if operation.duration_ms is not None:
@@ -232,7 +243,11 @@ def conversation_blocks(
     timed += [(approval.asked_at.timestamp(), 2, AskBlock(approval)) for approval in approvals]
     timed += [(event.timestamp_ms / _MS_PER_S, 3, _diff_block(event)) for event in diffs]
     timed.sort(key=lambda one: one[:2])
-    return tuple(block for _, _, block in timed)
+    ordered: list[Block] = [block for _, _, block in timed]
+    for at, (one, following) in enumerate(pairwise(ordered)):
+        if isinstance(one, OperationBlock | DiffBlock) and isinstance(following, OperationBlock | DiffBlock):
+            ordered[at] = replace(one, has_gap=False)
+    return tuple(ordered)
 
 
 def plan_rows(plan: PlanNews, width: int, *, most: int) -> list[Row]:

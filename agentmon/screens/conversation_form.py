@@ -1,0 +1,120 @@
+"""The part of a dialog that says how an AI agent begins: in which conversation, with which model, on which screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Checkbox, Input, Select
+
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.executions import ConversationStart
+from agentmon.widgets.form import FormField, LineInput
+from agentmon.widgets.guarded import Guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+
+    from agentmon.domain.agents import Agent
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import ExecutionId
+
+_FRESH: Final = (Content("a fresh one"), ConversationStart.FRESH.value)
+_EARLIER: Final = (
+    (Content("go on with the earlier one"), ConversationStart.RESUME.value),
+    (Content("go on with a copy of it"), ConversationStart.FORK.value),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationChoice:
+    """How the conversation of one run begins."""
+
+    start: ConversationStart = ConversationStart.FRESH
+    parent_execution_id: ExecutionId | None = None
+    message: str | None = None
+    model: str | None = None
+    permission_mode: str | None = None
+    own_screen: bool = False
+
+
+class ConversationForm(Guarded, Vertical):
+    """Fields for an AI agent; hidden for every other program."""
+
+    def __init__(self, executions: Sequence[Execution]) -> None:
+        """Make the form.
+
+        Args:
+            executions: Of the task, newest first: an earlier conversation is one of theirs.
+        """
+        super().__init__()
+        self._executions = tuple(executions)
+        self._earlier: Execution | None = None
+        self._start: Select[str] = Select([_FRESH], allow_blank=False, compact=True, id="conversation-start")
+        self._message = LineInput(placeholder="what to do next", id="conversation-message")
+        self._model = LineInput(placeholder="its own default", id="conversation-model")
+        self._mode = LineInput(placeholder="its own default", id="conversation-mode")
+        self._screen = Checkbox("its own screen, to be worked in by attaching", compact=True, id="conversation-screen")
+        self._message_field = FormField("Message", self._message, help_text="the next message of the conversation")
+        self._model_field = FormField("Model", self._model)
+        self._mode_field = FormField("Permissions", self._mode)
+        self._screen_field = FormField("Screen", self._screen)
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the fields."""
+        yield FormField("Conversation", self._start)
+        yield self._message_field
+        yield self._model_field
+        yield self._mode_field
+        yield self._screen_field
+
+    def show_agent(self, agent: Agent | None) -> None:
+        """Show what belongs to the agent; a program that is no AI agent has nothing here."""
+        config = None if agent is None else agent.session_config
+        self.display = config is not None
+        if agent is None or config is None:
+            return
+        mine = (one for one in self._executions if one.agent_id == agent.id and one.session_ref is not None)
+        self._earlier = next(mine, None)
+        self._start.set_options([_FRESH, *(_EARLIER if self._earlier is not None else ())])
+        self._message_field.display = False
+        self._model_field.show_help(", ".join(config.models))
+        self._mode_field.show_help(", ".join(config.permission_modes))
+        can_both = config.bidirectional_protocol is not ExecutionMode.TMUX
+        self._screen.value = not can_both
+        self._screen.disabled = not can_both
+
+    def read(self) -> ConversationChoice | None:
+        """Return what was chosen, or show what is missing and return None."""
+        if not self.display:
+            return ConversationChoice()
+        start = ConversationStart(str(self._start.value))
+        goes_on = start is not ConversationStart.FRESH and self._earlier is not None
+        message = self._message.value.strip()
+        if goes_on and not message:
+            self._message_field.show_error("write what the agent is to do next")
+            self._message_field.focus_control()
+            return None
+        return ConversationChoice(
+            start=start,
+            parent_execution_id=self._earlier.id if goes_on and self._earlier is not None else None,
+            message=message if goes_on else None,
+            model=self._model.value.strip() or None,
+            permission_mode=self._mode.value.strip() or None,
+            own_screen=self._screen.value,
+        )
+
+    def on_select_changed(self, event: Select.Changed) -> None:
+        """Ask for a message where the conversation goes on."""
+        event.stop()
+        self._message_field.display = event.value != ConversationStart.FRESH.value
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Take the error away while the person mends it."""
+        if event.input is self._message:
+            self._message_field.clear_when_changed()

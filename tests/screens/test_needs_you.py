@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.widgets import Input, Select
+
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import ConversationStart
+from agentmon.screens.inbox import InboxScreen
+from agentmon.screens.needs import NeedsWatch
+from agentmon.screens.request_dialog import RequestDialog
+from agentmon.screens.run_dialog import RunChoice, RunDialog
+from tests.screen_stage import any_command, screen_text, until
+from tests.screens.boards import until as until_true
+from tests.screens.scenes import scene
+from tests.screens.talks import a_talk, make_talks, talks, wants_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+async def test_a_card_shows_what_its_agent_wants_and_y_shows_it_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, monkeypatch, size=(120, 40), deeds=()) as board:
+        rings: list[None] = []
+        monkeypatch.setattr(board.app, "bell", lambda: rings.append(None))
+        place = await make_talks(await board.app.services(), await board.app.workspace())
+        await place.ask("Mend the login")
+        await until_true(lambda: "1 needs you" in screen_text(board.app), "the status line")
+        await until_true(lambda: len(rings) == 1, "the bell")
+
+        await board.press("w")
+        await until_true(lambda: board.selected == "Mend the login", "the card")
+        assert "◆ " in screen_text(board.app)
+        await board.press("y")
+        await until_true(lambda: isinstance(board.app.screen, RequestDialog), "the request")
+        await until_true(lambda: "$ rm -r build" in screen_text(board.app), "the command")
+        await board.press("escape", "6", "w")
+
+        await until_true(lambda: isinstance(board.app.screen, InboxScreen), "the inbox")
+        assert len(await place.waiting()) == 1
+
+
+async def test_what_is_new_is_told_once_and_the_bell_rings_at_most_once_in_five_seconds(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, _stage):
+        watch = NeedsWatch()
+        await place.ask("first")
+        assert await watch.find_news(place.services, place.workspace) == ""
+
+        await place.ask("second", ask=wants_command("make deploy"))
+        news = await watch.find_news(place.services, place.workspace)
+        again = await watch.find_news(place.services, place.workspace)
+
+        assert news.startswith("◆ #2 wants Bash: make deploy")
+        assert again == ""
+        assert [watch.may_ring(at) for at in (0.0, 4.9, 5.1)] == [True, False, True]
+
+
+async def test_the_run_dialog_asks_an_ai_agent_for_its_conversation(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.begin()
+        await place.tell(execution, *a_talk(), ending=ExecutionStatus.SUCCEEDED)
+        task = await place.services.tasks.get(execution.task_id)
+        executions = tuple(await place.services.executions.of_task(task.id))
+        dialog = RunDialog(agents=(any_command(), place.agent), task=task, executions=executions)
+        stage.show(dialog)  # type: ignore[arg-type] # a screen ends with its own type
+        await until(pilot, lambda: "Permissions" in screen_text(stage))
+        assert "opus, sonnet" in screen_text(stage)
+
+        dialog.query_one("#conversation-start", Select).value = "resume"
+        dialog.query_one("#conversation-model", Input).value = "sonnet"
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "write what the agent is to do next" in screen_text(stage))
+        dialog.query_one("#conversation-message", Input).value = "and the docs"
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: bool(stage.ended))
+
+        choice = stage.ended[0]
+        assert isinstance(choice, RunChoice)
+        begun = choice.conversation
+        assert (begun.start, begun.message, begun.model) == (ConversationStart.RESUME, "and the docs", "sonnet")
+        assert begun.parent_execution_id == execution.id

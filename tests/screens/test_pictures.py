@@ -11,15 +11,20 @@ from textual.command import CommandPalette
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.choice import ChoiceDialog
 from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.conversation_page import ConversationPage
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.failure import FailureScreen
 from agentmon.screens.help import HelpScreen
+from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.run_dialog import RunDialog
+from agentmon.screens.sessions import SessionsScreen
 from agentmon.screens.task_editor import TaskEditor
 from agentmon.screens.task_page import TaskPage
+from agentmon.screens.text_dialog import TextDialog
 from agentmon.screens.themes import LIGHT
 from agentmon.widgets.log_view import LogView
 from tests.screens.scenes import WAITING_DEEDS, picture, scene
+from tests.screens.talks import a_talk, asks_questions, make_talks, wants_command, wants_edit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -218,6 +223,78 @@ async def test_an_empty_board_looks_as_it_did(
     size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     async with scene(tmp_path, monkeypatch, size=size, deeds=()) as board:
+        svg = await picture(board)
+
+    assert svg == snapshot(extension_class=SVGImageExtension)
+
+
+async def fill_talks(board: Board) -> None:
+    services, workspace = await board.app.services(), await board.app.workspace()
+    place = await make_talks(services, workspace)
+    talking = await place.begin("Mend the login of the admins")
+    await place.tell(talking, *a_talk(), wants_command("rm -r build/cache && make clean"))
+    await place.ask("Rename the billing module", ask=wants_edit())
+    await place.ask("Choose a clock for sessions", ask=asks_questions())
+    watch = board.app._needs
+    await board.until(lambda: watch is not None and len(watch._known or ()) == 3, "they were told")
+
+
+async def inbox(board: Board) -> None:
+    await reach(board, InboxScreen, "6")
+    shown = board.app.screen
+    assert isinstance(shown, InboxScreen)
+    await board.until(lambda: len(shown._items) == 3, "the requests")
+    await board.until(lambda: "clock.now()" in shown._request_view.shown_text, "the difference")
+
+
+async def sessions(board: Board) -> None:
+    await reach(board, SessionsScreen, "5")
+    shown = board.app.screen
+    assert isinstance(shown, SessionsScreen)
+    await board.until(lambda: len(shown._known) == 3, "the conversations")
+
+
+async def conversation(board: Board) -> None:
+    await sessions(board)
+    await board.press("G")
+    await reach(board, ConversationPage, "enter")
+    shown = board.app.screen
+    assert isinstance(shown, ConversationPage)
+    await board.until(lambda: shown.is_loaded, "what was said")
+
+
+async def message_box(board: Board) -> None:
+    await sessions(board)
+    await board.press("G")
+    await reach(board, TextDialog, "m")
+    await board.press("g", "o")
+
+
+TALK_PICTURES: dict[str, tuple[Way, tuple[tuple[int, int], ...]]] = {
+    "inbox": (inbox, (SMALL, MIDDLE)),
+    "sessions": (sessions, (SMALL,)),
+    "conversation": (conversation, (SMALL, MIDDLE)),
+    "message": (message_box, (SMALL,)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(name, size, id=f"{name}-{size[0]}x{size[1]}")
+        for name, (_way, sizes) in TALK_PICTURES.items()
+        for size in sizes
+    ],
+)
+async def test_what_agents_say_looks_as_it_did(
+    name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    way, _sizes = TALK_PICTURES[name]
+
+    async with scene(tmp_path, monkeypatch, size=size, deeds=()) as board:
+        await fill_talks(board)
+        await way(board)
+        board.app.clear_notifications()
         svg = await picture(board)
 
     assert svg == snapshot(extension_class=SVGImageExtension)

@@ -147,6 +147,9 @@ class Drive:
         """Return what the newest logs say, for a failed test."""
         logs = sorted(self.services.paths.executions_dir.glob("*/output.log"))
         tails = [log.read_text("utf-8", "replace")[-1500:] for log in logs[-2:]]
+        for protocol in sorted(self.services.paths.executions_dir.glob("*/protocol.jsonl"))[-1:]:
+            lines = [line[:300] for line in protocol.read_text("utf-8", "replace").splitlines() if "elta" not in line]
+            tails.append("\n".join(lines[-25:]))
         return "\n--- log ---\n".join(["", *tails])
 
 

@@ -279,7 +279,8 @@ async def test_an_error_of_the_vendor_fails_the_run_with_its_words(drive: Drive,
 
     assert ended.status is ExecutionStatus.FAILED
     assert ended.error
-    assert "mock" in ended.error or error[1:] in ended.error
+    # Codex has words of its own for a server that fails.
+    assert any(words in ended.error for words in ("mock", error[1:], "high demand"))
     assert (await drive.session_of(ended)).status is SessionStatus.FAILED
 
 

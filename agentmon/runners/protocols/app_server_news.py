@@ -99,6 +99,7 @@ class NewsReader(ReplyReader):
     def _turn_started(self, params: dict[str, object]) -> None:
         if self._is_ours(params):
             self._begin_turn(as_text(as_object(params.get("turn")).get("id")))
+            self._note_running_turn()
 
     def _turn_completed(self, params: dict[str, object]) -> None:
         turn = as_object(params.get("turn"))

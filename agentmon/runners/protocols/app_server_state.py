@@ -51,6 +51,7 @@ class ThreadState(Adapter):
         "_is_over",
         "_is_plan_told",
         "_is_starting_turn",
+        "_is_turn_running",
         "_last_text",
         "_launch",
         "_lines",
@@ -101,6 +102,8 @@ class ThreadState(Adapter):
         self._begun_turns: dict[str, None] = {}
         self._turn_refs: tuple[str, ...] = ()
         self._is_starting_turn = False
+        self._is_turn_running = False
+        """Whether Codex has said that the turn began; before that it refuses to interrupt one that has an id."""
         self._was_interrupted = False
         self._has_person_the_word = False
         self._is_finishing = False

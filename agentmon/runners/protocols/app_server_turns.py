@@ -43,6 +43,7 @@ class TurnKeeper(ThreadState):
             self._is_plan_told = self._mode == "plan"
         self._settings_changed = False
         self._is_starting_turn = True
+        self._is_turn_running = False
         self._was_interrupted = False
         self._turn_refs = (message.command_id,) if message.command_id is not None else ()
         self._request("turn/start", params, "turn", message)
@@ -69,11 +70,17 @@ class TurnKeeper(ThreadState):
         self._last_text = ""
         self._events.append({"kind": "turn_started", "prompt_refs": list(self._turn_refs)})
         self._turn_refs = ()
+
+    def _note_running_turn(self) -> None:
+        self._is_turn_running = True
         waiting, self._interrupts = self._interrupts, []
         for command_id in waiting:
             self._interrupt(command_id)
 
     def _interrupt(self, command_id: str) -> None:
+        if not self._is_turn_running and len(self._interrupts) < MAX_WAITING:
+            self._interrupts.append(command_id)
+            return
         if len(self._pending) >= MAX_WAITING:
             self._refuse(command_id, "Codex has not answered what was asked before.")
             return
@@ -87,6 +94,7 @@ class TurnKeeper(ThreadState):
             self._events += self._calls.cancel(self._thread_id)
         self._has_person_the_word = self._was_interrupted and outcome == "interrupted"
         self._turn_id = ""
+        self._is_turn_running = False
         self._answer_keys.pop(self._thread_id, None)
         self._is_starting_turn = False
         self._outcome = outcome

@@ -27,6 +27,7 @@ class CodexThread:
         self.answer(f"thread/{launch.get('start', 'fresh')}".replace("fresh", "start"), begun)
         if prompt:
             self.answer("turn/start", {"turn": {"id": "u1"}})
+            self.say("turn/started", turn={"id": "u1"})
 
     def answer(self, method: str, result: object = None, *, error: str | None = None) -> list[dict[str, Any]]:
         """Let Codex answer the newest request of that method; returns the new events."""

@@ -114,13 +114,15 @@ def test_an_interrupt_that_codex_refuses_is_told_and_leaves_the_turn_alone() -> 
     assert codex.adapter.is_finished
 
 
-def test_an_interrupt_before_the_turn_has_an_id_is_sent_when_it_has_one() -> None:
+def test_an_interrupt_before_the_turn_runs_is_sent_when_it_does() -> None:
     codex = CodexThread(begins=False)
     assert codex.command("interrupt", "i") == []
     codex.answer("initialize", {})
     codex.answer("thread/start", {"thread": {"id": "t"}})
 
     codex.answer("turn/start", {"turn": {"id": "u1"}})
+    assert codex.last_sent["method"] != "turn/interrupt"
+    codex.say("turn/started", turn={"id": "u1"})
 
     assert codex.last_sent["method"] == "turn/interrupt"
 

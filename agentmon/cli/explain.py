@@ -27,10 +27,11 @@ def explain(number: NumberArgument, folder: WorkspaceOption = None, as_json: Jso
     if as_json:
         say_document(json_form(explanation))
     else:
-        say("\n".join(_lines(task, explanation)))
+        say("\n".join(explanation_lines(task, explanation)))
 
 
-def _lines(task: Task, explanation: Explanation) -> list[str]:
+def explanation_lines(task: Task, explanation: Explanation) -> list[str]:
+    """Return the explanation for a person, one fact a line."""
     lines = [f"#{task.number} {explanation.state}" + (f": {explanation.note}" if explanation.note else "")]
     lines.append(f"  decided by  {explanation.source}")
     where, evidence = explanation.decided.get("where"), explanation.decided.get("evidence")

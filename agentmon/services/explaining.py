@@ -107,7 +107,9 @@ class ExplainService:
             note=execution.activity_note or execution.error or "",
             source=execution.activity_source or "the journal of its host",
             decided=changes[-1].payload if changes and execution.activity is not None else {},
-            entries=tuple(_event_line(event) for event in events) or await asyncio.to_thread(_journal_tail, execution),
+            entries=tuple(_event_line(event) for event in events)
+            if execution.mode.is_conversation and events
+            else await asyncio.to_thread(_journal_tail, execution),
         )
         if execution.mode is not ExecutionMode.TMUX or not execution.status.is_live:
             return explanation

@@ -13,7 +13,7 @@ from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import CommandId
-from agentmon.runners.screens.judging import Look, ScreenJudge
+from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
 from agentmon.runners.screens.reading import ScreenText
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.screens.signals import is_halted, read_signal
@@ -245,7 +245,10 @@ class ScreenWatch:
             await asyncio.to_thread(screen.steps.write, delivery)
         await self._hand_over(screen, delivery)
         if delivery.step is DeliveryStep.DONE:
-            screen.has_worked, screen.held_until = True, now + _SUBMITTED_HOLD_S
+            screen.has_worked = True
+            finding = verdict.finding
+            is_seen_at_work = finding is not None and finding.source != OUTPUT_SOURCE and not finding.state.is_free
+            screen.held_until = float("-inf") if is_seen_at_work else now + _SUBMITTED_HOLD_S
             if not delivery.is_prompt:
                 await self._activity.settle_command(CommandId(delivery.key), at=self._clock.now())
 

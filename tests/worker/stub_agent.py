@@ -73,7 +73,8 @@ class Stub:
                 text, end, rest = self.waiting.removeprefix(PASTE_START).partition(PASTE_END)
                 if not end:
                     return
-                self.box, self.waiting, self.pasted = self.box + text, rest, self.pasted + 1
+                # A terminal gives a pasted line feed as the return key.
+                self.box, self.waiting, self.pasted = self.box + text.replace(b"\r", b"\n"), rest, self.pasted + 1
             elif PASTE_START.startswith(self.waiting):
                 return
             else:

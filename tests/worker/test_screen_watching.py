@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.activity import Activity
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.live_state import LiveState
+from agentmon.services.actors import USER_ACTOR
+from tests.live_home import until_started
+from tests.waiting import DEADLINE_S, until
+from tests.worker.screen_stubs import received, start_stub, until_note
+
+if TYPE_CHECKING:
+    from agentmon.bootstrap import Services
+    from agentmon.domain.executions import Execution
+    from tests.live_home import LiveHome
+
+pytestmark = pytest.mark.timeout(60)
+DONE = "done: waits for your next message"
+
+
+async def until_activity(services: Services, execution: Execution, activity: Activity) -> Execution:
+    async def is_so() -> bool:
+        return (await services.executions.get(execution.id)).activity is activity
+
+    await until(is_so, f"the activity {activity}", deadline_s=15.0)
+    return await services.executions.get(execution.id)
+
+
+def ask_tmux(home: LiveHome, *words: str) -> str:
+    return subprocess.run(
+        ["tmux", "-S", str(home.paths.tmux_socket), *words], check=True, capture_output=True, text=True, timeout=10
+    ).stdout.strip()
+
+
+def type_into(home: LiveHome, execution: Execution, *keys: str) -> None:
+    ask_tmux(home, "send-keys", "-t", f"=am-{execution.id}:", *keys)
+
+
+@pytest.mark.parametrize("prompt", ["- [ ] first\n- [ ] second;", "/etc/hosts", "--help ünï©ode 日本語 🎉\ttab"])
+async def test_a_prompt_arrives_byte_for_byte_and_once(live_home: LiveHome, prompt: str) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, prompt)
+
+        shown = await until_note(services, execution, DONE)
+
+        assert received(live_home) == [prompt]
+        assert (shown.activity, shown.live_state) == (Activity.WAITING, LiveState.NEEDS_YOU)
+
+
+async def test_a_long_prompt_arrives_whole(live_home: LiveHome) -> None:
+    prompt = "begin\n" + 'line with é and \\ and "\n' * 9_000 + "end"
+
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, prompt)
+        await until_note(services, execution, DONE)
+
+    assert received(live_home) == [prompt]
+
+
+async def test_the_mark_that_ends_a_paste_cannot_be_smuggled_in(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "one\x1b[201~\ntwo")
+        await until_note(services, execution, DONE)
+
+    assert received(live_home) == ["one\ntwo"]
+
+
+async def test_a_prompt_waits_for_an_agent_that_is_not_ready(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "patience", deaf_s=1.0)
+        await until_note(services, execution, DONE)
+
+    assert received(live_home) == ["patience"]
+
+
+async def test_a_start_dialog_is_shown_in_the_inbox_and_never_answered_for_a_person(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "after it", dialog="Do you trust this folder?")
+        asking = await until_note(services, execution, "Do you trust this folder?")
+        (listed,) = await services.approvals.inbox(None)
+        assert asking.live_state is LiveState.NEEDS_YOU
+        assert (listed.approval.ask_kind, listed.approval.title) == ("dialog", "Do you trust this folder?")
+        assert "1. Yes" in listed.approval.detail
+        assert received(live_home) == []
+
+        type_into(live_home, execution, "Enter")
+        await until_note(services, execution, DONE)
+
+        assert received(live_home) == ["after it"]
+        assert await services.approvals.inbox(None) == ()
+
+
+async def test_a_permission_on_the_screen_needs_a_person(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="ask")
+
+        asking = await until_note(services, execution, "permission: touch it")
+        type_into(live_home, execution, "1")
+        done = await until_note(services, execution, DONE)
+
+        assert asking.activity_source == "rule stub/permission"
+        assert done.activity is Activity.WAITING
+        assert received(live_home) == ["go"]
+
+
+async def test_words_that_no_rule_knows_are_work_while_they_go_on_and_never_idle(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="strange")
+        await until(lambda: _has_received(live_home, 1))
+        seen = set()
+        for _ in range(10):
+            present = await services.executions.get(execution.id)
+            seen.add((present.activity, present.activity_source))
+            await _a_look(services, execution)
+
+    assert not {activity for activity, _ in seen} & {Activity.WAITING}
+
+
+async def test_what_goes_on_behind_the_prompt_counts_as_work(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="background")
+
+        shown = await until_note(services, execution, "works in the background: 2 helpers running")
+
+        assert shown.activity is Activity.WORKING
+        assert shown.live_state is LiveState.RUNNING
+
+
+async def test_an_agent_that_dies_ends_its_execution_within_a_moment(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="fail")
+
+        ended = await services.queue.wait(execution.id)
+
+        assert (ended.status, ended.exit_code, ended.activity) == (ExecutionStatus.FAILED, 1, None)
+
+
+async def test_an_agent_that_is_halted_from_outside_is_unknown_until_it_goes_on(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go")
+        running = await until_note(services, execution, DONE)
+        assert running.pid is not None
+        os.kill(running.pid, signal.SIGSTOP)
+        try:
+            halted = await until_activity(services, execution, Activity.UNKNOWN)
+        finally:
+            os.kill(running.pid, signal.SIGCONT)
+
+        assert halted.activity_note == "its process is halted"
+        await until_note(services, execution, DONE)
+
+
+async def test_panes_that_a_person_opens_beside_the_agent_are_not_looked_at(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="ask")
+        await until_note(services, execution, "permission")
+        ask_tmux(live_home, "split-window", "-t", f"=am-{execution.id}:", "sleep 600")
+        ask_tmux(live_home, "rename-session", "-t", f"=am-{execution.id}", "mine")
+        pane = ask_tmux(live_home, "list-panes", "-a", "-F", "#{?@agentmon_session,#{pane_id},}")
+        ask_tmux(live_home, "send-keys", "-t", pane, "1")
+
+        await until_note(services, execution, DONE)
+
+
+async def test_a_message_goes_the_same_way_once_the_turn_is_over(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "first")
+        await until_note(services, execution, DONE)
+
+        await services.conversations.send(execution.task_id, "- second;", actor=USER_ACTOR)
+        await until(lambda: _has_received(live_home, 2))
+
+        assert received(live_home) == ["first", "- second;"]
+        await until_note(services, execution, DONE)
+
+
+async def test_a_worker_that_dies_in_between_types_nothing_twice(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "once\nonly", deaf_s=0.5)
+        await until_started(services, execution)
+        for _ in range(3):
+            live_home.kill_worker()
+            await services.workers.ensure_running()
+
+        await until_note(services, execution, DONE)
+
+        assert received(live_home) == ["once\nonly"]
+
+
+async def test_a_conversation_that_is_finished_ends_well(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go")
+        await until_note(services, execution, DONE)
+
+        await services.conversations.finish(execution.task_id, actor=USER_ACTOR)
+        ended = await services.queue.wait(execution.id)
+
+        assert ended.status is ExecutionStatus.SUCCEEDED
+
+
+async def test_an_agent_that_says_goodbye_and_stays_can_be_finished(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="bye")
+        await until_note(services, execution, DONE)
+
+        await services.conversations.finish(execution.task_id, actor=USER_ACTOR)
+        ended = await services.queue.wait(execution.id)
+
+        assert ended.status is ExecutionStatus.SUCCEEDED
+
+
+async def test_the_event_says_what_decided(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="ask")
+        await until_note(services, execution, "permission: touch it")
+
+        event = (await services.conversations.events(execution_id=execution.id))[-1]
+
+        assert event.type == "status_change"
+        assert event.payload["source"] == "rule stub/permission"
+        assert str(event.payload["where"]).startswith(str(live_home.paths.config_dir / "screens" / "stub.toml:"))
+
+
+async def _has_received(home: LiveHome, count: int) -> bool:
+    return len(received(home)) >= count
+
+
+async def _a_look(services: Services, execution: Execution) -> None:
+    """Wait until the stub has drawn again."""
+    before = (await services.executions.get(execution.id)).log_byte_size
+    log = services.paths.execution_dir(execution.id) / "output.log"
+    size = log.stat().st_size
+
+    async def has_grown() -> bool:
+        return log.stat().st_size > size
+
+    await until(has_grown, f"output after {before} bytes", deadline_s=DEADLINE_S)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agentmon.domain.conversation import AskKind, AskNews, SessionNews
+from agentmon.domain.events import Event
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import (
@@ -27,6 +29,7 @@ from agentmon.store.claims import ClaimRepository
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.ingest import IngestRepository
+from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload_of
 from tests.idle_worker import idle_worker
 from tests.stored_runs import stored
 
@@ -107,13 +110,15 @@ class Conversing:
     ) -> None:
         """Let the journal of an execution say so."""
         at = at or datetime.now(UTC)
+        at_ms = int(at.timestamp() * 1000)
         offset = self.offsets[execution_id]
         stretch = ExecutionProgress(
             execution_id=execution_id,
             from_offset=offset,
             to_offset=offset + 10,
             pid=1,
-            news=tuple(TimedNews(at_ms=int(at.timestamp() * 1000) + place, news=one) for place, one in enumerate(news)),
+            news=tuple(TimedNews(at_ms=at_ms + place, news=one) for place, one in enumerate(news)),
+            events=tuple(_event(execution_id, one, at_ms + place) for place, one in enumerate(news)),
             ending=ending,
         )
         self.offsets[execution_id] = offset + 10
@@ -133,6 +138,18 @@ class Conversing:
 
     async def commands(self, execution_id: ExecutionId) -> tuple[ExecutionCommand, ...]:
         return await CommandRepository(self.services.database).of_execution(execution_id)
+
+
+def _event(execution_id: ExecutionId, news: ConversationNews, at_ms: int) -> Event:
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(news).__name__.removesuffix("News")).lower()
+    return Event(
+        execution_id=execution_id,
+        trace_id=execution_id,
+        type=event_type_of(news),
+        level=event_level_of(news),
+        timestamp_ms=at_ms,
+        payload=payload_of(kind, news),
+    )
 
 
 def a_wish(command: str = "rm -rf tmp", *, request_id: str = "r1", **fields: object) -> AskNews:

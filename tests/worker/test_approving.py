@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.approvals import ApprovalStatus, RuleDecision
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.events import ActorType, TaskEventType
+from agentmon.services.actors import USER_ACTOR
+from agentmon.store.approval_rules import ApprovalRuleRepository
+from agentmon.store.approvals import ApprovalRepository
+from agentmon.store.ingest import IngestRepository
+from agentmon.worker.approving import Approver
+from agentmon.worker.watching import Watch
+from tests.conversing import a_wish, conversing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from agentmon.domain.approvals import Approval
+    from agentmon.domain.conversation import AskNews
+    from agentmon.domain.ids import ExecutionId
+    from tests.conversing import Conversing
+
+
+class Deciding:
+    """An approver over one running conversation."""
+
+    def __init__(self, place: Conversing, watch: Watch, execution_id: ExecutionId) -> None:
+        self.place = place
+        self.watch = watch
+        self.execution_id = execution_id
+        database = place.services.database
+        self.approver = Approver(
+            approvals=ApprovalRepository(database),
+            rules=ApprovalRuleRepository(database),
+            watch=watch,
+            clock=SystemClock(),
+        )
+
+    async def asked(self, ask: AskNews) -> Approval:
+        """Let the agent ask, let the rules decide, and return what became of it."""
+        listing = await self.place.ask(self.execution_id, ask)
+        self.watch.has_asked = True
+        await self.approver.apply_rules(has_news=False)
+        return (await self.place.services.approvals.get(listing.approval.id)).approval
+
+    async def add_rule(self, decision: RuleDecision, **named: str | None) -> None:
+        await self.place.services.approvals.add_rule(decision=decision, actor=USER_ACTOR, **named)  # type: ignore[arg-type] # named by tests
+
+
+@asynccontextmanager
+async def deciding(folder: Path) -> AsyncIterator[Deciding]:
+    async with conversing(folder) as place:
+        execution = await place.begin((await place.add_task()).id)
+        ingest = IngestRepository(place.services.database)
+        watch = Watch(ingest=ingest, paths=place.services.paths, clock=SystemClock())
+        await watch.add(place.claimed[execution.id])
+        yield Deciding(place, watch, execution.id)
+
+
+async def test_rules_decide_what_fits_and_leave_the_rest_to_a_person(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        await stage.add_rule(RuleDecision.DENY, command_prefix="rm")
+        await stage.add_rule(RuleDecision.ASK, command_prefix="git push")
+
+        allowed = await stage.asked(a_wish("git status", request_id="1"))
+        denied = await stage.asked(a_wish("ls; rm -rf /", request_id="2"))
+        compound = await stage.asked(a_wish("git status; make", request_id="3"))
+        asked = await stage.asked(a_wish("git push", request_id="4"))
+        commands = await stage.place.commands(stage.execution_id)
+        rules = await stage.place.services.approvals.rules()
+
+        assert (allowed.status, allowed.rule_id) == (ApprovalStatus.ALLOWED, rules[0].id)
+        assert (denied.status, denied.rule_id) == (ApprovalStatus.DENIED, rules[1].id)
+        assert [one.status for one in (compound, asked)] == [ApprovalStatus.PENDING] * 2
+        assert [command.payload["decision"] for command in commands] == ["allow", "deny"]
+        assert commands[1].payload["reason"] == "Not allowed: the rule “deny any tool rm” fits."
+
+
+async def test_a_decision_of_a_rule_stands_in_the_trail_with_who_and_what(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        await stage.asked(a_wish("git status"))
+        (rule,) = await stage.place.services.approvals.rules()
+
+        lines = await stage.place.services.audit.all(None, limit=100)
+        (told,) = [line.event for line in lines if line.event.event_type is TaskEventType.APPROVAL_DECIDED]
+
+        assert told.actor.type is ActorType.SYSTEM
+        assert told.payload["rule_id"] == rule.id
+        assert told.payload["title"] == "Bash: git status"
+        assert told.payload["reason"] == "the rule “allow any tool git” fits"
+
+
+@pytest.mark.parametrize("kind", [AskKind.QUESTION, AskKind.PLAN, AskKind.DIALOG])
+async def test_rules_answer_no_question_plan_or_dialog(tmp_path: Path, kind: AskKind) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW)
+        await stage.add_rule(RuleDecision.DENY)
+
+        assert (await stage.asked(a_wish(ask_kind=kind))).status is ApprovalStatus.PENDING
+
+
+async def test_a_link_that_leads_out_of_an_allowed_folder_is_not_followed(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        root = tmp_path / "project"
+        (root / "src").mkdir()
+        (root / "src" / "inside.py").touch()
+        (root / "src" / "outside.py").symlink_to("/etc/passwd")
+        await stage.add_rule(RuleDecision.ALLOW, path="src/**")
+
+        def edit(name: str) -> AskNews:
+            return a_wish(name, request_id=name, tool_name="Edit", type=None, tool_input={"file_path": f"src/{name}"})
+
+        assert (await stage.asked(edit("inside.py"))).status is ApprovalStatus.ALLOWED
+        assert (await stage.asked(edit("outside.py"))).status is ApprovalStatus.PENDING
+        assert (await stage.asked(edit("../../x.py"))).status is ApprovalStatus.PENDING
+
+
+async def test_a_new_rule_decides_what_waits_already(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        waiting = await stage.asked(a_wish("git status"))
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+
+        assert not await stage.approver.apply_rules(has_news=False)
+        assert await stage.approver.apply_rules(has_news=True)
+        decided = (await stage.place.services.approvals.get(waiting.id)).approval
+
+        assert decided.status is ApprovalStatus.ALLOWED
+
+
+async def test_a_person_who_is_quicker_wins(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        asked = (await stage.place.ask(stage.execution_id, a_wish("git status"))).approval
+        await stage.place.services.approvals.deny(asked.id, actor=USER_ACTOR, seen_digest=asked.input_digest)
+        stage.watch.has_asked = True
+
+        assert not await stage.approver.apply_rules(has_news=False)
+        assert len(await stage.place.commands(stage.execution_id)) == 1
+
+
+async def test_what_nobody_decides_in_time_is_denied_with_the_reason(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        old = datetime.now(UTC) - timedelta(minutes=10)
+        late = (await stage.place.ask(stage.execution_id, a_wish(request_id="1"), at=old)).approval
+        fresh = (await stage.place.ask(stage.execution_id, a_wish(request_id="2"))).approval
+
+        assert not await stage.approver.deny_late(0)
+        assert await stage.approver.deny_late(300)
+        get = stage.place.services.approvals.get
+        expired = (await get(late.id)).approval
+        (command,) = await stage.place.commands(stage.execution_id)
+
+        assert (expired.status, expired.decision_reason) == (ApprovalStatus.EXPIRED, "nobody decided within 5m00s")
+        assert command.payload["reason"] == "Not allowed: nobody decided within 5m00s."
+        assert (await get(fresh.id)).approval.status is ApprovalStatus.PENDING
+
+
+async def test_only_what_this_worker_watches_is_decided(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        other = await stage.place.begin((await stage.place.add_task("another")).id)
+        await stage.add_rule(RuleDecision.ALLOW)
+        old = datetime.now(UTC) - timedelta(minutes=10)
+        foreign = (await stage.place.ask(other.id, a_wish(), at=old)).approval
+        stage.watch.has_asked = True
+
+        assert not await stage.approver.apply_rules(has_news=True)
+        assert not await stage.approver.deny_late(300)
+        assert (await stage.place.services.approvals.get(foreign.id)).approval.status is ApprovalStatus.PENDING

@@ -45,11 +45,11 @@ class PipedAgent:
 
     __slots__ = ("errors", "input", "output", "pid")
 
-    def __init__(self, pid: int, input_end: int, output_end: int, errors_end: int) -> None:
+    def __init__(self, pid: int, input_end: int | None, output_end: int | None, errors_end: int | None) -> None:
         self.pid = pid
-        self.input: int | None = input_end
-        self.output: int | None = output_end
-        self.errors: int | None = errors_end
+        self.input = input_end
+        self.output = output_end
+        self.errors = errors_end
 
     def close_input(self) -> None:
         """Let the program find the end of its input."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from agentmon.runners.host.masking import mask, mask_text
+from agentmon.runners.host import agent as agents
+from agentmon.runners.host.masking import StreamMask, mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
 from agentmon.runners.host.protocol_log import ProtocolLog
 from agentmon.runners.host.rendering import Rendering, clean
@@ -13,7 +14,6 @@ from agentmon.runners.protocols.registry import make_adapter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agentmon.runners.host.agent import PipedAgent
     from agentmon.runners.host.control import Command
     from agentmon.runners.host.journal import Journal
     from agentmon.runners.host.output_log import OutputLog
@@ -24,10 +24,16 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 256 * 1024
 _MAX_WAITING_BYTES = 4 * 1024 * 1024
+"""An agent that does not take more than this is not listened to until it does: both sides stay bounded."""
+_MAX_HELD_CHARACTERS = 64 * 1024
 _EXIT_GRACE_S = 5.0
 """How long an agent whose work is done and whose input is closed may take to end."""
+_QUIET_KINDS = frozenset({"activity", "command", "cost", "session", "turn_started", "usage"})
+"""Kinds of which nothing is shown, so that they may come in the midst of a message."""
 _MAX_ENTRY_CHARACTERS = 850_000
 """Readers of the journal take lines of at most 1 MiB."""
+_PANE_COMMAND = "pane-"
+"""How the ids of commands begin that nobody but the pane knows."""
 _HINT = "type a line here to tell the agent something; ctrl+c interrupts it, ctrl+q leaves"
 
 
@@ -37,8 +43,11 @@ class Conversation:
     __slots__ = (
         "_adapter",
         "_agent",
+        "_at_ms",
         "_closed_input_at",
         "_has_ended",
+        "_has_noted_full",
+        "_held",
         "_journal",
         "_outgoing",
         "_output",
@@ -47,32 +56,42 @@ class Conversation:
         "_progress",
         "_protocol",
         "_rendering",
+        "_spec",
         "_stderr_rest",
+        "_stream",
+        "_streamed",
         "_typing",
         "_waits_since",
         "waited_s",
     )
 
     def __init__(
-        self, spec: Spec, folder: str, agent: PipedAgent, journal: Journal, output: OutputLog, pane: Pane,
-        progress: Progress,
-    ) -> None:  # fmt: skip
-        """Prepare to speak with an agent that has been started.
+        self, spec: Spec, folder: str, journal: Journal, output: OutputLog, pane: Pane, progress: Progress
+    ) -> None:
+        """Prepare to speak with the agent of the specification.
 
         Raises:
             OSError: ``protocol.jsonl`` cannot be created.
             ValueError: No adapter speaks the protocol.
         """
-        self._agent = agent
+        self._spec = spec
         self._journal = journal
         self._output = output
         self._pane = pane
         self._progress = progress
+        self._agent = agents.PipedAgent(0, None, None, None)
         self._adapter = make_adapter(spec.conversation)
         self._protocol = ProtocolLog(os.path.join(folder, "protocol.jsonl"))
         self._rendering = Rendering(spec.working_dir)
         self._typing = PaneTyping()
         self._outgoing = bytearray()
+        self._at_ms = 0
+        self._stream = StreamMask()
+        self._streamed: Event = {}
+        """The newest piece of the message that is being written; empty between messages."""
+        self._held = ""
+        """What is not shown while somebody types a line."""
+        self._has_noted_full = False
         self._stderr_rest = b""
         self._closed_input_at = float("inf")
         self._has_ended = False
@@ -86,6 +105,8 @@ class Conversation:
     @property
     def reads(self) -> list[int]:
         """Files to read from."""
+        if len(self._outgoing) > _MAX_WAITING_BYTES:
+            return []
         return [file for file in (self._agent.output, self._agent.errors) if file is not None]
 
     @property
@@ -110,8 +131,14 @@ class Conversation:
 
     @property
     def next_step(self) -> float:
-        """When ``is_overdue`` may change, on the monotonic clock."""
-        return self._closed_input_at + _EXIT_GRACE_S
+        """When ``advance`` has something to do or ``is_overdue`` changes, on the monotonic clock."""
+        return float("-inf") if self._is_done else self._closed_input_at + _EXIT_GRACE_S
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether the agent's input can be closed: its work is done, or nobody hears it any more."""
+        is_over = self._adapter.is_finished or self._has_ended
+        return is_over and self._agent.input is not None and not self._outgoing
 
     @property
     def outcome(self) -> str | None:
@@ -124,10 +151,19 @@ class Conversation:
         error = self._adapter.error
         return None if error is None else mask_text(error)
 
+    def start(self, environment: dict[str, str]) -> int:
+        """Start the agent and return its pid once it runs.
+
+        Raises:
+            StartError: It cannot be started.
+        """
+        self._agent = agents.start_piped(self._spec, environment)
+        return self._agent.pid
+
     def begin(self) -> None:
         """Say the first words."""
-        at_ms = _now_ms()
-        self._protocol.add_mark("start", at_ms)
+        at_ms = self._now_ms()
+        self._protocol.add_start(at_ms)
         self._pane.note(_HINT)
         self._apply(self._adapter.start(at_ms), at_ms)
 
@@ -149,20 +185,28 @@ class Conversation:
 
     def type(self, keys: bytes) -> None:
         """Take what a person typed into the pane."""
+        was_typing = bool(self._typing.prompt)
         messages, is_interrupted = self._typing.take(keys)
+        start = "\r\n" if not was_typing and self._typing.prompt and self._rendering.is_mid_line else "\r\x1b[K"
+        if was_typing or self._typing.prompt:
+            self._draw(f"{start}{self._typing.prompt}")
+        if not self._typing.prompt:
+            self._draw(self._held)
+            self._held = ""
         for text in messages:
-            self._pane_messages += 1
-            self._command({"id": f"pane-{self._pane_messages}", "type": "message", "text": text})
+            self._command(self._pane_command("message", text=text))
         if is_interrupted:
-            self._pane_messages += 1
-            self._command({"id": f"pane-{self._pane_messages}", "type": "interrupt"})
-        self._pane.show(f"\r\x1b[K{self._typing.prompt}".encode(), time.monotonic(), is_line_by_line=True)
+            self._command(self._pane_command("interrupt"))
+
+    def _pane_command(self, kind: str, **payload: object) -> dict[str, object]:
+        self._pane_messages += 1
+        return {"id": f"{_PANE_COMMAND}{self._pane_messages}", "type": kind, **payload}
 
     def obey(self, command: Command) -> None:
         """Act on a command of a client."""
         if command.kind == "type":
             error = "this agent is spoken to in its protocol: send it a message"
-            self._record({"kind": "command", "command_id": command.command_id, "was_obeyed": False, "error": error})
+            self._take({"kind": "command", "command_id": command.command_id, "was_obeyed": False, "error": error})
             return
         self._command(command.document)
 
@@ -171,8 +215,13 @@ class Conversation:
 
     def advance(self, now: float) -> None:
         """Close the agent's input once its work is done and it has got everything."""
-        if self._agent.input is not None and self._adapter.is_finished and not self._outgoing:
+        if self._is_done:
             self._agent.close_input()
+            self._closed_input_at = now
+
+    def renew_patience(self, now: float) -> None:
+        """Count the grace anew: the agent was halted meanwhile."""
+        if self._closed_input_at != float("inf"):
             self._closed_input_at = now
 
     def is_overdue(self, now: float) -> bool:
@@ -184,7 +233,7 @@ class Conversation:
         self._show_errors(self._stderr_rest)
         self._stderr_rest = b""
         self._end_output()
-        self._protocol.retry()
+        self._end_stream()
 
     def retry_storage(self) -> bool:
         """Write what the disk did not take; ``False`` when some of it still waits."""
@@ -199,12 +248,12 @@ class Conversation:
     # The protocol
 
     def _command(self, document: dict[str, object]) -> None:
-        at_ms = _now_ms()
-        self._protocol.add_command(document, at_ms)
         if self._agent.input is None:
             error = "the agent has finished: send it again to go on with the conversation"
-            self._record({"kind": "command", "command_id": document.get("id"), "was_obeyed": False, "error": error})
+            self._take({"kind": "command", "command_id": document["id"], "was_obeyed": False, "error": error})
             return
+        at_ms = self._now_ms()
+        self._protocol.add_command(document, at_ms)
         self._apply(self._adapter.command(document, at_ms), at_ms)
 
     def _apply(self, step: Step, at_ms: int) -> None:
@@ -215,17 +264,43 @@ class Conversation:
                 self._write()
         for event in step.events:
             self._take(event)
+        if self._protocol.is_full and not self._has_noted_full:
+            self._has_noted_full = True
+            self._journal.add("protocol_log_full")
 
     def _take(self, event: Event) -> None:
         kind = event.get("kind")
+        if kind == "delta":
+            self._take_piece(event)
+            return
         if kind == "activity":
             is_waiting = event.get("activity") == "waiting"
             if is_waiting and self._adapter.is_finished:
                 return  # it waits for nobody: its input is about to be closed
             self._note_waiting(is_waiting=is_waiting)
-        if kind != "delta":
-            self._record(event)
-        self._show(mask_text(self._rendering.render(event)))
+        masked = _bounded(mask(event))
+        if kind == "command" and str(event.get("command_id")).startswith(_PANE_COMMAND):
+            if not event.get("was_obeyed"):
+                self._pane.note(str(masked.get("error") or "that cannot be sent now"))
+        else:
+            self._journal.add("agent_event", event=masked)
+        if kind not in _QUIET_KINDS:
+            self._end_stream()
+            self._show(self._rendering.render(masked))
+
+    def _take_piece(self, event: Event) -> None:
+        if event.get("message_ref") != self._streamed.get("message_ref"):
+            self._end_stream()
+        self._streamed = event
+        text = self._stream.feed(str(event.get("text") or ""))
+        if text:
+            self._show(self._rendering.render({**event, "text": text}))
+
+    def _end_stream(self) -> None:
+        rest = self._stream.flush()
+        if rest:
+            self._show(self._rendering.render({**self._streamed, "text": rest}))
+        self._streamed = {}
 
     def _note_waiting(self, *, is_waiting: bool) -> None:
         now = time.monotonic()
@@ -235,19 +310,31 @@ class Conversation:
             self.waited_s += now - self._waits_since
             self._waits_since = None
 
-    def _record(self, event: Event) -> None:
-        self._journal.add("agent_event", event=_bounded(mask(event)))
-
     def _show(self, text: str) -> None:
         if not text:
             return
         written = text.encode("utf-8", "replace")
         self._progress.add(written)
         self._output.append(written)
-        shown = text.replace("\n", "\r\n")
-        if self._typing.prompt:
-            shown = f"\r\x1b[K{shown}\r\n{self._typing.prompt}"
-        self._pane.show(shown.encode("utf-8", "replace"), time.monotonic(), is_line_by_line=True)
+        if not self._typing.prompt:
+            self._draw(text)
+            return
+        whole, line_feed, rest = (self._held + text).rpartition("\n")
+        if len(rest) > _MAX_HELD_CHARACTERS:
+            whole, line_feed, rest = whole + line_feed + rest, "\n", ""
+        self._held = rest
+        if line_feed:
+            self._draw(f"\r\x1b[K{whole}\n{self._typing.prompt}")
+
+    def _draw(self, text: str) -> None:
+        if text:
+            shown = text.replace("\n", "\r\n").encode("utf-8", "replace")
+            self._pane.show(shown, time.monotonic(), is_line_by_line=True)
+
+    def _now_ms(self) -> int:
+        """Return the time for the adapter, UTC in milliseconds; it never goes back."""
+        self._at_ms = max(self._at_ms, time.time_ns() // 1_000_000)
+        return self._at_ms
 
     # Pipes
 
@@ -265,7 +352,7 @@ class Conversation:
             self._end_output()
             self._agent.close_output()
             return False
-        at_ms = _now_ms()
+        at_ms = self._now_ms()
         self._protocol.add_from_agent(chunk, at_ms)
         self._apply(self._adapter.receive(chunk, at_ms), at_ms)
         return True
@@ -274,8 +361,8 @@ class Conversation:
         if self._has_ended:
             return
         self._has_ended = True
-        at_ms = _now_ms()
-        self._protocol.add_mark("end", at_ms)
+        at_ms = self._now_ms()
+        self._protocol.add_end(at_ms)
         self._apply(self._adapter.receive_end(at_ms), at_ms)
 
     def _read_errors(self, now: float) -> bool:
@@ -323,16 +410,13 @@ class Conversation:
         return bool(chunk)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _bounded(event: object) -> object:
+def _bounded(masked: object) -> Event:
     """Return the event with its longest texts cut, so that its entry is no longer than readers take."""
+    event: Event = masked if isinstance(masked, dict) else {}
     for limit in (60_000, 10_000, 1_000):
         if _size(event) <= _MAX_ENTRY_CHARACTERS:
-            return event
-        event = _cut(event, limit)
+            break
+        event = {name: _cut(part, limit) for name, part in event.items()}
     return event
 
 

@@ -7,14 +7,13 @@ import re
 
 from agentmon.domain.redaction import MASK, redact
 
-_HINT = re.compile(
-    rb"sk-|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|[rs]k_(?:live|test)_|npm_|pypi-|eyJ|PRIVATE KEY"
-    rb"|(?i:api[_-]?key|secret|passw|credential|authorization|token[a-z0-9_.-]{0,40}\\?[\"']?\s*[=:]\s*\\?[\"']?[a-z])"
-    rb"|://[^\s:/@\"]{0,200}:[^\s/@\"]{1,200}@"
-)
-"""What every shape of ``redaction`` has in it; a line without one is passed on as it is."""
 _SECRET_NAME = re.compile(r"(?i)api[_-]?key|secret|passw(?:or)?d|credential|authorization|(?:^|[_-])token$")
 _SHORTEST_SECRET = 6
+_KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END "
+_MAX_WORD_CHARACTERS = 4_000
+"""A longer word that is still being written is shown unfinished."""
+_MAX_LINE_CHARACTERS = 8_000
+_CONTEXT_CHARACTERS = 200
 
 
 def mask(value: object) -> object:
@@ -33,18 +32,85 @@ def mask(value: object) -> object:
     return value
 
 
-def mask_line(line: bytes) -> str:
-    """Return a line of a protocol with what has the shape of a secret masked; other lines are the same text."""
-    text = line.decode("utf-8", "replace")
-    if _HINT.search(line) is None:
-        return text
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return redact(text)
-    return json.dumps(mask(document), ensure_ascii=False, separators=(",", ":"))
+def mask_lines(text: str) -> list[str]:
+    """Return the lines of a protocol, masked; the very same lines when nothing in them looks like a secret."""
+    lines = text.split("\n")
+    return [_mask_line(line) for line in lines] if _may_hold_secret(text) else lines
 
 
 def mask_text(text: str) -> str:
     """Return a text with what has the shape of a secret masked."""
     return redact(text)
+
+
+def _may_hold_secret(text: str) -> bool:
+    if "\\" in text:  # texts in texts: their line feeds part words, their quotation marks are marks
+        text = text.replace("\\n", " ").replace("\\t", " ").replace("\\", "")
+    return redact(text) != text
+
+
+def _mask_line(line: str) -> str:
+    if not _may_hold_secret(line):
+        return line
+    try:
+        document = json.loads(line)
+        masked = mask(document)
+    except (ValueError, RecursionError):
+        return redact(line)
+    return line if masked == document else json.dumps(masked, ensure_ascii=False, separators=(",", ":"))
+
+
+class StreamMask:
+    """Masks a text that comes in pieces cut anywhere: a word is shown once it is whole."""
+
+    __slots__ = ("_is_in_key", "_line", "_shown")
+
+    def __init__(self) -> None:
+        self._line = ""
+        """The line so far, as it came."""
+        self._shown = ""
+        """What was returned of it."""
+        self._is_in_key = False
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown now."""
+        *whole, rest = piece.split("\n")
+        shown = "".join([self._end_line(part) for part in whole])
+        self._line += rest
+        if self._is_in_key:
+            return shown
+        cut = max(self._line.rfind(" "), self._line.rfind("\t")) + 1
+        if len(self._line) - cut > _MAX_WORD_CHARACTERS:
+            cut = len(self._line)
+        shown += self._show(self._line[:cut])
+        if cut > _MAX_LINE_CHARACTERS:
+            self._line = self._line[cut - _CONTEXT_CHARACTERS :]
+            self._shown = redact(self._line[:_CONTEXT_CHARACTERS])
+        return shown
+
+    def flush(self) -> str:
+        """Return what was held back; nothing follows."""
+        shown = "" if self._is_in_key else self._show(self._line)
+        self._line = self._shown = ""
+        self._is_in_key = False
+        return shown
+
+    def _end_line(self, rest: str) -> str:
+        self._line += rest
+        line = self._line
+        if self._is_in_key:
+            self._is_in_key = _KEY_END not in line
+            shown = ""
+        else:
+            shown = self._show(line) + "\n"
+            self._is_in_key = _KEY_BEGIN in line and _KEY_END not in line
+        self._line = self._shown = ""
+        return shown
+
+    def _show(self, text: str) -> str:
+        """Return what of the masked beginning of the line was not returned yet."""
+        masked = redact(text)
+        added = masked[len(self._shown) :]
+        if added:
+            self._shown = masked
+        return added

@@ -88,6 +88,9 @@ class Pump:
         del now
         return False
 
+    def renew_patience(self, now: float) -> None:
+        """Do nothing: nothing is waited for."""
+
     def move(self, readable: list[int], writable: list[int], now: float) -> bool:
         """Read and write what can be; return whether anything came from the program."""
         has_moved = False
@@ -171,6 +174,8 @@ class Pump:
 
     def finish(self) -> None:
         """Record what is held back; the program writes nothing any more."""
+        while self._typed:
+            self._tell(self._typed.pop(0)[1], error="the program ended before it took all of it")
         rest = self._newlines.flush()
         self._progress.add(rest)
         if rest:

@@ -42,6 +42,11 @@ class Rendering:
         self._plan: object = None
         self._is_mid_line = False
 
+    @property
+    def is_mid_line(self) -> bool:
+        """Whether what comes next goes on in the newest line."""
+        return self._is_mid_line
+
     def render(self, event: Mapping[str, object]) -> str:
         """Return what the event adds to what is shown; often nothing."""
         show = getattr(self, f"_show_{event.get('kind')}", None)

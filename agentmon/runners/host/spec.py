@@ -17,6 +17,8 @@ INTERRUPTS: dict[str, int] = {
 }
 """The signals by which a program can be asked to end."""
 
+_PROTOCOLS = frozenset({"stream-json", "app-server", "acp"})
+
 _MAX_DIMENSION = 65535  # a window size is two unsigned short numbers
 
 
@@ -65,7 +67,7 @@ class Spec:
     @property
     def is_protocol(self) -> bool:
         """Whether the program is an agent that is spoken to over pipes."""
-        return bool(self.conversation)
+        return self.mode in _PROTOCOLS
 
 
 def read_spec(folder: str) -> Spec:

@@ -129,19 +129,23 @@ class Supervisor:
         argv = [argument[:_MAX_JOURNALED_ARGUMENT] for argument in self._spec.argv[:_MAX_JOURNALED_ARGUMENTS]]
         self._journal.add("agent_started", pid=self._family.agent_pid, argv=argv)
         self._line.begin()
-        for command in self._early_commands:
-            self._line.obey(command)
+        while self._early_commands:
+            self._line.obey(self._early_commands.pop(0))
 
     def _connect(self, variables: dict[str, str]) -> Pump | Conversation:
         """Start the program in a terminal, or with pipes when it is spoken to in a protocol."""
         if self._spec.is_protocol:
             from agentmon.runners.host.conversation import Conversation  # noqa: PLC0415 - a terminal needs none of it
 
-            piped = agents.start_piped(self._spec, variables)
-            self._note_start(piped.pid)
-            return Conversation(
-                self._spec, self._folder, piped, self._journal, self._output, self._pane, self._progress
-            )
+            try:
+                conversation = Conversation(
+                    self._spec, self._folder, self._journal, self._output, self._pane, self._progress
+                )
+            except (ImportError, OSError, ValueError) as error:
+                message = f"the agent cannot be spoken to: {error}"
+                raise agents.StartError(message, getattr(error, "errno", None)) from error
+            self._note_start(conversation.start(variables))
+            return conversation
         window_size = self._pane.find_window_size() or (self._spec.rows, self._spec.columns)
         agent = agents.start(self._spec, variables, window_size)
         self._note_start(agent.pid)
@@ -229,9 +233,16 @@ class Supervisor:
             self._pane.next_step,
             self._pause.next_step,
             self._time_limit,
-            float("inf") if self._line is None or self._ending.has_begun else self._line.next_step,
+            self._next_line_step,
         )
         return min(step, self._report_pace.next_report) if self._has_news else step
+
+    @property
+    def _next_line_step(self) -> float:
+        """When there is something to do for the program itself; never while it is paused or ends."""
+        if self._line is None or self._ending.has_begun or self._pause.is_on:
+            return float("inf")
+        return self._line.next_step
 
     @property
     def _time_limit(self) -> float:
@@ -243,7 +254,8 @@ class Supervisor:
         return self._started_at + self._spec.timeout_s + self._pause.earlier_s + self._line.waited_s
 
     def _do_what_is_due(self, now: float) -> None:
-        if now >= self._next_look:
+        # Also before the line does its part: a message that is on its way is heard before the agent's input closes.
+        if now >= min(self._next_look, self._next_line_step):
             self._next_look = now + _LOOK_INTERVAL_S
             self._obey_commands()
         if now >= self._time_limit:
@@ -251,7 +263,7 @@ class Supervisor:
             self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
             self._ending.stop(endings.TIMED_OUT)
         self._pause.advance(now)
-        if self._line is not None and not self._ending.has_begun:
+        if self._line is not None and now >= self._next_line_step:
             self._line.advance(now)
             if self._line.is_overdue(now):
                 self._ending.stop(endings.FINISHED)
@@ -295,11 +307,18 @@ class Supervisor:
     def _obey_line(self, command: Command) -> None:
         """Hand on what is meant for the program itself; before its start it waits."""
         if command.kind == "finish" and not self._spec.is_protocol:
+            self._tell(command, None)
+            self._pause.forget(time.monotonic())
             self._ending.stop(endings.FINISHED)
         elif self._line is not None:
             self._line.obey(command)
         elif command.kind in _LINE_COMMANDS:
             self._early_commands.append(command)
+
+    def _tell(self, command: Command, error: str | None) -> None:
+        """Record what became of a command that the program never sees."""
+        event = {"kind": "command", "command_id": command.command_id, "was_obeyed": error is None, "error": error}
+        self._journal.add("agent_event", event=event)
 
     def _obey_stop(self, command: Command) -> None:
         now = time.monotonic()
@@ -319,8 +338,11 @@ class Supervisor:
 
     def _obey_resume(self, command: Command) -> None:
         if self._pause.is_on:
+            now = time.monotonic()
             self._pane.note("resumed")
-            self._pane.write(time.monotonic())
+            self._pane.write(now)
+            if self._line is not None:
+                self._line.renew_patience(now)
             self._pause.end(command.command_id)
 
     def _note_program_end(self, status: int) -> None:
@@ -377,6 +399,8 @@ class Supervisor:
         now = time.monotonic()
         if self._has_news:
             self._report_output(now)
+        for command in self._early_commands:
+            self._tell(command, "the program was not started")
         status = self._family.agent_status
         code = None if status is None else os.waitstatus_to_exitcode(status)
         self._journal.add(

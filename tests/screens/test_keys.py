@@ -54,8 +54,8 @@ async def back(board: Board, kind: type[object], opening: Sequence[str]) -> None
     ("kind", "tables", "opening"),
     [
         (BoardScreen, (BOARD, APP), ("1",)),
-        (ExecutionsScreen, (EXECUTIONS, APP), ("2",)),
-        (TaskPage, (TASK_PAGE, APP), ("1", "enter")),
+        (ExecutionsScreen, (EXECUTIONS,), ("2",)),
+        (TaskPage, (TASK_PAGE,), ("1", "enter")),
         (SessionsScreen, (SESSIONS,), ("5",)),
         (InboxScreen, (REQUEST, INBOX), ("6",)),
     ],
@@ -69,7 +69,7 @@ async def test_every_key_is_answered_and_none_breaks_the_screen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # What enters a terminal or a dialog goes through the services; their answers are tested elsewhere.
-    async with scene(tmp_path, monkeypatch, size=(120, 40)) as board:
+    async with scene(tmp_path, monkeypatch, size=(80, 24)) as board:
         await board.press("l", *opening)
         for key in keys_of(*tables):
             await back(board, kind, opening)

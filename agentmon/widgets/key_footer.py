@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 _HELP_ACTION: Final = "help"
+_GAP: Final = 2
 
 
 class FooterKey(NamedTuple):
@@ -84,11 +85,11 @@ class KeyFooter(Guarded, Widget, can_focus=False):
         placed: list[tuple[int, FooterKey]] = []
         at = 1
         for footer_key in self.keys[:-1]:
-            if _width(footer_key) > room:
+            if _width(footer_key) + _GAP > room:
                 break
             placed.append((at, footer_key))
-            room -= _width(footer_key) + 2
-            at += _width(footer_key) + 2
+            room -= _width(footer_key) + _GAP
+            at += _width(footer_key) + _GAP
         placed.extend((at, footer_key) for footer_key in last)
         return placed
 

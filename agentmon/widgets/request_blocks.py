@@ -93,7 +93,7 @@ class RequestDetail:
         """Return the command, the difference or the text below a blank row."""
         rows: list[Row] = [_BLANK]
         if is_diff(self.text):
-            return rows + diff_rows(self.text, width)
+            return rows + diff_rows(self.text.rstrip("\n"), width)
         if self.is_command:
             for at, row in enumerate(text_rows(self.text, width - 2, "heading", at_words=False)):
                 rows.append((Span("$ " if not at else "  ", "muted"), *row))

@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.conversation import (
+    AskChoice,
+    AskClosedNews,
+    AskKind,
+    AskOutcome,
+    AskQuestion,
+    MessageNews,
+    ToolFinishedNews,
+    ToolStartedNews,
+)
+from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
+from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
+from tests.cli.command_lines import DEADLINE_S
+from tests.conversing import Conversing, a_wish
+from tests.idle_worker import idle_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from agentmon.domain.conversation import AskNews
+    from agentmon.domain.executions import Execution
+    from tests.cli.command_lines import CommandLine
+
+_Made = TypeVar("_Made")
+
+
+class Talk:
+    """Conversations in the database of the command lines."""
+
+    def __init__(self, cli: CommandLine) -> None:
+        self.cli = cli
+        self._offsets: dict[str, int] = {}
+
+    def do(self, work: Callable[[Conversing], Awaitable[_Made]]) -> _Made:
+        async def opened() -> _Made:
+            async with open_services(self.cli.paths) as services:
+                workspace = await services.workspaces.open(self.cli.workspace)
+                place = Conversing(services=services, workspace=workspace, offsets=self._offsets)  # type: ignore[arg-type] # ids are texts
+                return await work(place)
+
+        return asyncio.run(opened())
+
+    def begin(self, title: str = "mend the login") -> tuple[str, Execution]:
+        """Return the number of a new task and its running execution."""
+
+        async def work(place: Conversing) -> tuple[str, Execution]:
+            if DEMO_AGENT_SLUG not in {agent.slug for agent in await place.services.agents.list()}:
+                await place.services.agents.add(make_demo_agent(pace_s=0.0))
+            task = await place.add_task(title)
+            return str(task.number), await place.begin(task.id)
+
+        return self.do(work)
+
+    def ask(self, execution: Execution, ask: AskNews) -> str:
+        """Let the agent ask, and return the id of the request."""
+
+        async def work(place: Conversing) -> str:
+            return (await place.ask(execution.id, ask)).approval.id
+
+        return self.do(work)
+
+    def payloads(self, execution: Execution) -> list[object]:
+        async def work(place: Conversing) -> list[object]:
+            return [dict(command.payload) for command in await place.commands(execution.id)]
+
+        return self.do(work)
+
+
+@pytest.fixture
+def talk(cli: CommandLine) -> Iterator[Talk]:
+    cli("task", "list")
+    with idle_worker(cli.paths):
+        yield Talk(cli)
+
+
+def test_an_empty_inbox_says_so(cli: CommandLine, tmp_path: Path) -> None:
+    plain = cli("inbox", folder=tmp_path)
+
+    assert (plain.code, plain.stdout, plain.stderr) == (0, "", "nobody waits for you\n")
+    assert cli("inbox", "--json", folder=tmp_path).document() == []
+    assert "no agent has asked anything yet" in cli("inbox", "--history", folder=tmp_path).stderr
+
+
+def test_what_is_asked_is_listed_whole_and_allowed_by_its_id(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    asked = talk.ask(execution, a_wish("rm -rf tmp", reason="it is full"))
+
+    listed = cli("inbox").stdout
+    document = next(one for one in cli("inbox", "--json").document() if one["approval"]["id"] == asked)
+    counted = cli("status", "--json").document()
+    allowed = cli("approve", asked[:33])
+    again = cli("approve", asked)
+
+    assert all(part in listed for part in (f"#{number} mend the login", "rm -rf tmp", "why: it is full", asked))
+    assert document["task_number"] == int(number)
+    assert counted["needs_you"] >= 1
+    assert allowed.stdout == f"#{number} ✓ allowed by You: wants Bash: rm -rf tmp\n"
+    assert (again.code, again.stdout) == (1, "")
+    assert "it was allowed already" in again.stderr
+    assert [one["decision"] for one in talk.payloads(execution)] == ["allow"]  # type: ignore[index] # objects
+
+
+def test_a_request_named_by_its_task_is_shown_before_it_is_decided(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    asked = talk.ask(execution, a_wish("make clean"))
+
+    unseen = cli("approve", f"#{number}")
+    denied = cli("deny", f"#{number}", "--reason", "not now", "--interrupt", "--json").document()
+    history = cli("inbox", "--history").stdout
+
+    assert unseen.code == 2
+    assert "make clean" in unseen.stderr
+    assert f"name it by its id, {asked}, or add --yes" in unseen.stderr
+    assert (denied["status"], denied["decision_reason"]) == ("denied", "not now")
+    row = next(line for line in history.splitlines() if asked in line)
+    assert row.split()[:5] == ["✗", "denied", "by", "You", f"#{number}"]
+
+
+def test_a_digest_that_was_not_seen_decides_nothing(cli: CommandLine, talk: Talk) -> None:
+    _, execution = talk.begin()
+    asked = talk.ask(execution, a_wish("make all"))
+
+    other = cli("approve", asked, "--digest", "digest of make clean")
+    empty = cli("approve", asked, "--digest", "")
+    seen = cli("approve", asked, "--digest", "digest of make all", "--session")
+
+    assert [other.code, empty.code, seen.code] == [1, 1, 0]
+    assert "something else than you have seen" in other.stderr
+    assert [one["decision"] for one in talk.payloads(execution)] == ["allow_for_session"]  # type: ignore[index] # objects
+
+
+def test_a_request_that_was_taken_back_is_not_replaced_by_the_next(cli: CommandLine, talk: Talk) -> None:
+    _, execution = talk.begin()
+    seen = talk.ask(execution, a_wish("git status"))
+
+    async def swap(place: Conversing) -> None:
+        await place.tell(
+            execution.id,
+            AskClosedNews(request_id="r1", outcome=AskOutcome.WITHDRAWN),
+            a_wish("rm -rf /", request_id="r2"),
+        )
+
+    talk.do(swap)
+    stale = cli("approve", seen)
+
+    assert stale.code == 1
+    assert "nobody asks this any more" in stale.stderr
+    assert talk.payloads(execution) == []
+
+
+def test_an_agent_that_runs_a_command_line_decides_nothing(cli: CommandLine, talk: Talk) -> None:
+    _, execution = talk.begin()
+    asked = talk.ask(execution, a_wish("make all"))
+    inside = {"AGENTMON_EXECUTION_ID": execution.id, "AGENTMON_APPROVALS_AGENTS_MAY_DECIDE": "true"}
+
+    tried = [
+        cli("approve", asked, environ=inside),
+        cli("deny", asked, environ=inside),
+        cli("rules", "add", "allow", environ=inside),
+        cli("settings", "approvals.agents_may_decide", "true", environ=inside),
+    ]
+    stranger = cli("deny", asked, environ={"AGENTMON_EXECUTION_ID": "of another place"})
+
+    assert [one.code for one in tried] == [1] * 4
+    assert all("an agent may not decide what agents are allowed" in one.stderr for one in tried)
+    assert stranger.code == 0
+
+
+def test_a_question_is_answered_by_number_label_or_words(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    choices = (AskChoice(key="t", label="test"), AskChoice(key="l", label="live", description="the real one"))
+    question = AskQuestion(question="Which database?", choices=choices)
+    several = AskQuestion(question="Which tables?", choices=choices, is_multiple=True)
+
+    def ask(name: str, *questions: AskQuestion) -> str:
+        return talk.ask(execution, a_wish(name, request_id=name, ask_kind=AskKind.QUESTION, questions=questions))
+
+    listed_id = ask("1", question)
+    listed = cli("inbox").stdout
+    wrong = cli("answer", listed_id, "3")
+    none = cli("answer", listed_id)
+    cli("answer", listed_id, "2")
+    cli("answer", ask("2", question), "--text", "neither")
+    cli("answer", ask("3", several), "1", "live")
+    both = cli("answer", ask("4", question, several), "test", "1,2")
+    cli("answer", ask("5", question), "--answers", json.dumps({"Which database?": "live"}))
+
+    assert f"#{number}" in listed
+    assert "2 live: the real one" in listed
+    assert (wrong.code, none.code, both.code) == (2, 2, 0)
+    assert [one["answers"] for one in talk.payloads(execution)] == [  # type: ignore[index] # objects
+        {"Which database?": "l"},
+        {"Which database?": "neither"},
+        {"Which tables?": ["t", "l"]},
+        {"Which database?": "t", "Which tables?": ["t", "l"]},
+        {"Which database?": "l"},
+    ]
+
+
+def test_rules_are_added_tried_and_removed(cli: CommandLine, talk: Talk) -> None:
+    _, execution = talk.begin()
+    talk.ask(execution, a_wish("git log -1"))
+    rule = cli("rules", "add", "allow", "--command", "git log", "--note", "reads only", "--json").document()
+    cli("rules", "add", "deny", "--path", "**/.env", "--everywhere")
+
+    plain = cli("rules", "try", "--command", "git log -3")
+    compound = cli("rules", "try", "--command", "git log; rm -rf /", "--json").document()
+    path = cli("rules", "try", "--tool", "Edit", "--path", "a/.env")
+    history = cli("rules", "try", "--history", "--json").document()
+    off = cli("rules", "disable", rule["id"])
+    without = cli("rules", "try", "--command", "git log -3")
+    listed = cli("rules").stdout
+    removed = cli("rules", "remove", rule["id"][-8:])
+
+    assert plain.stdout == "allow: the rule “allow any tool git log” fits\n"
+    assert compound["decision"] == "ask"
+    assert path.stdout == "deny: the rule “deny any tool **/.env” fits\n"
+    verdicts = {one["request"]["approval"]["target"]: one["verdict"]["decision"] for one in history}
+    assert verdicts["git log -1"] == "allow"
+    assert off.stdout == f"off: allow any tool git log  {rule['id']}\n"
+    assert without.stdout == "ask: no rule fits\n"
+    assert "(allow, off)" in listed
+    assert "everywhere" in listed
+    assert removed.code == 0
+    assert rule["id"] not in [one["id"] for one in cli("rules", "list", "--json").document()]
+    assert cli("rules", "add", "allow", "--command", "a; b").code == 2
+    assert cli("rules", "try").code == 2
+
+
+def test_an_agent_is_told_from_standard_input_and_steered(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    text = "eine Zeile\n" * 50_000
+
+    told = cli("message", number, "-", standard_input=text)
+    cli("interrupt", number)
+    cli("switch", number, "--model", "opus", "--permission-mode", "plan")
+    finished = cli("finish", number, "--json").document()
+    nothing = cli("switch", number)
+    never = cli("message", cli.add("no agent"), "hello")
+
+    assert told.stdout == f"#{number} is told\n"
+    assert talk.payloads(execution) == [{"text": text}, {}, {"model": "opus"}, {"permission_mode": "plan"}, {}]
+    assert finished["task_number"] == int(number)
+    assert nothing.code == 2
+    assert never.code == 2
+    assert "has no conversation to go on with" in never.stderr
+
+
+def test_a_conversation_its_calls_and_its_events_are_shown(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+
+    async def tell(place: Conversing) -> None:
+        await place.tell(
+            execution.id,
+            MessageNews(message_ref="m1", role=MessageRole.ASSISTANT, text="I look\x1b[31m around."),
+            ToolStartedNews(tool_ref="t", tool_name="Bash", type=OperationType.EXECUTE, target="ls"),
+            ToolFinishedNews(tool_ref="t", status=OperationStatus.SUCCESS, duration_ms=1200),
+        )
+        await place.end(execution.id)
+
+    talk.do(tell)
+    shown = cli("conversation", number)
+    document = cli("conversation", number, "--json").document()
+    followed = [json.loads(line) for line in cli("conversation", number, "-f", "--json").stdout.splitlines()]
+    calls = cli("operations", number)
+    stream = [json.loads(line) for line in cli("events", number, "-f", "--json").stdout.splitlines()]
+    chosen = cli("events", number, "--type", "tool_started").stdout.splitlines()
+
+    assert "Agent  " in shown.stdout
+    assert "\x1b" not in shown.stdout
+    assert "✓ Bash: ls  1s" in shown.stdout
+    assert [one["content"] for one in document["messages"]][-1] == "I look\x1b[31m around."
+    assert [one["target"] for one in document["operations"]] == ["ls"]
+    assert {one["kind"] for one in followed} == {"message", "operation"}
+    assert "Bash: ls" in calls.stdout
+    assert [one["type"] for one in stream if one["type"].startswith("tool")] == ["tool_started", "tool_finished"]
+    assert len(chosen) == 1
+
+
+def test_following_goes_on_until_the_run_is_over(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    following = cli.start("events", number, "-f", "--json", "--type", "message")
+    try:
+
+        async def tell(place: Conversing) -> None:
+            await place.tell(execution.id, MessageNews(message_ref="m", role=MessageRole.ASSISTANT, text="late"))
+            await place.end(execution.id)
+
+        talk.do(tell)
+        output, _ = following.communicate(timeout=DEADLINE_S)
+    finally:
+        following.kill()
+
+    assert [json.loads(line)["payload"]["text"] for line in output.splitlines()] == ["late"]
+    assert following.returncode == 0
+
+
+def test_a_task_without_an_agent_says_that_nothing_was_said(cli: CommandLine) -> None:
+    number = cli.add("no agent")
+
+    assert "has had no conversation" in cli("conversation", number).stderr
+    assert cli("conversation", number, "--json").document()["messages"] == []
+    assert cli("operations", number, "--json").document() == []
+    assert "has not run yet" in cli("events", number).stderr
+
+
+def test_sessions_are_listed_found_named_and_gone_on_with(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin("a very particular title")
+    assert execution.session_id is not None
+
+    async def end(place: Conversing) -> None:
+        await place.tell(
+            execution.id, MessageNews(message_ref="m", role=MessageRole.ASSISTANT, text="the zebra crossed")
+        )
+        await place.end(execution.id)
+
+    live = cli("sessions", "--live", "--json").document()
+    talk.do(end)
+    found = cli("sessions", "search", "zebra", "--json").document()
+    renamed = cli("sessions", "rename", execution.session_id, "stripes")
+    listed = cli("sessions").stdout
+    shown = cli("sessions", "show", execution.session_id)
+    resumed = cli("sessions", "resume", execution.session_id, "-", "--json", standard_input="and now?").document()
+    cli("stop", number)
+    forked = cli("run", number, "--fork", "--message", "otherwise", "--json").document()
+    cli("stop", number)
+    restarted = cli("sessions", "restart", execution.session_id, "--json").document()
+    cli("stop", number)
+
+    assert execution.session_id in [one["session"]["id"] for one in live]
+    assert [one["session"]["id"] for one in found] == [execution.session_id]
+    assert "zebra" in found[0]["match"]
+    assert renamed.stdout == f"{execution.session_id} stripes\n"
+    assert "stripes" in listed
+    assert f"ref-{execution.id}" in shown.stdout
+    assert (resumed["session_id"], resumed["prompt"]) == (execution.session_id, "and now?")
+    assert (forked["prompt"], forked["parent_execution_id"] is not None) == ("otherwise", True)
+    assert restarted["parent_execution_id"] is None
+    assert "no conversation has these words" in cli("sessions", "search", "giraffe").stderr
+    assert cli("sessions", "show", "zzz").code == 2
+    assert cli("run", number, "--resume").code == 2
+    assert cli("run", number, "--resume", "--fork", "--message", "x").code == 2
+
+
+def test_the_trail_tells_who_decided_what(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    cli("approve", talk.ask(execution, a_wish("make all")))
+    cli("message", number, "faster")
+
+    trail = cli("audit", number).stdout
+
+    assert "agentmon  noted that a decision is needed: Bash: make all" in trail
+    assert "You       allowed: Bash: make all" in trail
+    assert "You       told the agent something" in trail

@@ -56,6 +56,8 @@ _SETTLING_LOOK_AFTER_S: Final = 0.31
 _RESTING_LOOK_EVERY_S: Final = 2.0
 _STARTING_FOR_S: Final = 20.0
 """How long a screen that no rule knows counts as that of a program which starts."""
+_DRAWN_WITHIN_S: Final = 1.0
+"""After this a request is listed although the screen does not show what it is about."""
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
 _JOURNAL_HEAD_BYTES: Final = 64 * 1024
@@ -83,7 +85,8 @@ class _Screen:
     handed: set[tuple[str, DeliveryStep]] = field(default_factory=set)
     has_worked: bool = False
     held_until: float = float("-inf")
-    published: tuple[Activity, str] | None = None
+    asks_since: float | None = None
+    published: tuple[Activity, str, bool] | None = None
 
     @property
     def id(self) -> ExecutionId:
@@ -278,14 +281,17 @@ class ScreenWatch:
             is_starting=now - screen.begun_at < _STARTING_FOR_S,
             is_held=now < screen.held_until,
         )
-        if screen.published == (news.activity, news.note):
+        asks = verdict.state is not None and verdict.state.is_asking
+        screen.asks_since = (now if screen.asks_since is None else screen.asks_since) if asks else None
+        # The agent's signal comes before it has drawn what it asks; a request without words helps nobody.
+        is_request = screen.asks_since is not None and (verdict.is_drawn or now - screen.asks_since > _DRAWN_WITHIN_S)
+        if screen.published == (news.activity, news.note, is_request):
             return
         at = self._clock.now()
-        asks = verdict.state is not None and verdict.state.is_asking
-        ask = ask_of(news, shown, at_ms=int(at.timestamp() * 1000)) if asks else None
+        ask = ask_of(news, shown, at_ms=int(at.timestamp() * 1000)) if is_request else None
         is_written = await self._activity.record(screen.id, news, ask=ask, evidence=evidence_of(verdict), at=at)
         if is_written:
-            screen.published = (news.activity, news.note)
+            screen.published = (news.activity, news.note, is_request)
 
 
 def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRules) -> _Screen:
@@ -302,7 +308,7 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
         begun_at=now,
     )
     if execution.activity is not None:
-        screen.published = (execution.activity, execution.activity_note or "")
+        screen.published = (execution.activity, execution.activity_note or "", False)
     if execution.prompt:
         initial = DeliveryStep.DONE if rules.takes_argument else DeliveryStep.WAITING
         step, seen_before = screen.steps.read().get(PROMPT_KEY, (initial, 0))

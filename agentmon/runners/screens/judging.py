@@ -21,6 +21,7 @@ _GROWS_WITHIN_S: Final = 0.7
 _CHANGES_WITHIN_S: Final = 2.0
 """Output that changes nothing on the screen for so long, such as a cursor's blinking, is no work."""
 OUTPUT_SOURCE: Final = "output"
+SCREEN_SOURCE: Final = "rule "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,11 @@ class Verdict:
     def state(self) -> ScreenState | None:
         """The state; None when it is not known."""
         return self.finding.state if self.finding is not None else None
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the screen shows what the agent asks, so that a person can be shown it."""
+        return any(one.state.is_asking and one.source.startswith(SCREEN_SOURCE) for one in self.sources)
 
 
 class ScreenJudge:
@@ -119,9 +125,10 @@ class ScreenJudge:
             if agreed is None:
                 doubt = f"{own.source} says {own.state}, its screen says {lines.state if lines else 'nothing'}"
                 return Verdict(finding=None, doubt=doubt, sources=sources), _DISAGREEMENT_AFTER_S
-            # What is asked is drawn a moment after the signal, and wiped a moment before it.
+            # What is asked is wiped a moment before the signal says so.
             is_bare = own.state.is_asking and (lines is None or not lines.state.is_asking)
-            needed_s = 0.0 if agreed.state is own.state and not is_bare else SETTLED_AFTER_S
+            is_wiped = is_bare and self._verdict.state is not None and self._verdict.state.is_asking
+            needed_s = 0.0 if agreed.state is own.state and not is_wiped else SETTLED_AFTER_S
             return Verdict(finding=agreed, sources=sources), needed_s
         if grows and (lines is None or lines.state.is_free):
             against = f"against {lines.source}" if lines is not None else "no rule fits its screen"

@@ -11,6 +11,7 @@ FREE = Finding(state=ScreenState.READY, source="claude session file")
 READY_SCREEN = screen_of("claude-21_after_allow_idle")
 PERMISSION_SCREEN = screen_of("claude-20_permission_bash")
 WORKING_SCREEN = screen_of("claude-24_running_text")
+UNDRAWN_SCREEN = READY_SCREEN
 STRANGE_SCREEN = ScreenText.of("", ["something new", "that no rule knows"])
 
 
@@ -150,3 +151,20 @@ def test_a_title_that_works_outweighs_a_box_that_is_always_there() -> None:
     screen = ScreenText.of("⠙ ci | project", screen_of("codex-02_running_text").lines)
 
     assert judge_of("codex").judge(Look(at=0.0, screen=screen)).state is ScreenState.WORKING
+
+
+def test_a_request_that_is_not_drawn_yet_counts_at_once_and_one_that_is_wiped_keeps_its_words() -> None:
+    judge = judge_of()
+    waiting = Finding(state=ScreenState.PERMISSION, note="permission prompt", source="claude session file")
+
+    verdicts = [
+        judge.judge(Look(at=at, screen=screen, signal=waiting))
+        for at, screen in ((0.0, UNDRAWN_SCREEN), (0.2, PERMISSION_SCREEN), (5.0, UNDRAWN_SCREEN))
+    ]
+
+    assert [verdict.finding.note if verdict.finding else "" for verdict in verdicts] == [
+        "permission prompt",
+        "permission: Bash command touch made-by-agent && echo ran",
+        "permission: Bash command touch made-by-agent && echo ran",
+    ]
+    assert [verdict.is_drawn for verdict in verdicts[:2]] == [False, True]

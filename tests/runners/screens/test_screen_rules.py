@@ -188,3 +188,40 @@ def test_a_note_holds_no_secret() -> None:
     assert finding is not None
     assert finding.state == "permission"
     assert "sk-ant" not in finding.note + finding.evidence
+
+
+def test_gemini_without_true_colours_has_no_bars_and_is_read_all_the_same() -> None:
+    lines = [
+        " > bad",
+        "",
+        '✕ [API Error: {"error":{"code":400}}]',
+        "",
+        "ℹ This request failed.",
+        "",
+        "─" * 40,
+        " Shift+Tab to accept edits",
+        "",
+        " >   Type your message or @path/to/file",
+        "",
+        " workspace (/directory)",
+        " /srv/project",
+    ]
+    rules = find_rules("gemini")
+
+    failed = read_screen(rules, ScreenText.of("", lines))
+    ready = read_screen(rules, ScreenText.of("", lines[6:]))
+
+    assert failed is not None
+    assert (failed.state, failed.note) == ("error", 'ended with an error: [API Error: {"error":{"code":400}}]')
+    assert ready is not None
+    assert ready.state == "ready"
+
+
+def test_codex_s_question_about_a_folder_is_a_dialog_and_no_ready_box() -> None:
+    lines = ["  Folder access", "  /srv/x", "", "  Trust this folder? Codex can read files here.", ""]
+    lines += ["› 1. Trust and continue", "  2. Back to Agent Command Center", "", "  enter continue · esc back"]
+
+    finding = read_screen(find_rules("codex"), ScreenText.of("vm", lines))
+
+    assert finding is not None
+    assert finding.source == "rule codex/trust"

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from agentmon.runners.protocols.adapter import Adapter
 
 ADAPTERS = {
-    "stream-json": ("stream_json", "StreamJsonAdapter"),
-    "app-server": ("app_server", "AppServerAdapter"),
+    "stream-json": ("stream_json.adapter", "StreamJsonAdapter"),
+    "app-server": ("app_server.adapter", "AppServerAdapter"),
     "acp": ("acp", "AcpAdapter"),
 }
 """Protocol to module in this folder and name of the class."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from agentmon.runners.protocols.stream_json import StreamJsonAdapter
+from agentmon.runners.protocols.stream_json.adapter import StreamJsonAdapter
 from tests.runners.protocols.fuzzing import check_event, recorded_lines
 
 CAPTURES: Final = Path(__file__).parent / "captures" / "claude"

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentmon.runners.protocols.app_server import AppServerAdapter
-from agentmon.runners.protocols.app_server_modes import MODES
+from agentmon.runners.protocols.app_server.adapter import AppServerAdapter
+from agentmon.runners.protocols.app_server.modes import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentmon.runners.protocols.app_server import AppServerAdapter
+from agentmon.runners.protocols.app_server.adapter import AppServerAdapter
 
 AT_MS = 1_800_000_000_000
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from agentmon.runners.protocols.app_server import AppServerAdapter
+from agentmon.runners.protocols.app_server.adapter import AppServerAdapter
 from tests.runners.protocols.codex_replay import CAPTURES, CodexReplay, recordings, story
 from tests.runners.protocols.fuzzing import check_conversation, check_event, interleaved, mutated, recorded_lines
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentmon.runners.protocols.registry import make_adapter
-from agentmon.runners.protocols.stream_json import StreamJsonAdapter
+from agentmon.runners.protocols.stream_json.adapter import StreamJsonAdapter
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -42,7 +42,12 @@ def test_the_registry_imports_no_adapter_before_it_is_asked() -> None:
 
 def test_the_adapter_for_claude_imports_little_of_the_standard_library() -> None:
     heavy = _imported_by(
-        "agentmon.runners.protocols.stream_json", "dataclasses", "decimal", "typing", "hashlib", "agentmon.domain"
+        "agentmon.runners.protocols.stream_json.adapter",
+        "dataclasses",
+        "decimal",
+        "typing",
+        "hashlib",
+        "agentmon.domain",
     )
 
     assert heavy == set()

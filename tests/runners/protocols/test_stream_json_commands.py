@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentmon.runners.protocols.stream_json import StreamJsonAdapter
+from agentmon.runners.protocols.stream_json.adapter import StreamJsonAdapter
 from tests.runners.protocols.claude_runs import CAPTURES, ClaudeRun, answered, ask_of, permission, result
 
 if TYPE_CHECKING:

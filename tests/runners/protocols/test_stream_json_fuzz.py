@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentmon.runners.protocols.stream_json import StreamJsonAdapter
+from agentmon.runners.protocols.stream_json.adapter import StreamJsonAdapter
 from benchmarks.protocol_fuzz import check_one, recordings
 from tests.runners.protocols.fuzzing import check_conversation
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols import app_server_asks as asks
-from agentmon.runners.protocols import app_server_items as items
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server_errors import error_line, is_limit
-from agentmon.runners.protocols.app_server_notices import SILENT, notice
-from agentmon.runners.protocols.app_server_replies import ReplyReader
-from agentmon.runners.protocols.app_server_values import as_line, as_list, as_object, as_text
+from agentmon.runners.protocols.app_server import asks, items
+from agentmon.runners.protocols.app_server.errors import error_line, is_limit
+from agentmon.runners.protocols.app_server.notices import SILENT, notice
+from agentmon.runners.protocols.app_server.replies import ReplyReader
+from agentmon.runners.protocols.app_server.values import as_line, as_list, as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step, encode_line
 from agentmon.runners.protocols.json_values import text_in
-from agentmon.runners.protocols.stream_json_asks import MAX_SETTLED_ASKS, Ask
-from agentmon.runners.protocols.stream_json_messages import MessageBook
-from agentmon.runners.protocols.stream_json_notices import NoticeBook
-from agentmon.runners.protocols.stream_json_tools import CallBook
-from agentmon.runners.protocols.stream_json_turns import PromptBook
-from agentmon.runners.protocols.stream_json_usage import UsageBook
+from agentmon.runners.protocols.stream_json.asks import MAX_SETTLED_ASKS, Ask
+from agentmon.runners.protocols.stream_json.messages import MessageBook
+from agentmon.runners.protocols.stream_json.notices import NoticeBook
+from agentmon.runners.protocols.stream_json.tools import CallBook
+from agentmon.runners.protocols.stream_json.turns import PromptBook
+from agentmon.runners.protocols.stream_json.usage import UsageBook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

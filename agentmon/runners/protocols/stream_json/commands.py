@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.json_values import text_in
-from agentmon.runners.protocols.stream_json_asks import RefusedAnswerError
-from agentmon.runners.protocols.stream_json_state import StreamJsonState
+from agentmon.runners.protocols.stream_json.asks import RefusedAnswerError
+from agentmon.runners.protocols.stream_json.state import StreamJsonState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

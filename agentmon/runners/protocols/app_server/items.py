@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server_values import (
+from agentmon.runners.protocols.app_server.values import (
     as_json,
     as_line,
     as_list,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.app_server_modes import collaboration_mode, turn_settings
-from agentmon.runners.protocols.app_server_state import Message, ThreadState
+from agentmon.runners.protocols.app_server.modes import collaboration_mode, turn_settings
+from agentmon.runners.protocols.app_server.state import Message, ThreadState
 
 MAX_WAITING = 50
 MAX_WAITING_CHARACTERS = 2_000_000

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step, encode_line
-from agentmon.runners.protocols.app_server_calls import ItemLog
-from agentmon.runners.protocols.app_server_modes import DEFAULT_MODE, MODES
-from agentmon.runners.protocols.app_server_notices import NoticeLog
-from agentmon.runners.protocols.app_server_usage import UsageCounter
-from agentmon.runners.protocols.app_server_values import as_text
+from agentmon.runners.protocols.app_server.calls import ItemLog
+from agentmon.runners.protocols.app_server.modes import DEFAULT_MODE, MODES
+from agentmon.runners.protocols.app_server.notices import NoticeLog
+from agentmon.runners.protocols.app_server.usage import UsageCounter
+from agentmon.runners.protocols.app_server.values import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.runners.protocols.adapter import Event
-    from agentmon.runners.protocols.app_server_asks import Ask
+    from agentmon.runners.protocols.app_server.asks import Ask
 
 
 MAX_CLOSED_ASKS = 256

@@ -9,10 +9,10 @@ import json
 
 from agentmon.runners.protocols.adapter import Step, clip
 from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in
-from agentmon.runners.protocols.stream_json_asks import MAX_OPEN_ASKS, Ask
-from agentmon.runners.protocols.stream_json_commands import StreamJsonCommands
-from agentmon.runners.protocols.stream_json_notices import notice
-from agentmon.runners.protocols.stream_json_turns import cost_nano, result_error, result_outcome, transcript_path
+from agentmon.runners.protocols.stream_json.asks import MAX_OPEN_ASKS, Ask
+from agentmon.runners.protocols.stream_json.commands import StreamJsonCommands
+from agentmon.runners.protocols.stream_json.notices import notice
+from agentmon.runners.protocols.stream_json.turns import cost_nano, result_error, result_outcome, transcript_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server_values import as_line, as_object, as_text
+from agentmon.runners.protocols.app_server.values import as_line, as_object, as_text
 
 MAX_ERROR_CHARACTERS = 1_000
 

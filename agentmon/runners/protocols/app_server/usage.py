@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server_values import as_count, as_object, as_text
+from agentmon.runners.protocols.app_server.values import as_count, as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import json
 
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.json_values import objects_in, one_line, text_in
-from agentmon.runners.protocols.stream_json_diffs import input_diff
-from agentmon.runners.protocols.stream_json_tools import tool_target, tool_type
+from agentmon.runners.protocols.stream_json.diffs import input_diff
+from agentmon.runners.protocols.stream_json.tools import tool_target, tool_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols import app_server_items as items
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server_values import as_list, as_object, as_text
+from agentmon.runners.protocols.app_server import items
+from agentmon.runners.protocols.app_server.values import as_list, as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

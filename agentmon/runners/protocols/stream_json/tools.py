@@ -6,7 +6,7 @@ import json
 
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.json_values import count_in, object_in, objects_in, one_line, ref_in, text_in
-from agentmon.runners.protocols.stream_json_diffs import diff_of_input, diff_of_result
+from agentmon.runners.protocols.stream_json.diffs import diff_of_input, diff_of_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

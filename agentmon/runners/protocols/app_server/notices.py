@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import gmtime, strftime
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server_values import as_count, as_line, as_object, as_text
+from agentmon.runners.protocols.app_server.values import as_count, as_line, as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols import app_server_asks as asks
-from agentmon.runners.protocols import app_server_items as items
 from agentmon.runners.protocols.adapter import Step, clip, encode_line
-from agentmon.runners.protocols.app_server_modes import MODES
-from agentmon.runners.protocols.app_server_news import NewsReader
-from agentmon.runners.protocols.app_server_notices import UNWANTED, notice
-from agentmon.runners.protocols.app_server_state import Message
-from agentmon.runners.protocols.app_server_turns import MAX_WAITING
-from agentmon.runners.protocols.app_server_values import as_text
+from agentmon.runners.protocols.app_server import asks, items
+from agentmon.runners.protocols.app_server.modes import MODES
+from agentmon.runners.protocols.app_server.news import NewsReader
+from agentmon.runners.protocols.app_server.notices import UNWANTED, notice
+from agentmon.runners.protocols.app_server.state import Message
+from agentmon.runners.protocols.app_server.turns import MAX_WAITING
+from agentmon.runners.protocols.app_server.values import as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

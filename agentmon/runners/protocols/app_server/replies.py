@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip, encode_line
-from agentmon.runners.protocols.app_server_errors import error_line
-from agentmon.runners.protocols.app_server_modes import MODES, thread_settings
-from agentmon.runners.protocols.app_server_notices import notice
-from agentmon.runners.protocols.app_server_state import Message
-from agentmon.runners.protocols.app_server_turns import TurnKeeper
-from agentmon.runners.protocols.app_server_values import as_list, as_object, as_text
+from agentmon.runners.protocols.app_server.errors import error_line
+from agentmon.runners.protocols.app_server.modes import MODES, thread_settings
+from agentmon.runners.protocols.app_server.notices import notice
+from agentmon.runners.protocols.app_server.state import Message
+from agentmon.runners.protocols.app_server.turns import TurnKeeper
+from agentmon.runners.protocols.app_server.values import as_list, as_object, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

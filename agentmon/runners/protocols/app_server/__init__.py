@@ -1,0 +1,1 @@
+"""Codex's app-server (0.171.0)."""

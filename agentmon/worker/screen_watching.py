@@ -310,8 +310,7 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
     if execution.activity is not None:
         screen.published = (execution.activity, execution.activity_note or "", False)
     if execution.prompt:
-        initial = DeliveryStep.DONE if rules.takes_argument else DeliveryStep.WAITING
-        step, seen_before = screen.steps.read().get(PROMPT_KEY, (initial, 0))
+        step, seen_before = screen.steps.read().get(PROMPT_KEY, (DeliveryStep.WAITING, 0))
         screen.deliveries.append(
             Delivery(key=PROMPT_KEY, text=execution.prompt, step=step, seen_before=seen_before, since=now)
         )

@@ -22,7 +22,7 @@ PACKAGE_FOLDER: Final = Path(__file__).parent
 _SUFFIX: Final = ".screen.toml"
 _RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "note"})
 _FILE_KEYS: Final = frozenset(
-    {"agent", "programs", "signal", "prompt", "prompt_words", "box", "box_hints", "paste_marks", "rule"}
+    {"agent", "programs", "signal", "box", "box_hints", "paste_marks", "rule"}
     | {"interrupt_keys", "ready_s", "guarded"}
 )
 _DEFAULT_LAST_LINES: Final = 15
@@ -51,10 +51,6 @@ class ScreenRules:
     programs: frozenset[str]
     signal: str = ""
     """Name of the signal that the agent gives beside its screen; empty when it gives none."""
-    takes_argument: bool = False
-    """Whether it is given its first prompt as an argument rather than by a paste."""
-    prompt_words: tuple[str, ...] = ()
-    """Words before a prompt that is an argument."""
     box: re.Pattern[str] | None = None
     """The line of the input box; its group is what stands in it. The last one on the screen counts."""
     box_hints: tuple[re.Pattern[str], ...] = ()
@@ -114,8 +110,6 @@ def _merged(found: Sequence[ScreenRules]) -> ScreenRules:
 _SETTINGS: Final = (
     *(
         "signal",
-        "takes_argument",
-        "prompt_words",
         "box",
         "box_hints",
         "paste_marks",
@@ -153,16 +147,11 @@ def _rules_of(document: Mapping[str, object], path: Path, lines: Sequence[int]) 
     tables = document.get("rule", [])
     if not isinstance(tables, list) or len(tables) != len(lines):
         raise TypeError("rule must be a list of tables, each under its own [[rule]]")
-    prompt = _text(document.get("prompt", "paste"))
-    if prompt not in {"paste", "argument"}:
-        raise ValueError(f"prompt is paste or argument, not {prompt!r}")
     box = document.get("box")
     return ScreenRules(
         agent=_text(document["agent"]),
         programs=frozenset(_texts(document, "programs")),
         signal=_text(document.get("signal", ""), may_be_empty=True),
-        takes_argument=prompt == "argument",
-        prompt_words=_texts(document, "prompt_words"),
         box=re.compile(_text(box), re.MULTILINE) if box is not None else None,
         box_hints=tuple(re.compile(hint) for hint in _texts(document, "box_hints")),
         paste_marks=tuple(re.compile(mark) for mark in _texts(document, "paste_marks")),

@@ -169,7 +169,7 @@ def test_a_person_s_rules_for_another_agent_stand_alone(tmp_path: Path) -> None:
         ('agent = "a"\nboxes = "x"\n', "unknown entry boxes"),
         ('agent = "a"\n[[rule]]\nname = "n"\nstate = "odd"\npattern = "x"\n', "'odd'"),
         ('agent = "a"\n[[rule]]\nname = "n"\nstate = "ready"\npattern = "("\n', "mine.toml"),
-        ('agent = "a"\nprompt = "telepathy"\n', "telepathy"),
+        ('agent = "a"\nready_s = 600\n', "600"),
     ],
 )
 def test_rules_that_cannot_be_used_are_named(tmp_path: Path, text: str, complaint: str) -> None:

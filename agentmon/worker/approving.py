@@ -12,7 +12,7 @@ from agentmon.domain.amounts import duration_text
 from agentmon.domain.approval_rules import judge
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
 from agentmon.domain.conversation import AskKind
-from agentmon.domain.errors import ConflictError
+from agentmon.domain.errors import ConflictError, StoreError
 from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.requested_actions import requested_action
 
@@ -59,11 +59,15 @@ class Approver:
         """
         if not self._watch.has_asked and not (has_news and self._has_undecided):
             return False
-        waiting = await self._approvals.undecided(self._watch.ids)
-        judged = await self._judge(waiting) if waiting else []
-        decided = [await self._decide_by(listing, verdict) for listing, verdict in judged]
-        self._has_undecided = len(waiting) > sum(decided)
         self._watch.has_asked = False
+        try:
+            waiting = await self._approvals.undecided(self._watch.ids)
+            judged = await self._judge(waiting)
+            decided = [await self._decide_by(listing, verdict) for listing, verdict in judged]
+        except StoreError:
+            self._watch.has_asked = True
+            raise
+        self._has_undecided = len(waiting) > sum(decided)
         return any(decided)
 
     async def deny_late(self, timeout_s: float) -> bool:
@@ -85,9 +89,9 @@ class Approver:
         return any(denied)
 
     async def _judge(self, waiting: Sequence[ApprovalListing]) -> list[tuple[ApprovalListing, RuleVerdict]]:
-        rules = await self._rules.list()
         asked = [listing for listing in waiting if listing.approval.ask_kind is AskKind.PERMISSION]
-        if not rules or not asked:
+        rules = await self._rules.list() if asked else ()
+        if not rules:
             return []
         judged = []
         for listing in asked:

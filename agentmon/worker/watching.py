@@ -126,6 +126,8 @@ class Watch:
             start_asked_at=time.monotonic(),
         )
         self._watched[watched.id] = watched
+        # What it asked while another worker watched it may be undecided.
+        self.has_asked = self.has_asked or execution.journal_offset > 0
         return watched
 
     def find(self, execution_id: ExecutionId) -> Watched | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -162,6 +163,22 @@ async def test_what_nobody_decides_in_time_is_denied_with_the_reason(tmp_path: P
         assert (expired.status, expired.decision_reason) == (ApprovalStatus.EXPIRED, "nobody decided within 5m00s")
         assert command.payload["reason"] == "Not allowed: nobody decided within 5m00s."
         assert (await get(fresh.id)).approval.status is ApprovalStatus.PENDING
+
+
+async def test_a_worker_that_takes_over_decides_what_was_asked_before(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        asked = (await stage.place.ask(stage.execution_id, a_wish("git status"))).approval
+        execution = await stage.place.services.executions.get(stage.execution_id)
+        ingest = IngestRepository(stage.place.services.database)
+        later = Watch(ingest=ingest, paths=stage.place.services.paths, clock=SystemClock())
+        await later.add(replace(stage.place.claimed[stage.execution_id], execution=execution))
+
+        taken_over = Deciding(stage.place, later, stage.execution_id)
+        decided = await taken_over.approver.apply_rules(has_news=False)
+
+        assert decided
+        assert (await stage.place.services.approvals.get(asked.id)).approval.status is ApprovalStatus.ALLOWED
 
 
 async def test_only_what_this_worker_watches_is_decided(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmon.domain.approvals import ApprovalStatus, RuleDecision
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.tasks import InputContext, TaskDraft
+from agentmon.services.actors import USER_ACTOR
+from agentmon.services.demo_agent import make_demo_agent
+from tests.live_home import add_command, run_to_end
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from agentmon.bootstrap import Services
+    from agentmon.domain.approvals import ApprovalListing
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import Task, Workspace
+
+
+async def add_conversation(services: Services, workspace: Workspace) -> Task:
+    """Add a task of the demo agent, which wants to change a file and then to run its test."""
+    root = Path(workspace.root_path)
+    for folder in ("shop", "tests"):
+        (root / folder).mkdir()
+        (root / folder / "__init__.py").touch()
+    (root / "shop" / "cart.py").write_text(
+        "def discounted(price, percent):\n    return price * (100 - percent) // 100\n"
+    )
+    (root / "tests" / "test_discount.py").write_text("")
+    agent = await services.agents.add(make_demo_agent(pace_s=0.0))
+    draft = TaskDraft(title="Round half a cent up", assignee_agent_id=agent.id, input_context=InputContext())
+    return await services.tasks.add(workspace, draft, actor=USER_ACTOR)
+
+
+async def waiting(services: Services, task_id: TaskId) -> ApprovalListing:
+    await until(lambda: _is_asked(services, task_id), "the agent to ask")
+    (listing,) = await services.approvals.of_task(task_id)
+    return listing
+
+
+async def _is_asked(services: Services, task_id: TaskId) -> bool:
+    return bool(await services.approvals.of_task(task_id))
+
+
+async def test_a_person_and_a_rule_decide_what_a_running_agent_asks(services: Services, workspace: Workspace) -> None:
+    task = await add_conversation(services, workspace)
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    edit = (await waiting(services, task.id)).approval
+    await services.approvals.add_rule(
+        decision=RuleDecision.ALLOW, command_prefix="python -m unittest", actor=USER_ACTOR
+    )
+    await services.conversations.send(task.id, "and then?", actor=USER_ACTOR)
+
+    await services.approvals.allow(edit.id, actor=USER_ACTOR, seen_digest=edit.input_digest)
+    ended = await services.queue.wait(execution.id)
+    history = {one.approval.tool_name: one.approval for one in await services.approvals.history(None, limit=10)}
+    assert ended.session_id is not None
+    messages = [message.content for message in await services.conversations.messages(ended.session_id)]
+
+    assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
+    assert "+ 50" in (Path(workspace.root_path) / "shop" / "cart.py").read_text()
+    assert history["Edit"].decided_by == USER_ACTOR
+    assert history["Bash"].status is ApprovalStatus.ALLOWED
+    assert history["Bash"].rule_id == (await services.approvals.rules())[0].id
+    assert "and then?" in messages
+
+
+async def test_what_is_denied_is_not_done_and_the_conversation_goes_on_later(
+    services: Services, workspace: Workspace
+) -> None:
+    task = await add_conversation(services, workspace)
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    edit = (await waiting(services, task.id)).approval
+
+    await services.approvals.deny(edit.id, actor=USER_ACTOR, seen_digest=edit.input_digest, reason="not that file")
+    first = await services.queue.wait(execution.id)
+    sent = await services.conversations.send(task.id, "what do you say now?", actor=USER_ACTOR)
+    second = await services.queue.wait(sent.execution.id)
+    (session,) = await services.sessions.of_task(task.id)
+    messages = [message.content for message in await services.conversations.messages(session.id)]
+
+    assert first.status is ExecutionStatus.SUCCEEDED, first.error
+    assert "+ 50" not in (Path(workspace.root_path) / "shop" / "cart.py").read_text()
+    assert sent.is_new_execution
+    assert second.status is ExecutionStatus.SUCCEEDED, second.error
+    assert (first.session_id, second.session_id) == (session.id, session.id)
+    assert "what do you say now?" in messages
+
+
+async def test_what_nobody_decides_in_time_is_denied_by_the_worker(services: Services, workspace: Workspace) -> None:
+    await services.settings.set("approvals.timeout_s", "0.2")
+    task = await add_conversation(services, workspace)
+
+    ended = await run_to_end(services, task)
+    (asked,) = await services.approvals.history(None, limit=10)
+
+    assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
+    assert asked.approval.status is ApprovalStatus.EXPIRED
+    assert "+ 50" not in (Path(workspace.root_path) / "shop" / "cart.py").read_text()
+
+
+async def test_a_program_that_hides_where_it_runs_still_changes_no_rule(
+    services: Services, workspace: Workspace
+) -> None:
+    line = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
+    home = shlex.quote(str(services.paths.database_path.parent))
+    hidden = f"env -u AGENTMON_EXECUTION_ID AGENTMON_HOME={home} {line}; exit $?"
+    task = await add_command(services, workspace, "sh", "-c", hidden)
+
+    ended = await run_to_end(services, task)
+
+    assert ended.exit_code == 1
+    assert "an agent may not decide" in services.executions.log_path(ended).read_text()
+    assert await services.approvals.rules() == ()

@@ -26,8 +26,6 @@ _READ_BYTES = 256 * 1024
 _MAX_WAITING_BYTES = 4 * 1024 * 1024
 """An agent that does not take more than this is not listened to until it does: both sides stay bounded."""
 _MAX_HELD_CHARACTERS = 64 * 1024
-_EXIT_GRACE_S = 5.0
-"""How long an agent whose work is done and whose input is closed may take to end."""
 _QUIET_KINDS = frozenset({"activity", "command", "cost", "session", "turn_started", "usage"})
 """Kinds of which nothing is shown, so that they may come in the midst of a message."""
 _MAX_ENTRY_CHARACTERS = 850_000
@@ -132,7 +130,7 @@ class Conversation:
     @property
     def next_step(self) -> float:
         """When ``advance`` has something to do or ``is_overdue`` changes, on the monotonic clock."""
-        return float("-inf") if self._is_done else self._closed_input_at + _EXIT_GRACE_S
+        return float("-inf") if self._is_done else self._closed_input_at + self._spec.exit_grace_s
 
     @property
     def _is_done(self) -> bool:
@@ -226,7 +224,7 @@ class Conversation:
 
     def is_overdue(self, now: float) -> bool:
         """Whether the agent's work is done and it does not end by itself."""
-        return now >= self._closed_input_at + _EXIT_GRACE_S
+        return now >= self._closed_input_at + self._spec.exit_grace_s
 
     def finish(self) -> None:
         """Record what is held back; the agent says nothing any more."""
@@ -262,7 +260,7 @@ class Conversation:
             if self._agent.input is not None:
                 self._outgoing += step.send
                 self._write()
-        for event in step.events:
+        for event in _merged(step.events):
             self._take(event)
         if self._protocol.is_full and not self._has_noted_full:
             self._has_noted_full = True
@@ -408,6 +406,25 @@ class Conversation:
             return False
         self._output.give_up(len(chunk))
         return bool(chunk)
+
+
+def _merged(events: list[Event]) -> list[Event]:
+    """Return the events with pieces of one message that follow each other as one piece."""
+    merged: list[Event] = []
+    pieces: list[str] = []
+    for event in events:
+        newest = merged[-1] if merged else {}
+        is_piece = event.get("kind") == "delta"
+        if is_piece and newest.get("kind") == "delta" and newest.get("message_ref") == event.get("message_ref"):
+            pieces.append(str(event.get("text") or ""))
+            continue
+        if pieces:
+            newest["text"] = str(newest.get("text") or "") + "".join(pieces)
+            pieces.clear()
+        merged.append(dict(event) if is_piece else event)
+    if pieces:
+        merged[-1]["text"] = str(merged[-1].get("text") or "") + "".join(pieces)
+    return merged
 
 
 def _bounded(masked: object) -> Event:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _MAX_CHARACTERS = 16 * 1024
+_SHOWN_CHARACTERS = 60
+"""So many fit on a line of every pane."""
 _INTERRUPT = "\x03"
 _KILL_LINE = "\x15"
 _BACKSPACES = ("\x7f", "\b")
@@ -11,17 +13,18 @@ _BACKSPACES = ("\x7f", "\b")
 class PaneTyping:
     """Collects keys; ``take`` returns what they ask for."""
 
-    __slots__ = ("_held", "_is_in_sequence", "_line")
+    __slots__ = ("_held", "_is_in_sequence", "_line", "_sequence_length")
 
     def __init__(self) -> None:
         self._line = ""
         self._held = b""
         self._is_in_sequence = False
+        self._sequence_length = 0
 
     @property
     def prompt(self) -> str:
         """What is to be shown of the line at present; empty when nothing is typed."""
-        return f"> {self._line[-200:]}" if self._line else ""
+        return f"> {self._line[-_SHOWN_CHARACTERS:]}" if self._line else ""
 
     def take(self, keys: bytes) -> tuple[list[str], bool]:
         """Return the messages that were finished with enter, and whether ctrl+c was pressed."""
@@ -29,10 +32,13 @@ class PaneTyping:
         messages, is_interrupted = [], False
         for letter in text:
             if self._is_in_sequence:
-                # Arrow keys and the like have no meaning here; a sequence ends with a letter or ~.
-                self._is_in_sequence = not (letter.isalpha() or letter == "~")
+                # Arrow keys and the like have no meaning here; a sequence ends with a letter or ~ (ESC O is a start).
+                is_start = letter in "[O" and self._sequence_length == 0
+                self._sequence_length += 1
+                self._is_in_sequence = is_start or not (letter.isalpha() or letter == "~")
             elif letter == "\x1b":
                 self._is_in_sequence = True
+                self._sequence_length = 0
             elif letter == _INTERRUPT:
                 is_interrupted = True
                 self._line = ""

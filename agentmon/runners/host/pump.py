@@ -113,7 +113,9 @@ class Pump:
             return
         typed = text.encode("utf-8", "replace")
         if command.document.get("is_paste"):
-            typed = typed.replace(_PASTE_END, b"").replace(b"\r\n", b"\r").replace(b"\n", b"\r")
+            typed = typed.replace(b"\r\n", b"\r").replace(b"\n", b"\r")
+            while _PASTE_END in typed:  # what is left may be one again
+                typed = typed.replace(_PASTE_END, b"")
             if self._is_paste_marked:
                 typed = _PASTE_START + typed + _PASTE_END
         self._keys += typed

@@ -33,6 +33,7 @@ class Spec:
     the time in which the program may run: its clock stands still while the run is paused. ``interrupt`` names the
     signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives then is
     killed. ``conversation`` is what an adapter of ``runners.protocols`` has to know; empty for a program in a terminal.
+    An agent whose work is done has ``exit_grace_s`` to end by itself once its input is closed.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Spec:
         "columns",
         "conversation",
         "execution_id",
+        "exit_grace_s",
         "grace_s",
         "interrupt",
         "max_output_bytes",
@@ -59,6 +61,7 @@ class Spec:
         self.timeout_s = _number(document, "timeout_s", 0.0)
         self.max_output_bytes = int(_number(document, "max_output_bytes", 0.0))
         self.grace_s = _number(document, "grace_s", 5.0)
+        self.exit_grace_s = _number(document, "exit_grace_s", 5.0)
         self.interrupt = _interrupt(document)
         self.notify_socket = _text(document, "notify_socket", "")
         self.columns = min(_MAX_DIMENSION, int(_number(document, "columns", 80.0)) or 80)

@@ -16,6 +16,7 @@ BENCHMARKS = (
     "kills",
     "log_view",
     "protocol_speed",
+    "asked",
     "hundred_agents",
     "idle",
 )

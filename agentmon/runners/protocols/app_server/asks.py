@@ -116,6 +116,8 @@ def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
     kind = as_text(params.get("kind"))
     verb = "Type into a running command:" if kind == "writeStdin" else "Run"
     given: Event = {"command": command, "cwd": as_text(params.get("cwd"))}
+    if kind == "writeStdin":
+        given["kind"] = kind
     return {
         "ask_kind": "permission",
         "tool_name": "shell",

@@ -30,6 +30,8 @@ _RUNS_OTHERS: Final = SHELLS | {
     *("find", "ssh", "python", "python3", "node", "perl", "ruby", "php", "deno", "bun", "awk", "docker", "podman"),
 }
 """Their first words say nothing of what is run."""
+_SHELL_TOOLS: Final = frozenset({"bash", "shell", "local_shell", "run_shell_command", "exec_command", "terminal"})
+"""Tools that run any command: without its words no rule is proposed for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,8 @@ def proposed_rule(action: RequestedAction, *, rule_id: ApprovalRuleId, at: datet
     Raises:
         ConflictError: No rule can allow it: it is more than one plain command, or not known whole.
     """
-    if not action.is_known_whole or not action.tool:
+    is_wordless = action.command is None and action.tool.casefold() in _SHELL_TOOLS
+    if not action.is_known_whole or not action.tool or is_wordless:
         raise ConflictError(
             "no rule can allow this: it asks for more than its command or path says", hint="allow it once"
         )

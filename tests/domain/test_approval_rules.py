@@ -268,6 +268,7 @@ def test_a_rule_for_a_path_says_nothing_of_commands_and_the_other_way_round() ->
         (a_command("git status", tool_input={}), True),
         (a_command("git status", tool_input={}, detail="git status\nrm -rf /"), False),
         (a_command("git status " + "x" * 1000, tool_input={}), False),
+        (a_command("git status", tool_input={"command": "git status", "kind": "writeStdin"}), False),
         (a_command("git status", ask_kind=AskKind.QUESTION), False),
         (a_command("git status", ask_kind=AskKind.PLAN), False),
         (a_command("git status", ask_kind=AskKind.START), False),
@@ -330,7 +331,13 @@ def test_the_proposed_rule_is_narrow_and_fits_what_it_was_made_of(approval: Appr
 
 @pytest.mark.parametrize(
     "approval",
-    [a_command("git status; rm x"), a_command("A=1 make"), a_command("make", detail="make\nNetwork: x"), an_approval()],
+    [
+        a_command("git status; rm x"),
+        a_command("A=1 make"),
+        a_command("make", detail="make\nNetwork: x"),
+        an_approval(),
+        an_approval(tool_name="shell", type=OperationType.QUERY, target="example.org"),
+    ],
 )
 def test_no_rule_is_proposed_for_what_no_rule_allows(approval: Approval) -> None:
     with pytest.raises(ConflictError):

@@ -47,21 +47,21 @@ def requested_action(
     """
     command = _text_of(approval, _COMMAND_KEYS)
     is_whole = command is not None and _says_all(approval, command, working_dir)
-    named = None
+    named: tuple[str, ...] = ()
     if command is None and approval.type is OperationType.EXECUTE and approval.target:
         command = approval.target
         is_whole = approval.detail == command and len(command) < _TARGET_MAX_CHARACTERS and MASK not in command
     elif command is None:
-        named = _text_of(approval, _PATH_KEYS) or _single_path(approval)
-        is_whole = named is None or MASK not in named
-    named_path = None if named is None else posixpath.normpath(posixpath.join(working_dir, named))
+        named = _named_paths(approval)
+        is_whole = not any(MASK in path or path.startswith("~") for path in named)
+    named_paths = tuple(posixpath.normpath(posixpath.join(working_dir, path)) for path in named)
     return RequestedAction(
         tool=approval.tool_name,
-        paths=() if named_path is None else (resolve(named_path),),
-        named_paths=() if named_path is None else (named_path,),
+        paths=tuple(resolve(path) for path in named_paths),
+        named_paths=named_paths,
         command=command,
         is_known_whole=is_whole and approval.ask_kind is AskKind.PERMISSION,
-        writes_unnamed=command is None and named is None and approval.type is OperationType.WRITE,
+        writes_unnamed=command is None and not named and approval.type is OperationType.WRITE,
         workspace_id=workspace_id,
         workspace_root=resolve(workspace_root),
         agent_id=agent_id,
@@ -74,6 +74,23 @@ def _text_of(approval: Approval, keys: tuple[str, ...]) -> str | None:
         if isinstance(found, str) and found:
             return found
     return None
+
+
+def _named_paths(approval: Approval) -> tuple[str, ...]:
+    """Return every path that the request names: under the usual keys, and whatever else is written like one."""
+    found = [approval.tool_input[key] for key in _PATH_KEYS if key in approval.tool_input]
+    for content in approval.tool_input.values():
+        found += [one for one in (content if isinstance(content, list | tuple) else [content]) if _is_like_path(one)]
+    paths = [path for path in found if isinstance(path, str) and path]
+    return tuple(dict.fromkeys(paths)) or tuple(filter(None, [_single_path(approval)]))
+
+
+def _is_like_path(content: object) -> bool:
+    return (
+        isinstance(content, str)
+        and "\n" not in content
+        and (content.startswith(("/", "~/", "../")) or "/../" in content)
+    )
 
 
 def _single_path(approval: Approval) -> str | None:

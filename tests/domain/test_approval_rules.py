@@ -244,6 +244,26 @@ def test_links_count_where_they_lead_and_deny_also_where_they_lie() -> None:
     assert fits(a_rule(DENY, path="/etc/*"), action)
 
 
+@pytest.mark.parametrize(
+    ("tool_input", "is_allowed"),
+    [
+        ({"path": "a"}, True),
+        ({"path": "a", "content": "text of /etc/passwd"}, True),
+        ({"path": "a", "destination": "/etc/passwd"}, False),
+        ({"path": "a", "paths": ["/w/b", "/etc/passwd"]}, False),
+        ({"path": "a", "paths": ["/w/b"]}, True),
+        ({"path": "~/.ssh/config"}, False),
+        ({"path": "a", "to": "b/../../etc/passwd"}, False),
+        ({"path": "x/[secret]"}, False),
+        ({"source": "a"}, False),
+    ],
+)
+def test_every_path_that_is_named_has_to_be_allowed(tool_input: dict[str, object], is_allowed: bool) -> None:
+    move = an_approval(tool_name="move", type=OperationType.WRITE, tool_input=tool_input)
+
+    assert fits(a_rule(path="**"), action_of(move)) is is_allowed
+
+
 def test_a_rule_for_a_path_says_nothing_of_commands_and_the_other_way_round() -> None:
     assert not fits(a_rule(path="**"), an_action(command="cat /w/a"))
     assert not fits(a_rule(command="cat"), an_action(tool="Edit", paths=("/w/a",)))

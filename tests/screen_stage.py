@@ -48,6 +48,8 @@ class Stage(App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = THEMES[0].name
+        # Every key of a pilot waits until nothing moves any more.
+        self.animation_level = "none"
 
     def show(self, screen: Screen[object]) -> None:
         self.push_screen(screen, self.ended.append)

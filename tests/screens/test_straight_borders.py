@@ -72,4 +72,4 @@ async def test_the_heading_of_a_task_page_stays_in_its_line_for_any_title(tmp_pa
 
             assert all(cells(row) == 80 for row in rows)
             assert rows[1].strip().startswith("never run")
-            assert rows[2].strip().startswith("Details  Log  Audit")
+            assert rows[2].strip().startswith("Details  Log  Conversation")

@@ -9,7 +9,7 @@ from agentmon.runners.host import agent as agents
 from agentmon.runners.host.masking import StreamMask, mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
 from agentmon.runners.host.protocol_log import ProtocolLog
-from agentmon.runners.host.rendering import Rendering, clean
+from agentmon.runners.host.rendering import Rendering
 from agentmon.runners.protocols.registry import make_adapter
 
 TYPE_CHECKING = False
@@ -385,8 +385,8 @@ class Conversation:
 
     def _show_errors(self, written: bytes) -> None:
         if written:
-            text = clean(written.decode("utf-8", "replace"))
-            self._show(mask_text(text if text.endswith("\n") else text + "\n"))
+            self._end_stream()
+            self._show(self._rendering.render_errors(mask_text(written.decode("utf-8", "replace"))))
 
     def _write(self) -> None:
         try:

@@ -53,10 +53,17 @@ class Rendering:
         text: str = show(event) if show is not None else ""
         if event.get("kind") != "delta":
             text = text.replace(self._root, "").replace(f"{_DIM}{_PLAIN}", "")
-        if text and self._is_mid_line and event.get("kind") != "delta" and not text.startswith("\n"):
+        return text and self._placed(text, goes_on=event.get("kind") == "delta")
+
+    def render_errors(self, text: str) -> str:
+        """Return what the agent wrote to its error output as it is shown: cleaned, on lines of its own."""
+        cleaned = clean(text)
+        return cleaned and self._placed(cleaned if cleaned.endswith("\n") else f"{cleaned}\n", goes_on=False)
+
+    def _placed(self, text: str, *, goes_on: bool) -> str:
+        if self._is_mid_line and not goes_on and not text.startswith("\n"):
             text = f"\n{text}"
-        if text:
-            self._is_mid_line = not text.endswith("\n")
+        self._is_mid_line = not text.endswith("\n")
         return text
 
     def _show_delta(self, event: Mapping[str, object]) -> str:
@@ -93,7 +100,8 @@ class Rendering:
 
     def _show_tool_started(self, event: Mapping[str, object]) -> str:
         ref = _text(event, "tool_ref")
-        line = f"{_one_line(_text(event, 'tool_name'))}  {_one_line(_text(event, 'target'))}".rstrip()
+        target = _one_line(_text(event, "target").replace(self._root, ""))
+        line = f"{_one_line(_text(event, 'tool_name'))}  {target}".rstrip()
         if self._calls.get(ref) == line:
             return ""
         if len(self._calls) > _MAX_REMEMBERED:
@@ -135,7 +143,7 @@ class Rendering:
         detail = clean(_text(event, "detail")).strip()
         lines = [f"{_BOLD}{_YELLOW}◆ needs you: {_one_line(_text(event, 'title'))}{_PLAIN}"]
         lines += [f"  {_one_line(line)}" for line in detail.split("\n")[:20] if detail]
-        lines.append(f"  {_DIM}answer it in agentmon: w, or `agentmon inbox`{_PLAIN}")
+        lines.append(f"  {_DIM}answer in agentmon: inbox (6), or y on the card{_PLAIN}")
         return "\n" + "\n".join(lines) + "\n"
 
     def _show_ask_closed(self, event: Mapping[str, object]) -> str:

@@ -141,7 +141,7 @@ class Supervisor:
                 conversation = Conversation(
                     self._spec, self._folder, self._journal, self._output, self._pane, self._progress
                 )
-            except (ImportError, OSError, ValueError) as error:
+            except (AttributeError, ImportError, OSError, ValueError) as error:
                 message = f"the agent cannot be spoken to: {error}"
                 raise agents.StartError(message, getattr(error, "errno", None)) from error
             self._note_start(conversation.start(variables))

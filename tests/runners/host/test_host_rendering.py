@@ -1,0 +1,177 @@
+"""What a conversation looks like, and what is taken out of it before it is shown or recorded."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentmon.domain.redaction import redact
+from agentmon.runners.host.masking import StreamMask, mask, mask_lines
+from agentmon.runners.host.protocol_log import ProtocolLog
+from agentmon.runners.host.rendering import Rendering, clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SECRET = "sk-ant-" + "api03-abcdefghijklmnopqrst"
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _shown(*events: dict[str, object]) -> str:
+    rendering = Rendering("/w")
+    return _STYLE.sub("", "".join([rendering.render(event) for event in events]))
+
+
+def test_a_streamed_message_is_shown_once() -> None:
+    shown = _shown(
+        {"kind": "delta", "message_ref": "m", "text": "one "},
+        {"kind": "delta", "message_ref": "m", "text": "two"},
+        {"kind": "message", "message_ref": "m", "role": "assistant", "text": "one two"},
+        {"kind": "message", "message_ref": "n", "role": "assistant", "text": "three"},
+    )
+
+    assert shown == "one two\nthree\n"
+
+
+def test_a_message_that_another_interrupts_goes_on_in_a_line_of_its_own() -> None:
+    shown = _shown(
+        {"kind": "delta", "message_ref": "m", "text": "one"},
+        {"kind": "delta", "message_ref": "n", "text": "other"},
+        {"kind": "notice", "level": "warn", "text": "retry"},
+    )
+
+    assert shown == "one\nother\nretry\n"
+
+
+def test_a_call_is_one_line_and_a_long_result_is_folded() -> None:
+    started: dict[str, object] = {"kind": "tool_started", "tool_ref": "t", "tool_name": "Read", "target": "/w/a.py"}
+    result = "\n".join(f"line {number}" for number in range(100))
+    shown = _shown(
+        started,
+        {**started, "target": "a.py"},
+        {"kind": "tool_finished", "tool_ref": "t", "status": "success", "output_summary": result},
+    )
+
+    lines = shown.splitlines()
+    assert lines[:2] == ["● Read  a.py", "  ✓ line 0"]
+    assert lines[-1].strip() == "… 94 more lines"
+    assert len(lines) == 8
+
+
+def test_a_request_says_that_it_needs_a_person_and_where_to_answer() -> None:
+    shown = _shown({"kind": "ask", "request_id": "r", "ask_kind": "permission", "title": "Run ls", "detail": "ls"})
+
+    assert shown == "\n◆ needs you: Run ls\n  ls\n  answer in agentmon: inbox (6), or y on the card\n"
+
+
+def test_a_plan_is_a_list_to_be_ticked_off() -> None:
+    steps = [{"text": "a", "status": "completed"}, {"text": "b", "status": "in_progress"}]
+
+    assert _shown({"kind": "plan", "steps": steps}, {"kind": "plan", "steps": steps}) == "  ✓ a\n  ▸ b\n"
+
+
+@given(text=st.text())
+def test_cleaned_text_moves_no_cursor_and_turns_nothing_round(text: str) -> None:
+    cleaned = clean(text + "\x1b[31m\x1b]8;;http://x\x1b\\\x9b2J\u202e")
+
+    assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", cleaned) is None
+
+
+@settings(deadline=None)
+@given(cuts=st.lists(st.integers(0, 200), max_size=20))
+def test_a_secret_cut_anywhere_is_never_shown(cuts: list[int]) -> None:
+    text = f"The key\nis {_SECRET}, the password = hunter2hunter2 and\nTOKEN={_SECRET}\nbye"
+    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    stream = StreamMask()
+
+    shown = "".join([stream.feed(text[start:end]) for start, end in itertools.pairwise(places)])
+
+    assert shown + stream.flush() == redact(text)
+
+
+def test_a_private_key_is_not_shown_line_by_line() -> None:
+    stream = StreamMask()
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\ndef\n-----END RSA PRIVATE KEY-----\nafter\n"
+
+    shown = "".join([stream.feed(letter) for letter in f"before\n{key}"])
+
+    assert shown.startswith("before\n-----BEGIN RSA")
+    assert shown.endswith("\nafter\n")
+    assert "MIIE" not in shown
+    assert "def" not in shown
+
+
+def test_a_very_long_line_is_shown_while_it_comes() -> None:
+    stream = StreamMask()
+
+    shown = "".join([stream.feed("word ") for _ in range(20_000)])
+
+    assert shown == "word " * 20_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"usage": {"input_tokens": 123456789, "output_tokens": 1}}',
+        '{"n":1.50,  "b" : "task-list"}',
+        "no JSON at all",
+        "",
+    ],
+)
+def test_a_line_without_a_secret_is_recorded_as_it_came(line: str) -> None:
+    assert mask_lines(line) == [line]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"a": _SECRET},
+        {"env": {"api_key": "hunter2hunter2"}},
+        {"text": 'he wrote "api_key": "hunter2hunter2"'},
+        {"delta": json.dumps({"token": "hunter2hunter2"})},
+        {"text": f"line\n{_SECRET}"},
+        {"header": "Authorization: Bearer hunter2hunter2"},
+    ],
+)
+def test_a_secret_in_a_line_is_masked_and_the_line_stays_json(document: dict[str, object]) -> None:
+    usage = {"usage": {"input_tokens": 123456789}}
+    line = mask_lines(json.dumps({**document, **usage}))[0]
+
+    assert "hunter2" not in line
+    assert _SECRET not in line
+    assert json.loads(line) == {**json.loads(json.dumps(mask(document))), **usage}
+
+
+def test_the_record_of_a_protocol_stops_at_its_cap(tmp_path: Path) -> None:
+    log = ProtocolLog(str(tmp_path / "protocol.jsonl"), cap_bytes=2000)
+    log.add_start(1)
+    for number in range(100):
+        log.add_from_agent(b'{"number": %d}\n' % number, number)
+    log.add_end(100)
+
+    entries = [json.loads(line) for line in (tmp_path / "protocol.jsonl").read_text().splitlines()]
+    assert log.is_full
+    assert (tmp_path / "protocol.jsonl").stat().st_size <= 2000
+    assert [entry["line"] for entry in entries[1:]] == [f'{{"number": {number}}}' for number in range(len(entries) - 1)]
+
+
+def test_a_line_is_recorded_once_it_is_whole(tmp_path: Path) -> None:
+    log = ProtocolLog(str(tmp_path / "protocol.jsonl"))
+    log.add_from_agent(b'{"a', 1)
+    log.add_from_agent(b'": 1}\n{"b": 2}\nre', 2)
+    log.add_from_agent(b"st \xff", 3)
+    log.add_end(4)
+
+    entries = [json.loads(line) for line in (tmp_path / "protocol.jsonl").read_text().splitlines()]
+    assert [(entry["at_ms"], entry["dir"], entry["line"]) for entry in entries] == [
+        (2, "out", '{"a": 1}'),
+        (2, "out", '{"b": 2}'),
+        (4, "out", "rest �"),
+        (4, "end", ""),
+    ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 ADAPTERS = {
     "stream-json": ("stream_json.adapter", "StreamJsonAdapter"),
     "app-server": ("app_server.adapter", "AppServerAdapter"),
-    "acp": ("acp", "AcpAdapter"),
+    "acp": ("acp.adapter", "AcpAdapter"),
 }
 """Protocol to module in this folder and name of the class."""
 

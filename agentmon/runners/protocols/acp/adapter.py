@@ -1,0 +1,205 @@
+"""The Agent Client Protocol: JSON-RPC 2.0, one message a line."""
+
+from __future__ import annotations
+
+import json
+
+from agentmon.runners.protocols.acp.asks import RefusedAnswerError
+from agentmon.runners.protocols.acp.errors import error_line
+from agentmon.runners.protocols.acp.notices import notice
+from agentmon.runners.protocols.acp.state import MAX_PENDING, Message
+from agentmon.runners.protocols.acp.updates import UpdateReader
+from agentmon.runners.protocols.adapter import Step
+from agentmon.runners.protocols.json_values import MAX_REF_CHARACTERS, object_in, text_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import ClassVar
+
+
+class AcpAdapter(UpdateReader):
+    """One session with one agent that speaks the protocol."""
+
+    __slots__ = ()
+
+    def start(self, at_ms: int) -> Step:
+        """Greet the agent; the session and the first turn follow as it answers."""
+        self._at_ms = at_ms
+        prompt = self._launched("prompt")
+        if prompt.strip():
+            self._waiting.append(Message(prompt, None))
+        self._set_activity("working", "", "launch")
+        self._greet()
+        return self._step()
+
+    def receive(self, chunk: bytes, at_ms: int) -> Step:
+        """Take what the agent wrote to its standard output, cut anywhere."""
+        self._at_ms = at_ms
+        if not self._is_ended:
+            for line in self._lines.feed(chunk):
+                self._take_line(line)
+        return self._step()
+
+    def receive_end(self, at_ms: int) -> Step:
+        """Close what is open; a turn that had no result has failed."""
+        self._at_ms = at_ms
+        if self._is_ended:
+            return Step()
+        rest = self._lines.flush()
+        if rest.strip():
+            self._take_line(rest)
+        for ask in list(self._asks.values()):
+            self._close_ask(ask, "withdrawn", None)
+        for message in self._waiting:
+            self._refuse(message.command_id, "The agent ended before it took the message up.")
+        self._waiting.clear()
+        for purpose, context in self._pending.values():
+            if purpose == "set" and isinstance(context, tuple):
+                self._refuse(str(context[0]), "The agent ended before it answered.")
+        self._pending.clear()
+        if self._is_turn_open:
+            is_asked = self._is_interrupting
+            error = None if is_asked else "The agent ended in the middle of its work."
+            self._end_turn("interrupted" if is_asked else "failed", error)
+        elif not self._outcome and not self._is_listening:
+            self._end_turn("failed", "The agent ended before it began.")
+        self._events += self._messages.end()
+        self._events += self._calls.end_all("The agent ended before the call did.")
+        self._send.clear()
+        self._is_ended = True
+        return self._step()
+
+    def command(self, command: Mapping[str, object], at_ms: int) -> Step:
+        """Act on a command of a client."""
+        self._at_ms = at_ms
+        command_id = str(command.get("id"))
+        act = self._COMMANDS.get(text_in(command, "type"))
+        if self._is_ended or self._is_over:
+            self._refuse(command_id, "The agent has ended; nothing reaches it any more.")
+        elif act is None:
+            self._refuse(command_id, "This command is not known.")
+        else:
+            act(self, command_id, command)
+        return self._step()
+
+    def _take_line(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace")
+        try:
+            message = json.loads(text)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            self._events += self._notices.malformed(text)
+            return
+        message_id, method = message.get("id"), text_in(message, "method")
+        is_id = type(message_id) is int or (isinstance(message_id, str) and len(message_id) <= MAX_REF_CHARACTERS)
+        if method and isinstance(message_id, int | str) and is_id:
+            self._take_request(message_id, method, object_in(message, "params"))
+        elif method and "id" not in message:
+            self._take_notification(method, object_in(message, "params"))
+        elif not method and type(message_id) is int and message_id in self._pending:
+            purpose, context = self._pending.pop(message_id)
+            error = object_in(message, "error") if message.get("error") is not None else None
+            self._take_response(purpose, context, object_in(message, "result"), error)
+        elif not method and is_id:
+            self._events += self._notices.unknown("an answer to nothing that was asked")
+        else:
+            self._events += self._notices.malformed(text)
+
+    def _take_set(self, result: Mapping[str, object], error: Mapping[str, object] | None, context: object) -> None:
+        command_id, name, value = context if isinstance(context, tuple) else ("", "", "")
+        if error is not None:
+            self._refuse(command_id, error_line(error))
+            return
+        self._note_choice(name, value, result)
+        self._obey(command_id)
+
+    def _command_message(self, command_id: str, command: Mapping[str, object]) -> None:
+        text = text_in(command, "text")
+        if not text.strip():
+            self._refuse(command_id, "A message needs a text.")
+            return
+        self._has_person_the_word = False
+        self._is_finish_wanted = False
+        message = Message(text, command_id)
+        if self._is_turn_open or self._waiting or not self._is_listening:
+            self._queue(message)
+        else:
+            self._waiting.append(message)
+            self._start_next_turn()
+
+    def _command_answer(self, command_id: str, command: Mapping[str, object]) -> None:
+        request_id = text_in(command, "request_id")
+        ask = self._asks.get(request_id)
+        if ask is None:
+            settled = self._closed_asks.get(request_id)
+            told = f"That request is settled already: {settled}." if settled else "The agent does not ask this."
+            self._refuse(command_id, told)
+            return
+        try:
+            result, outcome = ask.answer(command)
+        except RefusedAnswerError as error:
+            self._refuse(command_id, str(error))
+            return
+        self._respond(ask.server_id, result)
+        self._close_ask(ask, outcome, command_id)
+        self._obey(command_id)
+        if outcome == "denied":
+            self._calls.block(ask.tool_ref)
+            if text_in(command, "reason").strip():
+                text = (
+                    "The agent was told no, but not why: its protocol has no place for a reason. A message can say it."
+                )
+                self._events.append(notice("info", text, "reason"))
+            if command.get("interrupts") is True and self._is_turn_open:
+                self._interrupt()
+        self._set_activity_of_turn("answer")
+
+    def _command_interrupt(self, command_id: str, _command: Mapping[str, object]) -> None:
+        if self._is_turn_open:
+            self._interrupt()
+            self._set_activity_of_turn("interrupt")
+            self._obey(command_id)
+        elif self._waiting:
+            self._drop_first_message()
+            self._obey(command_id)
+        else:
+            self._refuse(command_id, "The agent does nothing that could be interrupted.")
+
+    def _command_finish(self, command_id: str, _command: Mapping[str, object]) -> None:
+        self._is_finish_wanted = True
+        self._obey(command_id)
+
+    def _command_set_model(self, command_id: str, command: Mapping[str, object]) -> None:
+        self._set(command_id, "model", text_in(command, "model").strip())
+
+    def _command_set_permission_mode(self, command_id: str, command: Mapping[str, object]) -> None:
+        self._set(command_id, "mode", text_in(command, "permission_mode").strip())
+
+    def _set(self, command_id: str, name: str, value: str) -> None:
+        offered = self._options.mode.offered
+        request = self._options.request(name, value)
+        if not value or len(value) > MAX_REF_CHARACTERS:
+            self._refuse(command_id, "It needs a name.")
+        elif not self._is_listening:
+            self._refuse(command_id, "The conversation has not begun yet.")
+        elif request is None:
+            self._refuse(command_id, f"The agent offers no choice of a {name}.")
+        elif name == "mode" and offered and value not in offered:
+            self._refuse(command_id, f"The agent has these modes: {', '.join(offered[:20])}.")
+        elif len(self._pending) >= MAX_PENDING:
+            self._refuse(command_id, "Too many commands wait for the agent.")
+        else:
+            method, params = request
+            told = {"sessionId": self._session_id, **params}
+            self._request(method, told, "set", (command_id, name, value))
+
+    _COMMANDS: ClassVar[dict[str, Callable[[AcpAdapter, str, Mapping[str, object]], None]]] = {
+        "message": _command_message,
+        "answer": _command_answer,
+        "interrupt": _command_interrupt,
+        "finish": _command_finish,
+        "set_model": _command_set_model,
+        "set_permission_mode": _command_set_permission_mode,
+    }

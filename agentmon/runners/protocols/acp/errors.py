@@ -1,0 +1,68 @@
+"""JSON-RPC errors of an agent in one line for a person."""
+
+from __future__ import annotations
+
+import json
+
+from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, text_in, texts_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+AUTH_REQUIRED = -32000
+METHOD_NOT_FOUND = -32601
+MAX_ERROR_CHARACTERS = 1_000
+MAX_METHODS = 4
+_EMPTY_MESSAGES = ("", "Internal error")
+"""Messages of errors that say less than their data."""
+
+
+def error_line(error: Mapping[str, object]) -> str:
+    """Return what the error says; an API's answer in JSON is reduced to its message."""
+    message = _plain(text_in(error, "message"))
+    data = error.get("data")
+    if isinstance(data, str):
+        details = data
+    else:
+        held = object_in(error, "data")
+        details = text_in(held, "details") or text_in(held, "message")
+    details = _plain(details)
+    if message in _EMPTY_MESSAGES and details:
+        message = details
+    elif details and details not in message:
+        message = f"{message} ({details})"
+    return one_line(message, MAX_ERROR_CHARACTERS) or "The agent gave no reason."
+
+
+def is_login_needed(error: Mapping[str, object]) -> bool:
+    """Return whether the agent knows nobody who pays for it."""
+    return error.get("code") == AUTH_REQUIRED
+
+
+def login_line(error: Mapping[str, object], methods: list[dict[str, object]]) -> str:
+    """Return that a login is needed, and how the agent says it is done."""
+    ways = [way for way in map(_way, methods[:MAX_METHODS]) if way]
+    how = f" It offers: {'; '.join(ways)}." if ways else " Start it in a terminal and log in there."
+    return one_line(f"The agent needs a login: {error_line(error).rstrip('.')}.{how}", MAX_ERROR_CHARACTERS)
+
+
+def _way(method: dict[str, object]) -> str:
+    name = text_in(method, "name") or text_in(method, "id")
+    terminal = object_in(object_in(method, "_meta"), "terminal-auth")
+    command = " ".join([text_in(terminal, "command"), *texts_in(terminal, "args")]).strip()
+    variables = ", ".join(filter(None, (text_in(variable, "name") for variable in objects_in(method, "vars"))))
+    told = f"`{command}`" if command else variables or text_in(method, "description")
+    return one_line(f"{name} ({told})" if told and told != name else name, 300)
+
+
+def _plain(text: str) -> str:
+    if not text.startswith("{"):
+        return text
+    try:
+        answer = json.loads(text[:100_000])
+    except (RecursionError, ValueError):
+        return text
+    if not isinstance(answer, dict):
+        return text
+    return text_in(object_in(answer, "error"), "message") or text_in(answer, "message") or text

@@ -1,0 +1,45 @@
+"""Notices out of the protocol: each kind said as often as it helps, and no more."""
+
+from __future__ import annotations
+
+from agentmon.runners.protocols.json_values import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentmon.runners.protocols.adapter import Event
+
+MAX_NOTICE_CHARACTERS = 1_000
+MAX_UNKNOWN = 50
+MAX_MALFORMED = 5
+
+
+class NoticeBook:
+    """Makes notices, and keeps those back that were given already."""
+
+    __slots__ = ("_malformed", "_unknown")
+
+    def __init__(self) -> None:
+        self._unknown: set[str] = set()
+        self._malformed = 0
+
+    def unknown(self, name: str) -> list[Event]:
+        """Return a notice of a message that this release does not know, once for each name."""
+        name = one_line(name, 100)
+        if name in self._unknown or len(self._unknown) >= MAX_UNKNOWN:
+            return []
+        self._unknown.add(name)
+        return [notice("info", f"The agent sent a message that is not understood: {name}", "unknown_message")]
+
+    def malformed(self, line: str) -> list[Event]:
+        """Return a notice of a line that is no message, the first few times."""
+        self._malformed += 1
+        if self._malformed > MAX_MALFORMED:
+            return []
+        shown = one_line(line, 200) or "an empty line, or one that is too long"
+        last = " Further ones are passed over in silence." if self._malformed == MAX_MALFORMED else ""
+        return [notice("warn", f"The agent wrote something that is no message: {shown}{last}", "malformed")]
+
+
+def notice(level: str, text: str, topic: str) -> Event:
+    """Return an event ``notice`` of one line."""
+    return {"kind": "notice", "level": level, "text": one_line(text, MAX_NOTICE_CHARACTERS), "topic": topic}

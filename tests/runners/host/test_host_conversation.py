@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -278,3 +279,19 @@ def test_a_host_without_a_protocol_loads_nothing_of_it(prepare_run: PrepareRun) 
     heavy = {"json", "re", "typing", "dataclasses", "pathlib", "logging", "subprocess", "socket", "signal", "enum"}
     assert loaded & heavy == set()
     assert [name for name in loaded if name.startswith(("agentmon.domain", "agentmon.runners.protocols"))] == []
+
+
+def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(prepare_run: PrepareRun) -> None:
+    acts: list[Act] = [["prompt"], *([["say", "0123456789 ", 400]] * 200), ["result"], ["wait_for_end"]]
+    talk = Conversation(prepare_run, acts)
+    # The agent writes no files, so the limit is the host's alone.
+    talk.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY)))
+    wait_for(lambda: any(path.stat().st_size == 300_000 for path in talk.run.folder.iterdir()), "a full disk")
+
+    resource.prlimit(talk.run.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    assert talk.end()["agent_outcome"] == "completed"
+    assert len(talk.events("message")) == 201
+    assert talk.run.output.count(b"0123456789") == 80_000
+    numbers = [entry["n"] for entry in talk.run.entries()]
+    assert numbers == list(range(1, len(numbers) + 1))

@@ -111,7 +111,7 @@ class Call:
 
     def _learn_content(self, told: Mapping[str, object]) -> None:
         blocks = objects_in(told, "content")
-        if blocks:
+        if isinstance(told.get("content"), list):
             shown = (chunk_text(object_in(block, "content")) for block in blocks if block.get("type") == "content")
             self.texts = clip("\n".join(filter(None, shown)), MAX_SUMMARY_CHARACTERS)
         diffs = [diff_event(block, self.tool_ref) for block in blocks[:MAX_DIFFS] if block.get("type") == "diff"]
@@ -153,6 +153,12 @@ class CallBook:
     def __init__(self) -> None:
         self._open: dict[str, Call] = {}
         self._finished: dict[str, None] = {}
+
+    def note_asked(self, told: Mapping[str, object]) -> tuple[list[Event], Call | None]:
+        """Return as ``note`` does for a request: what it leaves out of the input is as it was told before."""
+        call = self._open.get(ref_in(told, "toolCallId"))
+        known = call.input if call is not None else {}
+        return self.note({**told, "rawInput": {**known, **object_in(told, "rawInput")}, "status": "pending"})
 
     def note(self, told: Mapping[str, object]) -> tuple[list[Event], Call | None]:
         """Return what is new about the call, and the call as long as it is open."""

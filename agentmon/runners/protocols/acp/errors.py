@@ -57,12 +57,15 @@ def _way(method: dict[str, object]) -> str:
 
 
 def _plain(text: str) -> str:
-    if not text.startswith("{"):
+    """Return the text with the JSON at its end reduced to the message in it."""
+    head, mark, tail = text.partition("{")
+    if not mark:
         return text
     try:
-        answer = json.loads(text[:100_000])
+        answer = json.loads(mark + tail[:100_000])
     except (RecursionError, ValueError):
         return text
     if not isinstance(answer, dict):
         return text
-    return text_in(object_in(answer, "error"), "message") or text_in(answer, "message") or text
+    inner = text_in(object_in(answer, "error"), "message") or text_in(answer, "message")
+    return head + inner if inner else text

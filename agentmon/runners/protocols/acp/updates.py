@@ -102,7 +102,7 @@ class UpdateReader(Opener):
             self._respond(server_id, CANCELLED)
             self._cancel_again_when_late()
             return
-        events, call = self._calls.note({**object_in(params, "toolCall"), "status": "pending"})
+        events, call = self._calls.note_asked(object_in(params, "toolCall"))
         if call is None:
             self._events += events
             self._respond_error(server_id, INVALID_PARAMS, "The call is not open.")

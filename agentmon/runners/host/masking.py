@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 from agentmon.domain.redaction import MASK, redact
 
 _SECRET_NAME = re.compile(r"(?i)api[_-]?key|secret|passw(?:or)?d|credential|authorization|(?:^|[_-])token$")
 _SHORTEST_SECRET = 6
+_MAX_DEPTH = 100
 _KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END "
 _MAX_WORD_CHARACTERS = 4_000
 """A longer word that is still being written is shown unfinished."""
@@ -16,19 +18,24 @@ _MAX_LINE_CHARACTERS = 8_000
 _CONTEXT_CHARACTERS = 200
 
 
-def mask(value: object) -> object:
-    """Return the JSON value with every text in it masked; numbers, names and the form stay."""
+def mask(value: object, depth: int = 0) -> object:
+    """Return the JSON value with every text in it masked; numbers, names and the form stay.
+
+    What no reader of JSON takes is ``None``: a number that is none, and what is nested more than 100 deep.
+    """
     if isinstance(value, str):
         return redact(value)
+    if depth > _MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
+        return None
     if isinstance(value, dict):
         return {
             str(name): MASK
             if isinstance(part, str) and len(part) >= _SHORTEST_SECRET and _SECRET_NAME.search(str(name))
-            else mask(part)
+            else mask(part, depth + 1)
             for name, part in value.items()
         }
     if isinstance(value, list | tuple):
-        return [mask(part) for part in value]
+        return [mask(part, depth + 1) for part in value]
     return value
 
 

@@ -32,13 +32,16 @@ _LEVELS = {"info": _DIM, "warn": _YELLOW, "error": _RED}
 class Rendering:
     """Turns events into text with line feeds; remembers what was streamed, so that nothing is shown twice."""
 
-    __slots__ = ("_calls", "_is_mid_line", "_plan", "_root", "_streamed")
+    __slots__ = ("_calls", "_is_mid_line", "_plan", "_root", "_streamed", "_vague")
 
     def __init__(self, working_dir: str) -> None:
         self._root = working_dir.rstrip("/") + "/"
         self._streamed: dict[str, int] = {}
         """Characters of each message that were shown piece by piece."""
         self._calls: dict[str, str] = {}
+        """The line of each open call."""
+        self._vague: set[str] = set()
+        """Calls whose line was not shown, since it says no more than the name of the tool."""
         self._plan: object = None
         self._is_mid_line = False
 
@@ -102,16 +105,24 @@ class Rendering:
         ref = _text(event, "tool_ref")
         target = _one_line(_text(event, "target").replace(self._root, ""))
         line = f"{_one_line(_text(event, 'tool_name'))}  {target}".rstrip()
-        if self._calls.get(ref) == line:
+        shown = f"{'  ' if event.get('parent_tool_ref') else ''}{_CYAN}●{_PLAIN} {line}\n"
+        if self._calls.get(ref) == shown:
             return ""
         if len(self._calls) > _MAX_REMEMBERED:
             self._calls.clear()
-        self._calls[ref] = line
-        inset = "  " if event.get("parent_tool_ref") else ""
-        return f"{inset}{_CYAN}●{_PLAIN} {line}\n"
+            self._vague.clear()
+        self._calls[ref] = shown
+        if target in {"", _text(event, "tool_name")}:  # it comes again once it is known what the call is aimed at
+            self._vague.add(ref)
+            return ""
+        self._vague.discard(ref)
+        return shown
 
     def _show_tool_finished(self, event: Mapping[str, object]) -> str:
-        self._calls.pop(_text(event, "tool_ref"), None)
+        ref = _text(event, "tool_ref")
+        call = self._calls.pop(ref, "")
+        head = call if ref in self._vague else ""
+        self._vague.discard(ref)
         status = _text(event, "status")
         text = clean(_text(event, "error") or _text(event, "output_summary")).strip()
         lines = text.split("\n") if text else []
@@ -122,7 +133,7 @@ class Rendering:
         colour = _DIM if status == "success" else _RED
         if not shown:
             shown = [status]
-        return "".join(
+        return head + "".join(
             f"  {colour}{mark if position == 0 else ' '} {line}".rstrip() + f"{_PLAIN}\n"
             for position, line in enumerate(shown)
         )

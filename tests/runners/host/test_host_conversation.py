@@ -109,6 +109,16 @@ def test_an_agent_that_does_not_end_by_itself_is_ended(prepare_run: PrepareRun) 
     assert find_processes_with(talk.run.execution_id) == []
 
 
+def test_what_an_agent_leaves_behind_is_ended_after_it(prepare_run: PrepareRun) -> None:
+    talk = Conversation(prepare_run, [["prompt"], ["fork"], ["say", "bye"], ["result"], ["exit", 0]]).start()
+
+    ended = talk.end()
+
+    assert (ended["outcome"], ended["exit_code"], ended["agent_outcome"]) == ("exited", 0, "completed")
+    assert len(talk.run.entries("stragglers")) == 1
+    assert find_processes_with(talk.run.execution_id) == []
+
+
 def test_a_message_after_the_end_of_the_work_is_refused(prepare_run: PrepareRun) -> None:
     talk = Conversation(prepare_run, [["prompt"], ["result"], ["sleep", 1000]]).start()
     talk.wait_for("turn_ended")
@@ -169,6 +179,22 @@ def test_what_is_no_protocol_is_passed_over(prepare_run: PrepareRun, text: str) 
     assert text.strip("\n").encode("latin-1").decode(errors="replace") in [
         entry.get("line") for entry in talk.protocol()
     ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "-Infinity", "1e999", "[" * 900 + "]" * 900, '{"a":' * 400 + "1" + "}" * 400],
+    ids=["nan", "negative", "large", "lists", "objects"],
+)
+def test_no_input_of_a_tool_damages_the_journal(prepare_run: PrepareRun, value: str) -> None:
+    request = f'{{"subtype": "can_use_tool", "tool_name": "T", "tool_use_id": "t", "input": {{"a": {value}}}}}'
+    line = f'{{"type": "control_request", "request_id": "r", "request": {request}}}\n'
+    talk = Conversation(prepare_run, [["prompt"], ["raw", line], ["result"], ["wait_for_end"]]).start()
+
+    talk.answer("c1", "deny")
+
+    assert talk.run.wait_for_end()["agent_outcome"] == "completed"
+    assert [event["request_id"] for event in talk.events("ask")] == ["r"]
 
 
 def test_a_line_of_20_mb_is_heard(prepare_run: PrepareRun) -> None:

@@ -64,6 +64,14 @@ def test_a_call_is_one_line_and_a_long_result_is_folded() -> None:
     assert len(lines) == 8
 
 
+def test_a_call_is_shown_once_it_is_known_what_it_is_aimed_at() -> None:
+    vague: dict[str, object] = {"kind": "tool_started", "tool_ref": "t", "tool_name": "bash", "target": "bash"}
+    finished: dict[str, object] = {"kind": "tool_finished", "tool_ref": "t", "status": "success"}
+
+    assert _shown(vague, {**vague, "target": "ls"}, finished) == "● bash  ls\n  ✓ success\n"
+    assert _shown(vague, finished) == "● bash  bash\n  ✓ success\n"
+
+
 def test_a_request_says_that_it_needs_a_person_and_where_to_answer() -> None:
     shown = _shown({"kind": "ask", "request_id": "r", "ask_kind": "permission", "title": "Run ls", "detail": "ls"})
 

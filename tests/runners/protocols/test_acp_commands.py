@@ -183,6 +183,17 @@ def test_what_is_asked_after_an_interrupt_is_cancelled_at_once(session: AcpSessi
     assert session.of_kind("ask") == []
 
 
+def test_what_another_conversation_asks_is_refused_and_said_once(session: AcpSession) -> None:
+    params = {"sessionId": "another", "toolCall": {"toolCallId": "t1"}, "options": OPTIONS}
+    for request in (4, 5):
+        session.write({"id": request, "method": "session/request_permission", "params": params})
+
+    assert [message["id"] for message in session.sent[-2:]] == [4, 5]
+    assert session.sent[-1]["result"] == {"outcome": {"outcome": "cancelled"}}
+    assert session.of_kind("ask") == []
+    assert [event["topic"] for event in session.of_kind("notice")] == ["permission"]
+
+
 def test_an_agent_that_works_on_after_an_interrupt_is_told_again(session: AcpSession) -> None:
     session.command(type="interrupt")
     session.say("still")

@@ -9,26 +9,30 @@ if TYPE_CHECKING:
     from agentmon.runners.protocols.adapter import Event
 
 MAX_NOTICE_CHARACTERS = 1_000
-MAX_UNKNOWN = 50
+MAX_SAID = 50
 MAX_MALFORMED = 5
 
 
 class NoticeBook:
     """Makes notices, and keeps those back that were given already."""
 
-    __slots__ = ("_malformed", "_unknown")
+    __slots__ = ("_malformed", "_said")
 
     def __init__(self) -> None:
-        self._unknown: set[str] = set()
+        self._said: set[str] = set()
         self._malformed = 0
 
     def unknown(self, name: str) -> list[Event]:
         """Return a notice of a message that this release does not know, once for each name."""
-        name = one_line(name, 100)
-        if name in self._unknown or len(self._unknown) >= MAX_UNKNOWN:
+        text = f"The agent sent a message that is not understood: {one_line(name, 100)}"
+        return self.once("info", text, "unknown_message")
+
+    def once(self, level: str, text: str, topic: str) -> list[Event]:
+        """Return the notice the first time its text comes."""
+        if text in self._said or len(self._said) >= MAX_SAID:
             return []
-        self._unknown.add(name)
-        return [notice("info", f"The agent sent a message that is not understood: {name}", "unknown_message")]
+        self._said.add(text)
+        return [notice(level, text, topic)]
 
     def malformed(self, line: str) -> list[Event]:
         """Return a notice of a line that is no message, the first few times."""

@@ -94,8 +94,11 @@ class UpdateReader(Opener):
         if method != "session/request_permission":
             self._respond_error(server_id, METHOD_NOT_FOUND, f"Not offered: {one_line(method, 100)}")
             return
-        if not self._is_listening or params.get("sessionId") != self._session_id or len(self._asks) >= MAX_OPEN_ASKS:
+        is_ours = self._is_listening and params.get("sessionId") == self._session_id
+        if not is_ours or len(self._asks) >= MAX_OPEN_ASKS:
             self._respond(server_id, CANCELLED)
+            why = "too much is asked already" if is_ours else "it is of no conversation that runs here"
+            self._events += self._notices.once("warn", f"A request of the agent was refused: {why}.", "permission")
             return
         self._take_cancelled_request(server_id)
         if self._is_interrupting:

@@ -17,10 +17,18 @@ def test_a_request_shows_all_that_is_decided_on(session: AcpSession) -> None:
     asked = session.ask(rawInput={"command": "touch a"})
 
     assert asked["tool_name"] == "bash"
-    assert asked["target"] == asked["detail"] == "touch a"
+    assert asked["target"] == "touch a"
+    assert asked["detail"] == 'touch a\n\n{"cwd": "/elsewhere"}'
     assert asked["tool_input"] == {"cwd": "/elsewhere", "command": "touch a"}
     assert asked["can_allow_for_session"]
     assert session.of_kind("activity")[-1]["activity"] == "waiting"
+
+
+def test_a_command_in_the_working_folder_is_shown_alone(session: AcpSession) -> None:
+    asked = session.ask(rawInput={"command": "touch a", "description": "Makes a file", "cwd": "/project"})
+
+    assert asked["detail"] == "touch a"
+    assert asked["reason"] == "Makes a file"
 
 
 def test_a_command_that_runs_elsewhere_says_so_in_the_detail() -> None:
@@ -45,6 +53,13 @@ def test_a_change_is_shown_before_it_is_allowed(session: AcpSession) -> None:
     assert asked["target"] == "/project/a.txt"
     assert "+hello" in asked["detail"]
     assert session.of_kind("diff") == []
+
+
+def test_a_change_of_several_files_names_them_all(session: AcpSession) -> None:
+    content = [{"type": "diff", "path": f"/project/{name}", "newText": "hello\n"} for name in "ab"]
+    asked = session.ask(kind="edit", content=content, locations=[{"path": "/project/a"}, {"path": "/project/c"}])
+
+    assert asked["target"] == "/project/a, /project/b, /project/c"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ MAX_OPEN_ASKS = 64
 MAX_CLOSED_ASKS = 512
 MAX_DETAIL_CHARACTERS = 40_000
 MAX_OPTIONS = 20
+_SHOWN_KEYS = ("command", "cmd", "description", "timeout")
+_FOLDER_KEYS = ("cwd", "workdir", "dir_path", "directory")
 CANCELLED: dict[str, object] = {"outcome": {"outcome": "cancelled"}}
 
 
@@ -107,13 +109,19 @@ def _detail(call: Call, working_dir: str) -> tuple[str, str]:
     if told and (told == text_in(call.input, "description") or _is_at_home(told, working_dir)):
         reason, told = one_line(told, 500), ""
     if call.command:
-        parts = [call.command]
+        others = {key: value for key, value in call.input.items() if not _is_plain(key, value, working_dir)}
+        parts = [call.command, json.dumps(others, ensure_ascii=False) if others else ""]
     elif call.diffs:
         parts = ["\n".join(f"{diff['path']}\n{diff['diff']}" for diff in call.diffs)]
     else:
         shown = json.dumps(call.input, ensure_ascii=False, indent=2) if call.input else ""
         parts = [call.title, *([shown] if shown else call.locations)]
     return "\n\n".join(filter(None, [*parts, told])), "".join(letter for letter in reason if letter.isprintable())
+
+
+def _is_plain(key: str, value: object, working_dir: str) -> bool:
+    """Return whether the part of a command's input says no more than the command and its description do."""
+    return key in _SHOWN_KEYS or value in (None, False, "") or (key in _FOLDER_KEYS and value == working_dir)
 
 
 def _is_at_home(told: str, working_dir: str) -> bool:

@@ -79,14 +79,18 @@ class Call:
         if self.command:
             return clip(self.command, MAX_TARGET_CHARACTERS)
         if self.diffs:
-            return clip(str(self.diffs[0]["path"]), MAX_TARGET_CHARACTERS)
+            paths = dict.fromkeys([str(diff["path"]) for diff in self.diffs] + self._changed_paths())
+            return clip(", ".join(paths), MAX_TARGET_CHARACTERS)
         for key in _TARGET_KEYS:
             found = text_in(self.input, key)
             if found:
                 return one_line(found, MAX_TARGET_CHARACTERS)
         if self.locations and self.type in {"read", "write"}:
-            return clip(self.locations[0], MAX_TARGET_CHARACTERS)
+            return clip(", ".join(dict.fromkeys(self.locations)), MAX_TARGET_CHARACTERS)
         return one_line(self.title, MAX_TARGET_CHARACTERS)
+
+    def _changed_paths(self) -> list[str]:
+        return self.locations if self.type == "write" else []
 
     def learn(self, told: Mapping[str, object]) -> None:
         """Take over what a ``tool_call``, a ``tool_call_update`` or a request tells; what it leaves out stays."""

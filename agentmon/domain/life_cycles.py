@@ -45,9 +45,7 @@ SESSION_MOVES: Final[Mapping[Session, frozenset[Session]]] = {
         {Session.WAITING_FOR_INPUT, Session.PAUSED, Session.COMPLETED, Session.FAILED, Session.CANCELLED},
     ),
     Session.WAITING_FOR_INPUT: frozenset({Session.RUNNING, Session.COMPLETED, Session.FAILED, Session.CANCELLED}),
-    Session.PAUSED: frozenset(
-        {Session.RUNNING, Session.WAITING_FOR_INPUT, Session.COMPLETED, Session.FAILED, Session.CANCELLED}
-    ),
+    Session.PAUSED: frozenset({Session.RUNNING, Session.WAITING_FOR_INPUT, Session.FAILED, Session.CANCELLED}),
     Session.COMPLETED: frozenset({Session.PLANNING}),
     Session.FAILED: frozenset({Session.PLANNING}),
     Session.CANCELLED: frozenset({Session.PLANNING}),

@@ -68,7 +68,7 @@ SESSIONS_DRAWN: Final = {
     "planning": {"running", "waiting_for_input", "completed", "failed", "cancelled"},
     "running": {"waiting_for_input", "paused", "completed", "failed", "cancelled"},
     "waiting_for_input": {"running", "completed", "failed", "cancelled"},
-    "paused": {"running", "waiting_for_input", "completed", "failed", "cancelled"},
+    "paused": {"running", "waiting_for_input", "failed", "cancelled"},
     "completed": {"planning"},
     "failed": {"planning"},
     "cancelled": {"planning"},

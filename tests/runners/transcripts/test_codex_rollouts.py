@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentmon.runners.protocols.app_server_usage import provisional_key
+from agentmon.runners.protocols.app_server.usage import provisional_key
 from agentmon.runners.transcripts.codex import BilledAnswer, find_parent_thread, read_answer_keys
 
 ROLLOUTS = Path(__file__).parent / "rollouts"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentmon.bootstrap import Services
+    from agentmon.domain.activity import Activity
     from agentmon.domain.approvals import ApprovalListing
-    from agentmon.domain.conversation import Activity
     from agentmon.domain.executions import Execution
     from agentmon.domain.sessions import Session
     from agentmon.domain.tasks import Task, Workspace
@@ -51,8 +51,8 @@ class Drive:
         )
         return await self.services.tasks.add(self.workspace, draft, actor=USER_ACTOR)
 
-    async def start(self, prompt: str, **args: object) -> Execution:
-        task = await self.add(prompt, **args)
+    async def start(self, prompt: str, *, capability_key: str = "work", **args: object) -> Execution:
+        task = await self.add(prompt, capability_key=capability_key, **args)
         return await self.services.queue.run(task.id, actor=USER_ACTOR, environ=self.agent.environ)
 
     async def until(self, condition: Callable[[], Any], what: str) -> Any:

@@ -275,6 +275,11 @@ async def _hasten(
     Raises:
         ConflictError: It waits for no time, runs already, or is not what is asked for.
     """
+    if execution.status is ExecutionStatus.QUEUED and execution.is_held:
+        raise ConflictError(
+            f"#{number} waits for your leave to start",
+            hint=f"6 on the board, or `agentmon approve '#{number}'`; `agentmon stop {number}` takes it back",
+        )
     waits_until = execution.not_before if execution.status is ExecutionStatus.QUEUED else None
     is_same = (execution.agent_id, execution.capability_id) == (request.agent_id, request.capability_id)
     is_same = is_same and dict(execution.args) == dict(request.args) and request.not_before is None

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentmon.runners.transcripts.gemini import BilledAnswer, read_answer_keys
+
+CHATS = Path(__file__).parent / "chats"
+TOKENS = {"input": 10, "output": 2, "cached": 4, "thoughts": 1, "tool": 0, "total": 13}
+
+
+def lines_of(name: str) -> list[bytes]:
+    return (CHATS / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def line(**fields: object) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def tokens_of(answers: list[BilledAnswer]) -> list[tuple[int, int, int, int]]:
+    return [
+        (answer.prompt_tokens, answer.cache_read_tokens, answer.response_tokens, answer.reasoning_tokens)
+        for answer in answers
+    ]
+
+
+def test_a_turn_with_a_tool_has_an_answer_before_and_after_it() -> None:
+    answers = read_answer_keys(lines_of("with_a_tool"))
+
+    assert [answer.key for answer in answers] == [
+        "99aa6e91-6ec8-4d82-9d8f-ee632c9b9979",
+        "a9309418-a156-4e49-8477-6dfb9061a410",
+    ]
+    assert tokens_of(answers) == [(4_000, 11_001, 1_102, 901), (4_000, 11_002, 1_104, 902)]
+    assert answers[0] == BilledAnswer(
+        key="99aa6e91-6ec8-4d82-9d8f-ee632c9b9979",
+        session_id="661a2518-6ec3-454c-8482-bc495fe14b68",
+        model="gemini-3.1-pro-preview",
+        provider="google",
+        prompt_tokens=4_000,
+        cache_read_tokens=11_001,
+        response_tokens=1_102,
+        reasoning_tokens=901,
+        at_ms=1_795_814_361_074,
+    )
+    assert answers[0].provisional_prefix == "661a2518-6ec3-454c-8482-bc495fe14b68:"
+
+
+def test_answers_that_are_written_again_count_once_and_those_taken_back_still_count() -> None:
+    answers = read_answer_keys(lines_of("rewound"))
+
+    assert [answer.key for answer in answers] == ["g1-m1", "g1-m2", "g1-m3", "g1-m0", "g1-m4", "g1-m5"]
+    assert tokens_of(answers) == [
+        (4_000, 11_000, 1_100, 900),
+        (4_050, 12_000, 400, 100),
+        (17_000, 0, 50, 0),
+        (2_000, 0, 110, 10),
+        (150_000, 100_000, 1_500, 500),
+        (100, 0, 10, 0),
+    ]
+    assert [answer.model for answer in answers[-3:]] == [
+        "gemini-3-flash-preview",
+        "gemini-3.1-pro-preview",
+        "gemini-9-ultra",
+    ]
+
+
+def test_a_chat_of_an_older_release_is_one_document() -> None:
+    message = {"id": "m1", "type": "gemini", "tokens": TOKENS, "model": "gemini-2.5-pro", "timestamp": "2025-11-01"}
+    chat = {"sessionId": "s1", "messages": [{"id": "u1", "type": "user", "content": "hi"}, message]}
+
+    (answer,) = read_answer_keys(json.dumps(chat, indent=2).encode().splitlines(keepends=True))
+
+    assert (answer.key, answer.session_id, answer.at_ms) == ("m1", "s1", 1_761_955_200_000)
+    assert tokens_of([answer]) == [(6, 4, 3, 1)]
+
+
+def test_of_an_answer_that_grows_the_newest_counts() -> None:
+    first = line(id="m1", type="gemini", tokens=TOKENS, model="a")
+    later = line(id="m1", type="gemini", tokens={**TOKENS, "output": 7}, model="b")
+    without = line(id="m1", type="gemini", tokens=None, model="c")
+
+    (answer,) = read_answer_keys([first, later, without])
+
+    assert (answer.model, answer.response_tokens) == ("b", 8)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"",
+        b"{\n",
+        b"{\n" * 30_000,
+        b'{"id":"m1","type":"gemini","tokens":{"input":1',
+        b'{"tokens":' * 30_000,
+        b'["tokens"]\n',
+        b'{"id":"m1","type":"gemini","tokens":[1]}\n',
+        b'{"id":7,"type":"gemini","tokens":{"input":1}}\n',
+        b'{"id":"m1","type":"user","tokens":{"input":1}}\n',
+        b'{"id":"m1","type":"gemini","tokens":{"input":-5,"output":"9","cached":true}}\n',
+        b'{"sessionId":"s1","messages":{"tokens":1},"$set":{"messages":[null,{"tokens":[]}]}}\n',
+        b'\xff\xfe"tokens"\n',
+    ],
+)
+def test_what_is_broken_is_passed_over(written: bytes) -> None:
+    good = line(id="m9", type="gemini", tokens=TOKENS, timestamp="no time")
+    lines = written.splitlines(keepends=True)
+
+    assert read_answer_keys(lines) == []
+    assert [answer.key for answer in read_answer_keys([good, *lines])] == ["m9"]
+
+
+def test_more_cached_than_sent_leaves_nothing_negative() -> None:
+    (answer,) = read_answer_keys([line(id="m1", type="gemini", tokens={"input": 5, "cached": 9, "thoughts": 3})])
+
+    assert tokens_of([answer]) == [(0, 5, 3, 3)]
+    assert (answer.session_id, answer.model, answer.at_ms) == ("", "", 0)

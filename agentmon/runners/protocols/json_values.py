@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,16 +30,22 @@ def object_in(holder: Mapping[str, object], key: str) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def objects_in(holder: Mapping[str, object], key: str) -> list[dict[str, object]]:
-    """Return the objects of the list under the key, without what else is in it."""
+def list_in(holder: Mapping[str, object], key: str, max_members: int) -> list[object]:
+    """Return the first members of the list under the key, whatever they are."""
     value = holder.get(key)
-    return [member for member in value if isinstance(member, dict)] if isinstance(value, list) else []
+    return value[:max_members] if isinstance(value, list) else []
 
 
-def texts_in(holder: Mapping[str, object], key: str) -> list[str]:
-    """Return the texts of the list under the key, without what else is in it."""
+def objects_in(holder: Mapping[str, object], key: str, max_members: int | None = None) -> list[dict[str, object]]:
+    """Return the objects among the first members of the list under the key, or among all of them."""
     value = holder.get(key)
-    return [member for member in value if isinstance(member, str)] if isinstance(value, list) else []
+    return [member for member in value[:max_members] if isinstance(member, dict)] if isinstance(value, list) else []
+
+
+def texts_in(holder: Mapping[str, object], key: str, max_members: int | None = None) -> list[str]:
+    """Return the texts among the first members of the list under the key, or among all of them."""
+    value = holder.get(key)
+    return [member for member in value[:max_members] if isinstance(member, str)] if isinstance(value, list) else []
 
 
 def count_in(holder: Mapping[str, object], key: str) -> int:
@@ -46,6 +54,20 @@ def count_in(holder: Mapping[str, object], key: str) -> int:
     if isinstance(value, float) and 0 <= value <= MAX_COUNT:
         value = int(value)
     return value if type(value) is int and 0 <= value <= MAX_COUNT else 0
+
+
+def optional_count_in(holder: Mapping[str, object], key: str) -> int | None:
+    """Return the whole number under the key, from 0 to ``MAX_COUNT``; None when it is no such number."""
+    value = holder.get(key)
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
+
+
+def as_json(value: object) -> str:
+    """Return the value as JSON with its keys in order; an empty text when it is nested too deeply."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except (RecursionError, TypeError, ValueError):
+        return ""
 
 
 def one_line(text: str, max_characters: int) -> str:

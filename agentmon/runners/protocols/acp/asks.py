@@ -93,7 +93,7 @@ def _selected(option: str) -> dict[str, object]:
 def _options(params: Mapping[str, object]) -> dict[str, str]:
     """Return kind to id; of several that allow always, the one for this session, else the first."""
     options: dict[str, str] = {}
-    for option in objects_in(params, "options")[:MAX_OPTIONS]:
+    for option in objects_in(params, "options", MAX_OPTIONS):
         kind, option_id = text_in(option, "kind"), text_in(option, "optionId")
         if not option_id or len(option_id) > MAX_INPUT_CHARACTERS or len(kind) > MAX_OPTIONS:
             continue

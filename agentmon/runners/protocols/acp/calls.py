@@ -109,7 +109,7 @@ class Call:
                 self.input = {key: clip(text_in(given, key), MAX_LONG_CHARACTERS) for key in keys[:2]}
                 self.input_text = clip(written, MAX_SUMMARY_CHARACTERS)
         if objects_in(told, "locations"):
-            paths = [text_in(location, "path") for location in objects_in(told, "locations")[:10]]
+            paths = [text_in(location, "path") for location in objects_in(told, "locations", 10)]
             self.locations = [clip(path, MAX_TARGET_CHARACTERS) for path in paths if path]
         self._learn_content(told)
 

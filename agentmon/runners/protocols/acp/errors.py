@@ -14,12 +14,14 @@ AUTH_REQUIRED = -32000
 METHOD_NOT_FOUND = -32601
 MAX_ERROR_CHARACTERS = 1_000
 MAX_METHODS = 4
+HTTP_ERRORS = range(400, 600)
+"""Gemini passes on the status of its vendor's answer as the code of the error."""
 _EMPTY_MESSAGES = ("", "Internal error")
 """Messages of errors that say less than their data."""
 
 
 def error_line(error: Mapping[str, object]) -> str:
-    """Return what the error says; an API's answer in JSON is reduced to its message."""
+    """Return what the error says, with the vendor's status; an API's answer in JSON is reduced to its message."""
     message = _plain(text_in(error, "message"))
     data = error.get("data")
     if isinstance(data, str):
@@ -32,7 +34,9 @@ def error_line(error: Mapping[str, object]) -> str:
         message = details
     elif details and details not in message:
         message = f"{message} ({details})"
-    return one_line(message, MAX_ERROR_CHARACTERS) or "The agent gave no reason."
+    told = one_line(message, MAX_ERROR_CHARACTERS - 20) or "The agent gave no reason."
+    code = error.get("code")
+    return f"{told} (HTTP {code})" if type(code) is int and code in HTTP_ERRORS and str(code) not in told else told
 
 
 def is_login_needed(error: Mapping[str, object]) -> bool:

@@ -74,7 +74,7 @@ class Options:
 
 def _values(option: Mapping[str, object]) -> list[str]:
     values: list[str] = []
-    for entry in objects_in(option, "options")[:MAX_OFFERED]:
-        members = objects_in(entry, "options")[:MAX_OFFERED] or [entry]
+    for entry in objects_in(option, "options", MAX_OFFERED):
+        members = objects_in(entry, "options", MAX_OFFERED) or [entry]
         values += filter(None, (ref_in(member, "value") for member in members))
     return values[:MAX_OFFERED]

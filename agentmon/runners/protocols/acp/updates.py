@@ -63,7 +63,7 @@ class UpdateReader(Opener):
     def _take_plan(self, update: dict[str, object]) -> None:
         self._events += self._messages.end()
         steps = []
-        for entry in objects_in(update, "entries")[:MAX_STEPS]:
+        for entry in objects_in(update, "entries", MAX_STEPS):
             text, status = one_line(text_in(entry, "content"), MAX_STEP_CHARACTERS), text_in(entry, "status")
             if text:
                 steps.append({"text": text, "status": status if status in _STEP_STATUSES else "pending"})

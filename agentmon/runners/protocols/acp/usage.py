@@ -31,7 +31,7 @@ def turn_usage(result: Mapping[str, object], turn_key: str, model: str, agent: s
         quota = object_in(object_in(result, "_meta"), "quota")
         found = [
             _of_quota(object_in(told, "token_count"), text_in(told, "model") or model, agent)
-            for told in objects_in(quota, "model_usage")[:MAX_MODELS]
+            for told in objects_in(quota, "model_usage", MAX_MODELS)
         ]
     events = [event for event in found if any(event[name] for name in _COUNTS)]
     for number, event in enumerate(events, 1):

@@ -9,7 +9,7 @@ from agentmon.runners.protocols.app_server.news import NewsReader
 from agentmon.runners.protocols.app_server.notices import UNWANTED, notice
 from agentmon.runners.protocols.app_server.state import Message
 from agentmon.runners.protocols.app_server.turns import MAX_WAITING
-from agentmon.runners.protocols.app_server.values import as_text
+from agentmon.runners.protocols.json_values import text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ class AppServerAdapter(NewsReader):
 
     def start(self, at_ms: int) -> Step:  # noqa: ARG002 - nothing here depends on the time
         """Greet Codex; the thread and the first turn follow as it answers."""
-        prompt = as_text(self._launch.get("prompt"))
+        prompt = text_in(self._launch, "prompt")
         if prompt.strip():
             self._waiting.append(Message(prompt, None))
-        wanted_mode = as_text(self._launch.get("permission_mode"))
+        wanted_mode = text_in(self._launch, "permission_mode")
         if wanted_mode and wanted_mode != self._mode:
             text = f"Codex knows no permission mode {clip(wanted_mode, 100)!r}; {self._mode} is used."
             self._events.append(notice("warn", text, "permission_mode"))
         self._set_activity("working", "", "launch")
-        version = as_text(self._launch.get("client_version")) or "0"
+        version = text_in(self._launch, "client_version") or "0"
         capabilities = {"experimentalApi": True, "optOutNotificationMethods": list(UNWANTED)}
         client = {"name": "agentmon", "title": "agentmon", "version": version}
         self._request("initialize", {"clientInfo": client, "capabilities": capabilities}, "initialize")
@@ -66,7 +66,7 @@ class AppServerAdapter(NewsReader):
     def command(self, command: Mapping[str, object], at_ms: int) -> Step:  # noqa: ARG002 - see start
         """Act on a command of a client."""
         command_id = str(command.get("id"))
-        act = self._COMMANDS.get(as_text(command.get("type")))
+        act = self._COMMANDS.get(text_in(command, "type"))
         if self._is_ended or self._is_over:
             self._refuse(command_id, "Codex has ended; nothing reaches it any more.")
         elif act is None:
@@ -76,7 +76,7 @@ class AppServerAdapter(NewsReader):
         return self._step()
 
     def _command_message(self, command_id: str, command: Mapping[str, object]) -> None:
-        text = as_text(command.get("text"))
+        text = text_in(command, "text")
         if not text.strip():
             self._refuse(command_id, "A message needs a text.")
             return
@@ -90,7 +90,7 @@ class AppServerAdapter(NewsReader):
             self._queue(message)
 
     def _command_answer(self, command_id: str, command: Mapping[str, object]) -> None:
-        request_id = as_text(command.get("request_id"))
+        request_id = text_in(command, "request_id")
         ask = next((ask for ask in self._asks.values() if ask.request_id == request_id), None)
         if ask is None:
             became = self._closed_asks.get(request_id)
@@ -109,7 +109,7 @@ class AppServerAdapter(NewsReader):
 
     def _follow_denial(self, ask: asks.Ask, command: Mapping[str, object], *, is_interrupting: bool) -> None:
         """Interrupt the turn where the answer itself does not, or tell the reason, which no answer has a place for."""
-        reason = as_text(command.get("reason"))
+        reason = text_in(command, "reason")
         turn = {"threadId": ask.thread_id}
         if command.get("interrupts") is True:
             self._was_interrupted = self._was_interrupted or ask.thread_id == self._thread_id
@@ -132,7 +132,7 @@ class AppServerAdapter(NewsReader):
         self._obey(command_id)
 
     def _command_set_model(self, command_id: str, command: Mapping[str, object]) -> None:
-        model = as_text(command.get("model")).strip()
+        model = text_in(command, "model").strip()
         if not model or len(model) > items.MAX_REF_CHARACTERS:
             self._refuse(command_id, "The name of a model is needed.")
             return
@@ -142,7 +142,7 @@ class AppServerAdapter(NewsReader):
         self._obey(command_id)
 
     def _command_set_permission_mode(self, command_id: str, command: Mapping[str, object]) -> None:
-        mode = as_text(command.get("permission_mode"))
+        mode = text_in(command, "permission_mode")
         if mode not in MODES:
             self._refuse(command_id, f"Codex has these permission modes: {', '.join(MODES)}.")
             return

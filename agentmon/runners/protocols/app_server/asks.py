@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.app_server.forms import form_content, form_questions
-from agentmon.runners.protocols.app_server.values import as_json, as_line, as_list, as_object, as_text
+from agentmon.runners.protocols.json_values import as_json, object_in, objects_in, one_line, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Ask:
         self.server_id = server_id
         self.method = method
         self.params = params
-        self.thread_id = as_text(params.get("threadId"))
-        self.turn_id = as_text(params.get("turnId"))
+        self.thread_id = text_in(params, "threadId")
+        self.turn_id = text_in(params, "turnId")
         self.question_ids: dict[str, str] = {}
         self.event: Event = {"kind": "ask", "request_id": request_id}
         self.digest = ""
@@ -71,11 +71,11 @@ def make_ask(
     shown = as_json([method, params, item.get("changes")])
     ask.digest = sha256(shown.encode()).hexdigest()
     ask.event |= described
-    ask.event["title"] = clip(as_line(str(described["title"])), MAX_LABEL_CHARACTERS)
-    ask.event["reason"] = clip(as_text(params.get("reason")), items.MAX_SUMMARY_CHARACTERS)
+    ask.event["title"] = one_line(str(described["title"]), MAX_LABEL_CHARACTERS)
+    ask.event["reason"] = clip(text_in(params, "reason"), items.MAX_SUMMARY_CHARACTERS)
     ask.event["input_digest"] = ask.digest
     if "tool_ref" not in ask.event:
-        ask.event["tool_ref"] = clip(as_text(params.get("itemId")), items.MAX_REF_CHARACTERS) or None
+        ask.event["tool_ref"] = clip(text_in(params, "itemId"), items.MAX_REF_CHARACTERS) or None
     if not shown:
         raise AnswerError("The request is nested too deeply.")
     return ask
@@ -102,20 +102,20 @@ def make_answer(ask: Ask, answer: Mapping[str, object]) -> tuple[dict[str, objec
 
 def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
     params = ask.params
-    command = as_text(params.get("command")) or as_text(item.get("command"))
+    command = text_in(params, "command") or text_in(item, "command")
     shown = items.plain_command(params) or command
-    network = as_object(params.get("networkApprovalContext"))
-    host = as_text(network.get("host"))
+    network = object_in(params, "networkApprovalContext")
+    host = text_in(network, "host")
     details = [command] if command else []
     if host:
-        details.append(f"Network: {as_text(network.get('protocol'))} {host}")
+        details.append(f"Network: {text_in(network, 'protocol')} {host}")
     if params.get("cwd"):
-        details.append(f"In {as_text(params.get('cwd'))}")
+        details.append(f"In {text_in(params, 'cwd')}")
     if params.get("additionalPermissions"):
         details.append(f"With more permissions: {as_json(params.get('additionalPermissions'))}")
-    kind = as_text(params.get("kind"))
+    kind = text_in(params, "kind")
     verb = "Type into a running command:" if kind == "writeStdin" else "Run"
-    given: Event = {"command": command, "cwd": as_text(params.get("cwd"))}
+    given: Event = {"command": command, "cwd": text_in(params, "cwd")}
     if kind == "writeStdin":
         given["kind"] = kind
     return {
@@ -132,7 +132,7 @@ def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
 
 def _describe_file_change(ask: Ask, item: dict[str, object]) -> Event:
     paths = items.target_paths(item)
-    root = as_text(ask.params.get("grantRoot"))
+    root = text_in(ask.params, "grantRoot")
     return {
         "ask_kind": "permission",
         "tool_name": "apply_patch",
@@ -145,7 +145,7 @@ def _describe_file_change(ask: Ask, item: dict[str, object]) -> Event:
 
 
 def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
-    wanted = as_json(as_object(ask.params.get("permissions")))
+    wanted = as_json(object_in(ask.params, "permissions"))
     return {
         "ask_kind": "permission",
         "tool_name": "request_permissions",
@@ -159,17 +159,17 @@ def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
 
 def _describe_user_input(ask: Ask, _item: dict[str, object]) -> Event:
     questions: list[Event] = []
-    for number, asked in enumerate(map(as_object, as_list(ask.params.get("questions"), MAX_QUESTIONS)), 1):
-        text = clip(as_text(asked.get("question")), MAX_QUESTION_CHARACTERS) or f"Question {number}"
+    for number, asked in enumerate(objects_in(ask.params, "questions", MAX_QUESTIONS), 1):
+        text = clip(text_in(asked, "question"), MAX_QUESTION_CHARACTERS) or f"Question {number}"
         if text in ask.question_ids:
             text = clip(text, MAX_QUESTION_CHARACTERS - 10) + f" ({number})"
-        ask.question_ids[text] = as_text(asked.get("id"))
+        ask.question_ids[text] = text_in(asked, "id")
         choices: dict[str, Event] = {}
-        for option in map(as_object, as_list(asked.get("options"), MAX_CHOICES)):
-            label = clip(as_text(option.get("label")), MAX_LABEL_CHARACTERS)
-            description = clip(as_text(option.get("description")), MAX_QUESTION_CHARACTERS)
+        for option in objects_in(asked, "options", MAX_CHOICES):
+            label = clip(text_in(option, "label"), MAX_LABEL_CHARACTERS)
+            description = clip(text_in(option, "description"), MAX_QUESTION_CHARACTERS)
             choices.setdefault(label, {"key": label, "label": label, "description": description})
-        header = clip(as_text(asked.get("header")), MAX_LABEL_CHARACTERS)
+        header = clip(text_in(asked, "header"), MAX_LABEL_CHARACTERS)
         questions.append({"question": text, "header": header, "choices": list(choices.values())})
     return {
         "ask_kind": "question",
@@ -181,11 +181,12 @@ def _describe_user_input(ask: Ask, _item: dict[str, object]) -> Event:
 
 def _describe_elicitation(ask: Ask, _item: dict[str, object]) -> Event:
     params = ask.params
-    server = as_text(params.get("serverName"))
-    url = as_text(params.get("url"))
-    message = as_text(params.get("message"))
-    questions, ask.question_ids = form_questions(as_object(params.get("requestedSchema")))
-    persist = as_object(params.get("_meta")).get("persist")
+    server = text_in(params, "serverName")
+    url = text_in(params, "url")
+    message = text_in(params, "message")
+    questions, ask.question_ids = form_questions(object_in(params, "requestedSchema"))
+    meta = object_in(params, "_meta")
+    can_persist = meta.get("persist") == "session" or "session" in texts_in(meta, "persist", 10)
     return {
         "ask_kind": "question" if questions else "permission",
         "tool_ref": None,
@@ -194,7 +195,7 @@ def _describe_elicitation(ask: Ask, _item: dict[str, object]) -> Event:
         "title": message or (f"Open {url}" if url else f"{server} asks"),
         "detail": clip("\n".join(filter(None, (message, url))), items.MAX_DIFF_CHARACTERS),
         "questions": questions,
-        "can_allow_for_session": not questions and (persist == "session" or "session" in as_list(persist, 10)),
+        "can_allow_for_session": not questions and can_persist,
     }
 
 
@@ -211,7 +212,7 @@ def _answer_permissions(ask: Ask, decision: str, answer: Mapping[str, object]) -
         raise AnswerError("This is to be allowed or denied.")
     if decision == "deny":
         return {"permissions": {}, "scope": "turn"}, "denied", answer.get("interrupts") is True
-    wanted = as_object(ask.params.get("permissions"))
+    wanted = object_in(ask.params, "permissions")
     granted = {name: wanted[name] for name in ("fileSystem", "network") if wanted.get(name) is not None}
     return {"permissions": granted, "scope": "turn" if decision == "allow" else "session"}, "allowed", False
 
@@ -239,7 +240,7 @@ def _answer_elicitation(ask: Ask, decision: str, answer: Mapping[str, object]) -
         return accepted, "allowed", False
     replies = {ask.question_ids[question]: texts for question, texts in _replies(ask, answer).items()}
     try:
-        content = form_content(as_object(ask.params.get("requestedSchema")), replies)
+        content = form_content(object_in(ask.params, "requestedSchema"), replies)
     except ValueError as error:
         raise AnswerError(str(error)) from error
     return {"action": "accept", "content": content}, "answered", False
@@ -247,13 +248,13 @@ def _answer_elicitation(ask: Ask, decision: str, answer: Mapping[str, object]) -
 
 def _replies(ask: Ask, answer: Mapping[str, object]) -> dict[str, list[str]]:
     """Return the texts for each question that was answered."""
-    given = as_object(answer.get("answers"))
+    given = object_in(answer, "answers")
     replies = {}
-    for question, reply in given.items():
+    for question in given:
         if question not in ask.question_ids:
-            raise AnswerError(f"Nothing was asked that reads {clip(as_line(str(question)), 100)!r}.")
-        texts = [reply] if isinstance(reply, str) else as_list(reply, MAX_CHOICES)
-        replies[question] = [text for text in texts if isinstance(text, str)]
+            raise AnswerError(f"Nothing was asked that reads {one_line(question, 100)!r}.")
+        reply = given[question]
+        replies[question] = [reply] if isinstance(reply, str) else texts_in(given, question, MAX_CHOICES)
     if not any(replies.values()):
         raise AnswerError("The answer says nothing to the question.")
     return replies

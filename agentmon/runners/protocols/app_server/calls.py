@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.app_server import items
-from agentmon.runners.protocols.app_server.values import as_list, as_object, as_text
+from agentmon.runners.protocols.json_values import object_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ class ItemLog:
         """Return what an ``item/started`` says; again for an open call when more is known of it."""
         if item.get("type") == "subAgentActivity":
             return self._start_subagent(item, thread_id)
-        tool_ref = _ref(as_text(item.get("id")))
+        tool_ref = _ref(text_in(item, "id"))
         if not items.is_tool(item) or not tool_ref or tool_ref in self._finished:
             return []
         self._learn_subagents(item, tool_ref)
         known = self._open.get(tool_ref, {})
         event = items.tool_started(item, tool_ref, self.parent_of(thread_id))
-        event["answer_key"] = as_object(known.get("event")).get("answer_key") or answer_key
+        event["answer_key"] = object_in(known, "event").get("answer_key") or answer_key
         self._open[tool_ref] = {**_kept(item, thread_id), "event": event}
         if known.get("event") == event:
             return []
@@ -51,7 +51,7 @@ class ItemLog:
 
     def complete(self, item: dict[str, object], thread_id: str) -> list[Event]:
         """Return what an ``item/completed`` says: the message, or the end of the call and what it changed."""
-        item_ref = _ref(as_text(item.get("id")))
+        item_ref = _ref(text_in(item, "id"))
         if not item_ref or item_ref in self._finished:
             return []
         if items.is_text(item):
@@ -73,7 +73,7 @@ class ItemLog:
         """Return the open calls of the thread again that began before the key of their answer was known."""
         events: list[Event] = []
         for known in self._open.values():
-            event = as_object(known.get("event"))
+            event = object_in(known, "event")
             if event and known.get("thread_id") == thread_id and event.get("answer_key") is None:
                 event = {**event, "answer_key": answer_key}
                 known["event"] = event
@@ -84,7 +84,7 @@ class ItemLog:
         """Take note of what an open change of files looks like by now."""
         known = self._open.get(_ref(item_id))
         if known is not None:
-            known |= _kept({"type": "fileChange", "changes": changes}, as_text(known.get("thread_id")))
+            known |= _kept({"type": "fileChange", "changes": changes}, text_in(known, "thread_id"))
 
     def cancel(self, thread_id: str | None = None) -> list[Event]:
         """Return the ends of all open calls, or of those of one thread: they were cut short."""
@@ -101,7 +101,7 @@ class ItemLog:
 
     def _start_subagent(self, item: dict[str, object], thread_id: str) -> list[Event]:
         """Codex tells some subagents by a mark alone: a call of its own then stands for all that the subagent does."""
-        agent_thread_id = clip(as_text(item.get("agentThreadId")), items.MAX_REF_CHARACTERS)
+        agent_thread_id = clip(text_in(item, "agentThreadId"), items.MAX_REF_CHARACTERS)
         tool_ref = _ref(f"agent-{agent_thread_id}")
         if not agent_thread_id or agent_thread_id in self._parents or tool_ref in self._finished:
             return []
@@ -113,7 +113,7 @@ class ItemLog:
                 "tool_ref": tool_ref,
                 "tool_name": "agent",
                 "type": "execute",
-                "target": clip(as_text(item.get("agentPath")), items.MAX_TARGET_CHARACTERS),
+                "target": clip(text_in(item, "agentPath"), items.MAX_TARGET_CHARACTERS),
                 "parent_tool_ref": self.parent_of(thread_id),
             },
             *self._cancel_surplus(),
@@ -121,8 +121,8 @@ class ItemLog:
 
     def _learn_subagents(self, item: dict[str, object], tool_ref: str) -> None:
         if item.get("type") == "collabAgentToolCall":
-            for thread_id in as_list(item.get("receiverThreadIds"), MAX_SUBAGENTS):
-                self._learn_subagent(clip(as_text(thread_id), items.MAX_REF_CHARACTERS), tool_ref)
+            for thread_id in texts_in(item, "receiverThreadIds", MAX_SUBAGENTS):
+                self._learn_subagent(clip(thread_id, items.MAX_REF_CHARACTERS), tool_ref)
 
     def _learn_subagent(self, thread_id: str, tool_ref: str) -> None:
         if thread_id:
@@ -156,5 +156,5 @@ def _kept(item: dict[str, object], thread_id: str) -> dict[str, object]:
     elif item.get("type") == "fileChange":
         kept["changes"] = [{"path": items.target_paths(item), "diff": items.patch_text(item)}]
     elif item.get("type") == "commandExecution":
-        kept["command"] = clip(as_text(item.get("command")), items.MAX_DIFF_CHARACTERS)
+        kept["command"] = clip(text_in(item, "command"), items.MAX_DIFF_CHARACTERS)
     return kept

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server.values import as_line, as_object, as_text
+from agentmon.runners.protocols.json_values import object_in, one_line, text_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAX_ERROR_CHARACTERS = 1_000
 
 
-def error_line(error: object) -> str:
+def error_line(error: Mapping[str, object]) -> str:
     """Return the message of a turn's or a JSON-RPC error; an API's answer in JSON is reduced to its message."""
-    known = as_object(error)
-    message = as_text(known.get("message"))
+    message = text_in(error, "message")
     if message.startswith("{"):
         message = _inner_message(message) or message
-    details = as_text(known.get("additionalDetails"))
-    line = as_line(message)
+    details = text_in(error, "additionalDetails")
     if details:
-        line = f"{line} ({as_line(details)})" if line else as_line(details)
-    return clip(line, MAX_ERROR_CHARACTERS) or "Codex gave no reason."
+        message = f"{message} ({details})" if message.strip() else details
+    return one_line(message, MAX_ERROR_CHARACTERS) or "The agent gave no reason."
 
 
-def is_limit(error: object) -> bool:
+def is_limit(error: Mapping[str, object]) -> bool:
     """Return whether the turn ended since a budget that it was given is spent."""
-    return as_object(error).get("codexErrorInfo") == "sessionBudgetExceeded"
+    return error.get("codexErrorInfo") == "sessionBudgetExceeded"
 
 
 def _inner_message(text: str) -> str:
@@ -33,6 +34,6 @@ def _inner_message(text: str) -> str:
         answer = json.loads(text[:100_000])
     except (RecursionError, ValueError):
         return ""
-    return as_text(as_object(as_object(answer).get("error")).get("message")) or as_text(
-        as_object(answer).get("message")
-    )
+    if not isinstance(answer, dict):
+        return ""
+    return text_in(object_in(answer, "error"), "message") or text_in(answer, "message")

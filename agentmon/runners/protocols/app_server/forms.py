@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server.values import as_list, as_object, as_text
+from agentmon.runners.protocols.json_values import list_in, object_in, objects_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ def form_questions(schema: dict[str, object]) -> tuple[list[Event], dict[str, st
     """Return the questions of a form, and for each question's text the name of its field."""
     questions: list[Event] = []
     names: dict[str, str] = {}
-    for name, field in list(as_object(schema.get("properties")).items())[:MAX_FIELDS]:
-        described = as_object(field)
-        text = as_text(described.get("description")) or as_text(described.get("title")) or name
+    fields = object_in(schema, "properties")
+    for name in list(fields)[:MAX_FIELDS]:
+        described = object_in(fields, name)
+        text = text_in(described, "description") or text_in(described, "title") or name
         text = clip(text, MAX_TEXT_CHARACTERS)
         if text in names:
             text = clip(text, MAX_TEXT_CHARACTERS - 20) + f" ({len(names) + 1})"
@@ -32,7 +33,7 @@ def form_questions(schema: dict[str, object]) -> tuple[list[Event], dict[str, st
         questions.append(
             {
                 "question": text,
-                "header": clip(as_text(described.get("title")), MAX_TEXT_CHARACTERS),
+                "header": clip(text_in(described, "title"), MAX_TEXT_CHARACTERS),
                 "choices": choices,
                 "is_multiple": described.get("type") == "array",
             }
@@ -46,13 +47,12 @@ def form_content(schema: dict[str, object], replies: dict[str, list[str]]) -> di
     Raises:
         ValueError: A field that is needed has no answer, or one that is no number, or not among its choices.
     """
-    fields = as_object(schema.get("properties"))
+    fields = object_in(schema, "properties")
     content: dict[str, object] = {}
     for name, texts in replies.items():
         if texts:
-            content[name] = _value(name, as_object(fields.get(name)), texts)
-    needed = map(as_text, as_list(schema.get("required"), MAX_FIELDS))
-    missing = [name for name in needed if name not in content and name in fields]
+            content[name] = _value(name, object_in(fields, name), texts)
+    missing = [name for name in texts_in(schema, "required", MAX_FIELDS) if name not in content and name in fields]
     if missing:
         raise ValueError(f"The form needs an answer to {clip(missing[0], 100)}.")
     return content
@@ -61,14 +61,13 @@ def form_content(schema: dict[str, object], replies: dict[str, list[str]]) -> di
 def _choices(field: dict[str, object]) -> dict[str, str]:
     if field.get("type") == "boolean":
         return {"true": "Yes", "false": "No"}
-    source = as_object(field.get("items")) if field.get("type") == "array" else field
-    titled = as_list(source.get("oneOf"), MAX_CHOICES) or as_list(source.get("anyOf"), MAX_CHOICES)
-    if titled:
-        options = map(as_object, titled)
-        return {as_text(option.get("const")): as_text(option.get("title")) for option in options}
-    keys = [as_text(key) for key in as_list(source.get("enum"), MAX_CHOICES)]
-    labels = [as_text(label) for label in as_list(source.get("enumNames"), MAX_CHOICES)]
-    return {key: labels[place] if place < len(labels) else key for place, key in enumerate(keys)}
+    source = object_in(field, "items") if field.get("type") == "array" else field
+    options = objects_in(source, "oneOf", MAX_CHOICES) or objects_in(source, "anyOf", MAX_CHOICES)
+    if options:
+        return {text_in(option, "const"): text_in(option, "title") for option in options}
+    keys, labels = (list_in(source, key, MAX_CHOICES) for key in ("enum", "enumNames"))
+    named = zip(keys, [*labels, *keys[len(labels) :]], strict=False)
+    return {key: label if isinstance(label, str) else key for key, label in named if isinstance(key, str)}
 
 
 def _value(name: str, field: dict[str, object], texts: list[str]) -> object:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server.values import (
+from agentmon.runners.protocols.json_values import (
     as_json,
-    as_line,
-    as_list,
-    as_object,
-    as_optional_count,
-    as_text,
+    count_in,
+    list_in,
+    object_in,
+    objects_in,
+    one_line,
+    optional_count_in,
+    text_in,
+    texts_in,
 )
 
 TYPE_CHECKING = False
@@ -25,6 +28,7 @@ MAX_PART_CHARACTERS = 60_000
 MAX_REF_CHARACTERS = 200
 MAX_CHANGES = 200
 MAX_PLAN_STEPS = 100
+MAX_PARTS = 10_000
 
 TOOL_ITEMS = frozenset({
     "commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch", "imageView", "imageGeneration",
@@ -40,12 +44,12 @@ _STATUSES = {"completed": "success", "failed": "failed", "declined": "blocked", 
 
 def is_tool(item: Item) -> bool:
     """Return whether the item is a tool call."""
-    return as_text(item.get("type")) in TOOL_ITEMS
+    return text_in(item, "type") in TOOL_ITEMS
 
 
 def is_text(item: Item) -> bool:
     """Return whether the item is something that was said or thought."""
-    return as_text(item.get("type")) in TEXT_ITEMS
+    return text_in(item, "type") in TEXT_ITEMS
 
 
 def status_of(codex_status: str) -> str:
@@ -69,12 +73,10 @@ def tool_started(item: Item, tool_ref: str, parent_tool_ref: str | None) -> Even
 
 def tool_finished(item: Item, tool_ref: str) -> Event:
     """Return the event ``tool_finished`` of a completed item whose type is in ``TOOL_ITEMS``."""
-    status = status_of(as_text(item.get("status")))
+    status = status_of(text_in(item, "status"))
     if item.get("success") is False:
         status = "failed"
-    error = as_text(as_object(item.get("error")).get("message")) or as_text(
-        as_object(item.get("failure")).get("message")
-    )
+    error = text_in(object_in(item, "error"), "message") or text_in(object_in(item, "failure"), "message")
     exit_code = item.get("exitCode")
     if type(exit_code) is int and exit_code != 0 and status in ("success", "failed"):
         status, error = "failed", error or clip(f"exit code {exit_code}", 100)
@@ -84,19 +86,19 @@ def tool_finished(item: Item, tool_ref: str) -> Event:
         "status": status,
         "output_summary": clip(_output(item), MAX_SUMMARY_CHARACTERS),
         "error": clip(error, MAX_SUMMARY_CHARACTERS) if error else None,
-        "duration_ms": as_optional_count(item.get("durationMs")),
+        "duration_ms": optional_count_in(item, "durationMs"),
     }
 
 
 def diffs(item: Item, tool_ref: str) -> list[Event]:
     """Return one event ``diff`` for each file that a ``fileChange`` changed; two for one that moved."""
     events: list[Event] = []
-    for change in map(as_object, as_list(item.get("changes"), MAX_CHANGES)):
-        path = as_text(change.get("path"))
+    for change in objects_in(item, "changes", MAX_CHANGES):
+        path = text_in(change, "path")
         if not path:
             continue
-        moved_to = as_text(as_object(change.get("kind")).get("move_path"))
-        kind = as_text(as_object(change.get("kind")).get("type"))
+        moved_to = text_in(object_in(change, "kind"), "move_path")
+        kind = text_in(object_in(change, "kind"), "type")
         hunks = unified(change)
         added, removed = _count_lines(hunks)
         if moved_to:
@@ -109,10 +111,10 @@ def patch_text(item: Item) -> str:
     """Return all changes of a ``fileChange`` as one text, each under the name of its file."""
     pieces: list[str] = []
     left = MAX_DIFF_CHARACTERS
-    for change in map(as_object, as_list(item.get("changes"), MAX_CHANGES)):
-        moved_to = as_text(as_object(change.get("kind")).get("move_path"))
-        kind = as_text(as_object(change.get("kind")).get("type")) or "update"
-        heading = f"{kind} {as_text(change.get('path'))}" + (f" -> {moved_to}" if moved_to else "")
+    for change in objects_in(item, "changes", MAX_CHANGES):
+        moved_to = text_in(object_in(change, "kind"), "move_path")
+        kind = text_in(object_in(change, "kind"), "type") or "update"
+        heading = f"{kind} {text_in(change, 'path')}" + (f" -> {moved_to}" if moved_to else "")
         pieces.append(f"{heading}\n{unified(change)}")
         left -= len(pieces[-1])
         if left < 0:
@@ -122,8 +124,8 @@ def patch_text(item: Item) -> str:
 
 def unified(change: dict[str, object]) -> str:
     """Return the change as unified hunks: Codex gives a new or deleted file as its bare content."""
-    text = as_text(change.get("diff"))
-    kind = as_text(as_object(change.get("kind")).get("type"))
+    text = text_in(change, "diff")
+    kind = text_in(object_in(change, "kind"), "type")
     if kind not in _CHANGE_TYPES or not text or text.startswith("@@ "):
         return text
     lines = text.removesuffix("\n").split("\n")
@@ -134,15 +136,15 @@ def unified(change: dict[str, object]) -> str:
 
 def target_paths(item: Item) -> str:
     """Return the paths that a ``fileChange`` is about, in one line."""
-    changes = map(as_object, as_list(item.get("changes"), MAX_CHANGES))
-    return clip(", ".join(as_text(change.get("path")) for change in changes), MAX_TARGET_CHARACTERS)
+    changes = objects_in(item, "changes", MAX_CHANGES)
+    return clip(", ".join(text_in(change, "path") for change in changes), MAX_TARGET_CHARACTERS)
 
 
 def plain_command(source: Item) -> str:
     """Return the command without the shell it is run in, where Codex says what that is; else, or in doubt, as it is."""
-    command = as_text(source.get("command"))
-    actions = as_list(source.get("commandActions"), 2)
-    inner = as_text(as_object(actions[0]).get("command")) if len(actions) == 1 else ""
+    command = text_in(source, "command")
+    actions = objects_in(source, "commandActions", 2)
+    inner = text_in(actions[0], "command") if len(actions) == 1 else ""
     before, _, after = command.partition(inner) if inner else (command, "", "")
     is_all = before.rstrip("'\" ").endswith(" -lc") and after in ("", "'", '"')
     return inner if inner and is_all else command
@@ -150,7 +152,8 @@ def plain_command(source: Item) -> str:
 
 def command_operation(source: Item) -> str:
     """Return what a command does: ``read`` or ``query`` when Codex understood all of it as that, else ``execute``."""
-    kinds = {as_text(as_object(action).get("type")) for action in as_list(source.get("commandActions"), 50)}
+    actions = list_in(source, "commandActions", 50)
+    kinds = {text_in(action, "type") if isinstance(action, dict) else "" for action in actions}
     if kinds and kinds <= {"read", "listFiles"}:
         return "read"
     return "query" if kinds == {"search"} else "execute"
@@ -160,17 +163,17 @@ def message_texts(item: Item) -> tuple[str, str, bool]:
     """Return role, text and whether it is thinking, of an item whose type is in ``TEXT_ITEMS``."""
     match item.get("type"):
         case "userMessage":
-            contents = map(as_object, as_list(item.get("content"), 1_000))
+            contents = objects_in(item, "content", 1_000)
             return "user", "\n".join(filter(None, map(_content_text, contents))), False
         case "reasoning":
-            parts = as_list(item.get("summary"), 10_000) or as_list(item.get("content"), 10_000)
-            return "assistant", "\n\n".join(filter(None, map(as_text, parts))), True
+            parts = texts_in(item, "summary", MAX_PARTS) or texts_in(item, "content", MAX_PARTS)
+            return "assistant", "\n\n".join(filter(None, parts)), True
         case "exitedReviewMode":
-            return "assistant", as_text(item.get("review")), False
+            return "assistant", text_in(item, "review"), False
         case "hookPrompt":
-            fragments = map(as_object, as_list(item.get("fragments"), 1_000))
-            return "system", "\n".join(as_text(fragment.get("text")) for fragment in fragments), False
-    return "assistant", as_text(item.get("text")), False
+            fragments = objects_in(item, "fragments", 1_000)
+            return "system", "\n".join(text_in(fragment, "text") for fragment in fragments), False
+    return "assistant", text_in(item, "text"), False
 
 
 def messages(item: Item, message_ref: str, parent_tool_ref: str | None) -> list[Event]:
@@ -194,13 +197,13 @@ def messages(item: Item, message_ref: str, parent_tool_ref: str | None) -> list[
 
 def plan(params: dict[str, object]) -> Event:
     """Return the event ``plan`` of a ``turn/plan/updated``."""
-    steps = map(as_object, as_list(params.get("plan"), MAX_PLAN_STEPS))
+    steps = objects_in(params, "plan", MAX_PLAN_STEPS)
     return {
         "kind": "plan",
         "steps": [
             {
-                "text": clip(as_text(step.get("step")), MAX_TARGET_CHARACTERS),
-                "status": _PLAN_STATUSES.get(as_text(step.get("status")), "pending"),
+                "text": clip(text_in(step, "step"), MAX_TARGET_CHARACTERS),
+                "status": _PLAN_STATUSES.get(text_in(step, "status"), "pending"),
             }
             for step in steps
         ],
@@ -211,41 +214,41 @@ def _call(item: Item) -> tuple[str, str, str, str]:
     """Return tool name, operation type, target and summary of the input."""
     match item.get("type"):
         case "commandExecution":
-            return "shell", command_operation(item), plain_command(item), as_text(item.get("command"))
+            return "shell", command_operation(item), plain_command(item), text_in(item, "command")
         case "fileChange":
             return "apply_patch", "write", target_paths(item), patch_text(item)
         case "mcpToolCall" | "dynamicToolCall":
-            owner = as_text(item.get("server")) or as_text(item.get("namespace"))
-            name = ".".join(filter(None, (owner, as_text(item.get("tool")))))
+            owner = text_in(item, "server") or text_in(item, "namespace")
+            name = ".".join(filter(None, (owner, text_in(item, "tool"))))
             given = as_json(item.get("arguments"))
             return name, "read" if item.get("readOnlyHint") is True else "execute", given, given
         case "webSearch":
-            action = as_object(item.get("action"))
-            found = as_text(action.get("url")) or as_text(item.get("query")) or as_text(action.get("query"))
+            action = object_in(item, "action")
+            found = text_in(action, "url") or text_in(item, "query") or text_in(action, "query")
             return "web_search", "query", found, as_json(action) if action else ""
         case "imageView":
-            return "view_image", "read", as_text(item.get("path")), ""
+            return "view_image", "read", text_in(item, "path"), ""
         case "imageGeneration":
-            return "image_generation", "write", as_text(item.get("savedPath")), as_text(item.get("revisedPrompt"))
+            return "image_generation", "write", text_in(item, "savedPath"), text_in(item, "revisedPrompt")
         case "collabAgentToolCall":
-            prompt = as_text(item.get("prompt"))
-            return as_text(item.get("tool")) or "agent", "execute", as_line(prompt), prompt
-    return "sleep", "execute", f"{as_optional_count(item.get('durationMs')) or 0} ms", ""
+            prompt = text_in(item, "prompt")
+            return text_in(item, "tool") or "agent", "execute", one_line(prompt, MAX_TARGET_CHARACTERS), prompt
+    return "sleep", "execute", f"{count_in(item, 'durationMs')} ms", ""
 
 
 def _output(item: Item) -> str:
     if item.get("type") == "commandExecution":
-        return as_text(item.get("aggregatedOutput"))
-    contents = as_list(as_object(item.get("result")).get("content"), 100) or as_list(item.get("contentItems"), 100)
-    return "\n".join(filter(None, (_content_text(as_object(content)) for content in contents)))
+        return text_in(item, "aggregatedOutput")
+    contents = objects_in(object_in(item, "result"), "content", 100) or objects_in(item, "contentItems", 100)
+    return "\n".join(filter(None, map(_content_text, contents)))
 
 
 def _content_text(content: dict[str, object]) -> str:
-    kind = as_text(content.get("type"))
-    text = as_text(content.get("text"))
+    kind = text_in(content, "type")
+    text = text_in(content, "text")
     if text or kind == "text":
         return text
-    where = as_text(content.get("path")) or as_text(content.get("name")) or as_text(content.get("url"))
+    where = text_in(content, "path") or text_in(content, "name") or text_in(content, "url")
     return f"[{clip(kind, 50)}{' ' if where else ''}{clip(where, 200)}]" if kind else ""
 
 

@@ -9,7 +9,7 @@ from agentmon.runners.protocols.app_server import asks, items
 from agentmon.runners.protocols.app_server.errors import error_line, is_limit
 from agentmon.runners.protocols.app_server.notices import SILENT, notice
 from agentmon.runners.protocols.app_server.replies import ReplyReader
-from agentmon.runners.protocols.app_server.values import as_line, as_list, as_object, as_text
+from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class NewsReader(ReplyReader):
         except (RecursionError, ValueError):
             end, text, message = -1, line[:1_000].decode("utf-8", "replace"), None
         if end != len(text):
-            what = clip(as_line(text[:1_000]), 200) or "an empty line, or one too long"
+            what = one_line(text, 200) or "an empty line, or one too long"
             self._events += self._notices.malformed(what)
             return
         if not isinstance(message, dict):
@@ -64,14 +64,14 @@ class NewsReader(ReplyReader):
 
     def _has_place(self, params: dict[str, object]) -> bool:
         """Whether what the thread says can be told: it is ours, or that of a subagent we know."""
-        return self._is_ours(params) or self._calls.parent_of(as_text(params.get("threadId"))) is not None
+        return self._is_ours(params) or self._calls.parent_of(text_in(params, "threadId")) is not None
 
     def _thread_started(self, params: dict[str, object]) -> None:
-        thread = as_object(params.get("thread"))
-        thread_id = as_text(thread.get("id"))
+        thread = object_in(params, "thread")
+        thread_id = text_in(thread, "id")
         if thread_id and thread_id != self._thread_id:
-            model = clip(as_text(thread.get("model")), 200)
-            provider = clip(as_text(thread.get("modelProvider")), 200)
+            model = clip(text_in(thread, "model"), 200)
+            provider = clip(text_in(thread, "modelProvider"), 200)
             self._thread_models[clip(thread_id, 500)] = (model, provider)
             if len(self._thread_models) > MAX_THREADS:
                 del self._thread_models[next(iter(self._thread_models))]
@@ -79,8 +79,8 @@ class NewsReader(ReplyReader):
     def _status_changed(self, params: dict[str, object]) -> None:
         if not self._is_ours(params):
             return
-        status = as_object(params.get("status"))
-        flags = as_list(status.get("activeFlags"), 10)
+        status = object_in(params, "status")
+        flags = texts_in(status, "activeFlags", 10)
         match status.get("type"):
             case "active" if "waitingOnApproval" in flags:
                 self._set_activity("waiting", "permission", "thread/status/changed")
@@ -97,25 +97,25 @@ class NewsReader(ReplyReader):
 
     def _turn_started(self, params: dict[str, object]) -> None:
         if self._is_ours(params):
-            self._begin_turn(as_text(as_object(params.get("turn")).get("id")))
+            self._begin_turn(text_in(object_in(params, "turn"), "id"))
             self._note_running_turn()
 
     def _turn_completed(self, params: dict[str, object]) -> None:
-        turn = as_object(params.get("turn"))
-        turn_id = as_text(turn.get("id"))
-        status = as_text(turn.get("status"))
+        turn = object_in(params, "turn")
+        turn_id = text_in(turn, "id")
+        status = text_in(turn, "status")
         if not self._is_ours(params):
-            thread_id = as_text(params.get("threadId"))
+            thread_id = text_in(params, "threadId")
             self._withdraw_asks(thread_id)
             self._events += self._calls.cancel(thread_id)
             self._events += self._calls.end_subagent(thread_id, status)
             return
         if not turn_id or turn_id != self._turn_id:
             return
-        for item in map(as_object, as_list(turn.get("items"), 1_000)):
-            if item.get("type") == "agentMessage" and as_text(item.get("text")):
-                self._last_text = clip(as_text(item.get("text")), items.MAX_SUMMARY_CHARACTERS)
-        error = turn.get("error")
+        for item in objects_in(turn, "items", 1_000):
+            if item.get("type") == "agentMessage" and text_in(item, "text"):
+                self._last_text = clip(text_in(item, "text"), items.MAX_SUMMARY_CHARACTERS)
+        error = object_in(turn, "error")
         if status == "completed":
             self._end_turn("completed", None)
         elif status == "interrupted":
@@ -125,26 +125,26 @@ class NewsReader(ReplyReader):
         self._start_next_turn()
 
     def _item_started(self, params: dict[str, object]) -> None:
-        item = as_object(params.get("item"))
-        kind = as_text(item.get("type"))
+        item = object_in(params, "item")
+        kind = text_in(item, "type")
         if kind == "contextCompaction":
             if self._is_ours(params):
                 self._events.append(notice("info", "Codex makes room in its memory of the conversation.", "compaction"))
         elif kind in items.TOOL_ITEMS or kind == "subAgentActivity":
-            thread_id = as_text(params.get("threadId"))
+            thread_id = text_in(params, "threadId")
             self._events += self._calls.start(item, thread_id, self._answer_keys.get(thread_id))
         elif kind not in items.TEXT_ITEMS and kind not in items.SILENT_ITEMS:
             self._events += self._notices.unknown(f"item {kind}")
 
     def _item_completed(self, params: dict[str, object]) -> None:
-        item = as_object(params.get("item"))
+        item = object_in(params, "item")
         is_ours = self._is_ours(params)
         if items.is_text(item):
             if not self._has_place(params) or (item.get("type") == "userMessage" and not is_ours):
                 return
-            if is_ours and item.get("type") == "agentMessage" and as_text(item.get("text")):
-                self._last_text = clip(as_text(item.get("text")), items.MAX_SUMMARY_CHARACTERS)
-        self._events += self._calls.complete(item, as_text(params.get("threadId")))
+            if is_ours and item.get("type") == "agentMessage" and text_in(item, "text"):
+                self._last_text = clip(text_in(item, "text"), items.MAX_SUMMARY_CHARACTERS)
+        self._events += self._calls.complete(item, text_in(params, "threadId"))
 
     def _text_delta(self, params: dict[str, object]) -> None:
         if params.get("threadId") == self._thread_id:
@@ -159,7 +159,7 @@ class NewsReader(ReplyReader):
                 self._events.append({"kind": "delta", "message_ref": ref, "text": text, "is_thinking": True})
 
     def _patch_updated(self, params: dict[str, object]) -> None:
-        self._calls.change_patch(as_text(params.get("itemId")), params.get("changes"))
+        self._calls.change_patch(text_in(params, "itemId"), params.get("changes"))
 
     def _plan_updated(self, params: dict[str, object]) -> None:
         if self._is_ours(params):
@@ -170,7 +170,7 @@ class NewsReader(ReplyReader):
         if event is None:
             return
         self._events.append(event)
-        thread_id, key = as_text(params.get("threadId")), str(event["key"])
+        thread_id, key = text_in(params, "threadId"), str(event["key"])
         self._answer_keys[thread_id] = key
         if len(self._answer_keys) > MAX_THREADS:
             del self._answer_keys[next(iter(self._answer_keys))]
@@ -178,9 +178,9 @@ class NewsReader(ReplyReader):
 
     def _total_updated(self, params: dict[str, object]) -> None:
         # It comes when the calls of an answer are over, so what starts now belongs to the next one.
-        self._answer_keys.pop(as_text(params.get("threadId")), None)
+        self._answer_keys.pop(text_in(params, "threadId"), None)
         # After a resume or a fork Codex says the old total again, under a turn that was not begun here.
-        if self._is_ours(params) and as_text(params.get("turnId")) not in self._begun_turns:
+        if self._is_ours(params) and text_in(params, "turnId") not in self._begun_turns:
             return
         event = self._usage.take_total(params, *self._billed_model(params))
         if event is not None:
@@ -190,37 +190,37 @@ class NewsReader(ReplyReader):
         ours = (self._model, self._provider)
         if self._is_ours(params):
             return ours
-        model, provider = self._thread_models.get(as_text(params.get("threadId")), ours)
+        model, provider = self._thread_models.get(text_in(params, "threadId"), ours)
         return model or ours[0], provider or ours[1]
 
     def _settings_updated(self, params: dict[str, object]) -> None:
-        model = clip(as_text(as_object(params.get("threadSettings")).get("model")), 200)
+        model = clip(text_in(object_in(params, "threadSettings"), "model"), 200)
         if self._is_ours(params) and model and model != self._model and not self._settings_changed:
             self._model = model
             self._events.append({"kind": "session", "model": model})
 
     def _model_rerouted(self, params: dict[str, object]) -> None:
-        model = clip(as_text(params.get("toModel")), 200)
+        model = clip(text_in(params, "toModel"), 200)
         if self._is_ours(params) and model:
             self._model = model
             self._events.append({"kind": "session", "model": model})
-            text = f"Codex goes on with the model {model} instead of {clip(as_text(params.get('fromModel')), 200)}."
+            text = f"Codex goes on with the model {model} instead of {clip(text_in(params, 'fromModel'), 200)}."
             self._events.append(notice("warn", text, "model"))
 
     def _name_updated(self, params: dict[str, object]) -> None:
-        title = clip(as_line(as_text(params.get("threadName"))), 500)
+        title = one_line(text_in(params, "threadName"), 500)
         if self._is_ours(params) and title:
             self._events.append({"kind": "session", "title": title})
 
     def _error_told(self, params: dict[str, object]) -> None:
         if params.get("willRetry") is True and self._has_place(params):
-            self._events.append(notice("warn", error_line(params.get("error")), "retry"))
+            self._events.append(notice("warn", error_line(object_in(params, "error")), "retry"))
 
     def _warned(self, params: dict[str, object]) -> None:
-        self._events += self._notices.once("warn", as_text(params.get("message")), "warning")
+        self._events += self._notices.once("warn", text_in(params, "message"), "warning")
 
     def _told(self, params: dict[str, object]) -> None:
-        text = as_text(params.get("summary"))
+        text = text_in(params, "summary")
         if text:
             self._events += self._notices.once("info", text, "warning")
 
@@ -245,7 +245,7 @@ class NewsReader(ReplyReader):
             return
         self._ask_count += 1
         request_id = clip(f"{self._ask_count}-{server_id}", 100)
-        item = self._calls.open_item(as_text(params.get("itemId")))
+        item = self._calls.open_item(text_in(params, "itemId"))
         try:
             ask = asks.make_ask(request_id, server_id, method, params, item)
         except asks.AnswerError as error:

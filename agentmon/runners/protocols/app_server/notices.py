@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import gmtime, strftime
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server.values import as_count, as_line, as_object, as_text
+from agentmon.runners.protocols.json_values import count_in, object_in, one_line, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,16 +86,16 @@ class NoticeLog:
 
     def rate_limits(self, params: dict[str, object]) -> list[Event]:
         """Return notices for the windows of a limit that are nearly used up, and for a limit that is reached."""
-        limits = as_object(params.get("rateLimits"))
+        limits = object_in(params, "rateLimits")
         events: list[Event] = []
         for name in ("primary", "secondary"):
-            window = as_object(limits.get(name))
-            used = as_count(window.get("usedPercent"))
+            window = object_in(limits, name)
+            used = count_in(window, "usedPercent")
             step = next((step for step in RATE_LIMIT_STEPS if used >= step), 0)
             if step:
                 text = f"{step} % of the {_window_name(window)} limit is used{_reset(window)}"
                 events += self.once("warn", text, "rate_limit")
-        reached = as_text(limits.get("rateLimitReachedType"))
+        reached = text_in(limits, "rateLimitReachedType")
         if reached:
             events += self.once(
                 "error", f"A limit of the account is reached: {reached.replace('_', ' ')}", "rate_limit"
@@ -105,11 +105,11 @@ class NoticeLog:
 
 def notice(level: str, text: str, topic: str) -> Event:
     """Return an event ``notice`` of one line."""
-    return {"kind": "notice", "level": level, "text": clip(as_line(text), MAX_NOTICE_CHARACTERS), "topic": topic}
+    return {"kind": "notice", "level": level, "text": one_line(text, MAX_NOTICE_CHARACTERS), "topic": topic}
 
 
 def _window_name(window: dict[str, object]) -> str:
-    minutes = as_count(window.get("windowDurationMins"))
+    minutes = count_in(window, "windowDurationMins")
     if minutes and minutes % 1_440 == 0:
         return f"{minutes // 1_440}-day"
     if minutes and minutes % 60 == 0:
@@ -118,7 +118,7 @@ def _window_name(window: dict[str, object]) -> str:
 
 
 def _reset(window: dict[str, object]) -> str:
-    resets_at_s = as_count(window.get("resetsAt"))
+    resets_at_s = count_in(window, "resetsAt")
     if not 0 < resets_at_s < 2**33:
         return ""
     return strftime(", it resets at %Y-%m-%d %H:%M UTC", gmtime(resets_at_s))

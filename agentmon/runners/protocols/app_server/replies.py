@@ -8,7 +8,7 @@ from agentmon.runners.protocols.app_server.modes import MODES, thread_settings
 from agentmon.runners.protocols.app_server.notices import notice
 from agentmon.runners.protocols.app_server.state import Message
 from agentmon.runners.protocols.app_server.turns import TurnKeeper
-from agentmon.runners.protocols.app_server.values import as_list, as_object, as_text
+from agentmon.runners.protocols.json_values import object_in, objects_in, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,56 +31,56 @@ class ReplyReader(TurnKeeper):
             self._events += self._notices.unknown("an answer to nothing that was asked")
             return
         purpose, context = known
-        error = error_line(message["error"]) if message.get("error") is not None else None
-        self._RESPONSES[purpose](self, as_object(message.get("result")), error, context)
+        error = error_line(object_in(message, "error")) if message.get("error") is not None else None
+        self._RESPONSES[purpose](self, object_in(message, "result"), error, context)
 
     def _initialized(self, result: dict[str, object], error: str | None, _context: object) -> None:
         if error is not None:
             self._fail_to_begin(f"Codex does not take agentmon's greeting: {error}")
             return
-        agent = as_text(result.get("userAgent")).partition(" ")[0]
+        agent = text_in(result, "userAgent").partition(" ")[0]
         self._version = clip(agent.rpartition("/")[2], 100)
         self._send.append(encode_line({"method": "initialized"}))
-        begin = as_text(self._launch.get("start")) or "fresh"
+        begin = text_in(self._launch, "start") or "fresh"
         params: dict[str, object] = thread_settings(self._mode)
         for name, field in (("cwd", "working_dir"), ("model", "model"), ("developerInstructions", "instructions")):
-            if as_text(self._launch.get(field)):
-                params[name] = as_text(self._launch.get(field))
+            if text_in(self._launch, field):
+                params[name] = text_in(self._launch, field)
         if begin in ("resume", "fork"):
-            params |= {"threadId": as_text(self._launch.get("session_ref")), "excludeTurns": True}
+            params |= {"threadId": text_in(self._launch, "session_ref"), "excludeTurns": True}
             self._request(f"thread/{begin}", params, "thread", begin)
         else:
             self._request("thread/start", {**params, "experimentalRawEvents": True}, "thread", "fresh")
 
     def _thread_begun(self, result: dict[str, object], error: str | None, context: object) -> None:
-        thread = as_object(result.get("thread"))
-        thread_id = as_text(thread.get("id"))
+        thread = object_in(result, "thread")
+        thread_id = text_in(thread, "id")
         if error is None and not thread_id:
             error = "Codex named no thread."
         if error is not None:
             if context == "fresh":
                 self._fail_to_begin(f"Codex could not begin: {error}")
             else:
-                ref = clip(as_text(self._launch.get("session_ref")), 100)
+                ref = clip(text_in(self._launch, "session_ref"), 100)
                 self._fail_to_begin(
                     f"Codex cannot resume the conversation {ref}; a fresh one can be started. It says: {error}"
                 )
             return
         self._thread_id = thread_id
-        self._model = clip(as_text(result.get("model")) or as_text(thread.get("model")) or self._model, 200)
-        self._provider = clip(as_text(result.get("modelProvider")) or as_text(thread.get("modelProvider")), 200)
+        self._model = clip(text_in(result, "model") or text_in(thread, "model") or self._model, 200)
+        self._provider = clip(text_in(result, "modelProvider") or text_in(thread, "modelProvider"), 200)
         self._effort = result.get("reasoningEffort")
-        self._policy = as_object(result.get("sandbox"))
+        self._policy = object_in(result, "sandbox")
         self._events.append(
             {
                 "kind": "session",
                 "session_ref": clip(thread_id, 500),
-                "title": clip(as_text(thread.get("name")), 500) or None,
+                "title": clip(text_in(thread, "name"), 500) or None,
                 "model": self._model or None,
                 "permission_mode": self._mode,
-                "agent_version": clip(as_text(thread.get("cliVersion")), 100) or self._version or None,
+                "agent_version": clip(text_in(thread, "cliVersion"), 100) or self._version or None,
                 "permission_modes": list(MODES),
-                "transcript_path": clip(as_text(thread.get("path")), 4_000) or None,
+                "transcript_path": clip(text_in(thread, "path"), 4_000) or None,
             }
         )
         if self._waiting:
@@ -90,8 +90,8 @@ class ReplyReader(TurnKeeper):
         self._request("model/list", {}, "models", request_id="models")
 
     def _models_listed(self, result: dict[str, object], _error: str | None, _context: object) -> None:
-        offered = map(as_object, as_list(result.get("data"), MAX_MODELS))
-        names = [clip(as_text(model.get("model")), 200) for model in offered if model.get("hidden") is not True]
+        offered = objects_in(result, "data", MAX_MODELS)
+        names = [clip(text_in(model, "model"), 200) for model in offered if model.get("hidden") is not True]
         if any(names):
             self._events.append({"kind": "session", "models": list(filter(None, names))})
 
@@ -104,7 +104,7 @@ class ReplyReader(TurnKeeper):
             self._start_next_turn()
             return
         self._obey(command_id)
-        self._begin_turn(as_text(as_object(result.get("turn")).get("id")))
+        self._begin_turn(text_in(object_in(result, "turn"), "id"))
 
     def _steer_answered(self, _result: dict[str, object], error: str | None, context: object) -> None:
         if not isinstance(context, Message):

@@ -7,7 +7,7 @@ from agentmon.runners.protocols.app_server.calls import ItemLog
 from agentmon.runners.protocols.app_server.modes import DEFAULT_MODE, MODES
 from agentmon.runners.protocols.app_server.notices import NoticeLog
 from agentmon.runners.protocols.app_server.usage import UsageCounter
-from agentmon.runners.protocols.app_server.values import as_text
+from agentmon.runners.protocols.json_values import text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,9 +114,9 @@ class ThreadState(Adapter):
         self._last_text = ""
         self._activity: tuple[str, str] = ("", "")
 
-        wanted_mode = as_text(launch.get("permission_mode"))
+        wanted_mode = text_in(launch, "permission_mode")
         self._mode = wanted_mode if wanted_mode in MODES else DEFAULT_MODE
-        self._model = as_text(launch.get("model"))
+        self._model = text_in(launch, "model")
         self._provider = ""
         self._effort: object = None
         self._policy: dict[str, object] = {}

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server.values import as_count, as_object, as_text
+from agentmon.runners.protocols.json_values import count_in, object_in, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,22 +37,22 @@ class UsageCounter:
 
     def take_response(self, params: dict[str, object], model: str, provider: str) -> Event | None:
         """Return the event of a ``rawResponse/completed``; None without usage, or when it was counted before."""
-        usage = as_object(params.get("usage"))
-        key = as_text(params.get("responseId"))
+        usage = object_in(params, "usage")
+        key = text_in(params, "responseId")
         if not usage or not key:
             return None
-        _remember(self._with_keys, as_text(params.get("threadId")), MAX_THREADS)
+        _remember(self._with_keys, text_in(params, "threadId"), MAX_THREADS)
         return self._event(key, usage, model, provider, is_provisional=False)
 
     def take_total(self, params: dict[str, object], model: str, provider: str) -> Event | None:
         """Return the event of a ``thread/tokenUsage/updated``; None when its answer was counted before."""
-        thread_id = as_text(params.get("threadId"))
+        thread_id = text_in(params, "threadId")
         if thread_id in self._with_keys:
             return None
-        usage = as_object(params.get("tokenUsage"))
-        last = as_object(usage.get("last"))
-        total = as_object(usage.get("total"))
-        if not last or not total or not any(as_count(last.get(name)) for name in _TOTAL_FIELDS):
+        usage = object_in(params, "tokenUsage")
+        last = object_in(usage, "last")
+        total = object_in(usage, "total")
+        if not last or not total or not any(count_in(last, name) for name in _TOTAL_FIELDS):
             return None
         return self._event(provisional_key(thread_id, total), last, model, provider, is_provisional=True)
 
@@ -63,10 +63,10 @@ class UsageCounter:
         if key in self._keys:
             return None
         _remember(self._keys, key, MAX_KEYS)
-        input_tokens = as_count(usage.get("inputTokens"))
-        cache_read = min(as_count(usage.get("cachedInputTokens")), input_tokens)
-        cache_write = min(as_count(usage.get("cacheWriteInputTokens")), input_tokens - cache_read)
-        response_tokens = as_count(usage.get("outputTokens"))
+        input_tokens = count_in(usage, "inputTokens")
+        cache_read = min(count_in(usage, "cachedInputTokens"), input_tokens)
+        cache_write = min(count_in(usage, "cacheWriteInputTokens"), input_tokens - cache_read)
+        response_tokens = count_in(usage, "outputTokens")
         return {
             "kind": "usage",
             "key": key,
@@ -76,7 +76,7 @@ class UsageCounter:
             "cache_read_tokens": cache_read,
             "cache_write_5m_tokens": cache_write,
             "response_tokens": response_tokens,
-            "reasoning_tokens": min(as_count(usage.get("reasoningOutputTokens")), response_tokens),
+            "reasoning_tokens": min(count_in(usage, "reasoningOutputTokens"), response_tokens),
             "is_key_provisional": is_provisional,
         }
 
@@ -86,7 +86,7 @@ def provisional_key(thread_id: str, total: dict[str, object]) -> str:
 
     ``runners/transcripts/codex.py`` makes the same key out of the rollout, so that the true one can replace it.
     """
-    return ":".join((thread_id, *(str(as_count(total.get(name))) for name in _TOTAL_FIELDS)))
+    return ":".join((thread_id, *(str(count_in(total, name)) for name in _TOTAL_FIELDS)))
 
 
 def _remember(known: dict[str, None], name: str, max_names: int) -> None:

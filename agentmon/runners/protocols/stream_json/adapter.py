@@ -291,7 +291,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         self._note_command(request.command_id, None)
 
     def _take_greeting(self, answer: Mapping[str, object]) -> None:
-        models = [ref_in(model, "value") for model in objects_in(answer, "models")[:MAX_MODELS]]
+        models = [ref_in(model, "value") for model in objects_in(answer, "models", MAX_MODELS)]
         event: Event = {
             "kind": "session",
             "models": [model for model in models if model],

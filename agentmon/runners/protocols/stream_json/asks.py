@@ -140,12 +140,12 @@ def _digest(written: str) -> str:
 
 def _questions(tool_input: Mapping[str, object]) -> list[dict[str, object]]:
     questions: list[dict[str, object]] = []
-    for asked in objects_in(tool_input, "questions")[:MAX_QUESTIONS]:
+    for asked in objects_in(tool_input, "questions", MAX_QUESTIONS):
         text = text_in(asked, "question")
         if not text or len(text) > MAX_DETAIL_CHARACTERS or any(text == known["question"] for known in questions):
             continue
         choices: dict[str, dict[str, str]] = {}
-        for option in objects_in(asked, "options")[:MAX_CHOICES]:
+        for option in objects_in(asked, "options", MAX_CHOICES):
             label = text_in(option, "label")
             if label and len(label) <= 1_000:  # noqa: PLR2004 - a longer label is no choice
                 description = clip(text_in(option, "description"), 2_000)

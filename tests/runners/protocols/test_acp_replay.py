@@ -141,3 +141,9 @@ def test_an_error_of_the_vendor_fails_the_turn_with_its_words(agent: str) -> Non
     assert ended["outcome"] == "failed"
     assert "mock bad request" in ended["error"]
     assert "{" not in ended["error"]
+
+
+def test_an_error_of_geminis_vendor_is_told_with_its_status() -> None:
+    (ended,) = AcpReplay(entries_of("gemini.error")).of_kind("turn_ended")
+
+    assert ended["error"] == "mock bad request (HTTP 400)"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 
 import pytest
 from hypothesis import given
@@ -106,11 +107,37 @@ def test_any_text_can_be_looked_at(text: str) -> None:
     assert all(command_segments(text))
 
 
-def test_a_long_line_of_nested_shells_is_read_in_the_end() -> None:
+@pytest.mark.parametrize("depth", [6, 12])
+def test_a_long_line_of_nested_shells_is_read_in_the_end(depth: int) -> None:
     nested = "rm x"
-    for _ in range(12):
+    for _ in range(depth):
         nested = f"bash -c {shlex.quote(nested)}"
 
     assert plain_words(nested) == ()
     assert command_segments("$(" * 5000) == ()
     assert len(command_segments("a;" * 100_000)) <= 2001
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("-x ", "-x eval ", "-x sudo ", "-x 'a b' ", "-x ' ' ", "A='b c' ", "1 ", "-c 'sh -c a' ", "-exec a ", "a\\b"),
+        *('"$(a)" ', "; sudo -x 1 -x 'a b' ", "'env A=1 sh -c \"env A=1 B=2\"' ", '"', "'", "`", "\\"),
+    ],
+)
+@pytest.mark.parametrize("start", ["sudo ", "eval ", "sh -c ", "find "])
+def test_no_line_costs_more_than_a_moment(start: str, part: str) -> None:
+    line = start + part * (100_000 // len(part))
+    began = time.process_time()
+
+    plain_words(line)
+    command_segments(line)
+
+    assert time.process_time() - began < 3.0
+
+
+def test_a_line_that_fits_no_shell_is_not_plain_and_is_suspected_all_the_same() -> None:
+    line = "rm -rf " + "x" * 128 * 1024
+
+    assert plain_words(line) == ()
+    assert command_segments(line)[0][:2] == ("rm", "-rf")

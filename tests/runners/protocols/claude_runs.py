@@ -70,7 +70,9 @@ class ClaudeRun:
     def fate(self, command_id: str) -> tuple[bool, str | None]:
         """Return whether the command was obeyed, and its error."""
         ((was_obeyed, error),) = [
-            (event["was_obeyed"], event["error"]) for event in self.all("command") if event["command_id"] == command_id
+            (event["was_obeyed"], event.get("error"))
+            for event in self.all("command")
+            if event["command_id"] == command_id
         ]
         return was_obeyed, error
 

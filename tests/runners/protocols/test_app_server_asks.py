@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from tests.runners.protocols.codex_thread import CodexThread, of_kind
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -77,8 +78,8 @@ def test_late_and_unknown_answers_are_refused() -> None:
     late = codex.reply(ask, "allow")
     unknown = codex.reply({**ask, "request_id": "99-9"}, "allow")
 
-    assert late[0]["error"] == "The request is closed already: allowed."
-    assert unknown[0]["error"] == "Nothing asks that."
+    assert late[0]["error"] == "That request is settled already: allowed."
+    assert unknown[0]["error"] == "The agent does not ask this."
     assert len(codex.sent) == sent
 
 
@@ -91,7 +92,7 @@ def test_a_request_that_codex_takes_back_is_withdrawn_once() -> None:
 
     assert [(event["kind"], event["outcome"]) for event in events] == [("ask_closed", "withdrawn")]
     assert again == []
-    assert codex.reply(ask, "allow")[0]["error"] == "The request is closed already: withdrawn."
+    assert codex.reply(ask, "allow")[0]["error"] == "That request is settled already: withdrawn."
 
 
 def test_what_is_settled_by_our_answer_is_not_settled_again() -> None:
@@ -209,8 +210,8 @@ def test_an_answer_that_says_nothing_or_to_nothing_is_refused() -> None:
     codex = CodexThread()
     ask = asked(codex, QUESTION, questions=[{"id": "q1", "header": "", "question": "Why?"}])
 
-    assert codex.reply(ask, "answer", answers={})[0]["error"] == "The answer says nothing to the question."
-    assert "Nothing was asked" in codex.reply(ask, "answer", answers={"How?": "so"})[0]["error"]
+    assert codex.reply(ask, "answer", answers={})[0]["error"] == "A question needs an answer."
+    assert "not asked" in codex.reply(ask, "answer", answers={"How?": "so"})[0]["error"]
     codex.reply(ask, "deny")
     assert codex.last_sent["result"] == {"answers": {}}
 
@@ -253,17 +254,17 @@ def test_an_mcp_tool_can_be_allowed_for_the_session_only_when_the_server_offers_
     )
     codex.reply(offered, "allow_for_session")
 
-    assert refused[0]["error"] == "This cannot be allowed for the whole session."
+    assert refused[0]["error"] == "The agent does not offer to allow this for the whole session."
     assert denied == {"action": "decline", "content": None}
     assert codex.last_sent["result"] == {"action": "accept", "content": {}, "_meta": {"persist": "session"}}
 
 
 def test_requests_beyond_what_can_be_held_are_refused() -> None:
     codex = CodexThread()
-    for number in range(32):
+    for number in range(MAX_OPEN_ASKS):
         codex.ask(number, COMMAND, itemId="x", command="ls")
 
-    events = codex.ask(32, COMMAND, itemId="x", command="ls")
+    events = codex.ask(MAX_OPEN_ASKS, COMMAND, itemId="x", command="ls")
 
     assert events == []
     assert codex.last_sent["error"]["message"] == "agentmon holds too many open requests"

@@ -342,17 +342,21 @@ def test_an_unknown_type_is_told_once_with_all_that_it_said() -> None:
     run.hear({"type": "novelty", "n": 1}, {"type": "novelty", "n": 2}, {"type": "system", "subtype": "fresh"})
 
     assert run.all("notice", "topic", "text") == [
-        ("unknown_message", 'Not understood (novelty): {"type": "novelty", "n": 1}'),
-        ("unknown_message", 'Not understood (system/fresh): {"type": "system", "subtype": "fresh"}'),
+        ("unknown_message", 'The agent sent a message that is not understood: novelty: {"type": "novelty", "n": 1}'),
+        (
+            "unknown_message",
+            'The agent sent a message that is not understood: system/fresh: {"type": "system", "subtype": "fresh"}',
+        ),
     ]
 
 
-def test_lines_that_are_no_messages_are_passed_over_with_one_notice() -> None:
+def test_lines_that_are_no_messages_are_passed_over_with_a_few_notices() -> None:
     run = ClaudeRun()
 
     run.hear(b"Warning: something", b"[" * 100_000, b'{"type":' + b"9" * 5_000 + b"}", b"\xff\xfe")
 
-    assert run.all("notice", "text") == ["A line that is no message was passed over: Warning: something"]
+    assert run.all("notice", "text")[0] == "The agent wrote something that is no message: Warning: something"
+    assert run.all("notice", "topic") == ["malformed"] * 4
 
 
 def test_a_line_without_end_is_passed_over_with_a_notice() -> None:
@@ -360,7 +364,9 @@ def test_a_line_without_end_is_passed_over_with_a_notice() -> None:
 
     run.hear(b'{"type":"result","result":"' + b"x" * (32 * 1024 * 1024) + b'"}', result())
 
-    assert run.all("notice", "text") == ["A line that is no message was passed over: it is empty or too long"]
+    assert run.all("notice", "text") == [
+        "The agent wrote something that is no message: an empty line, or one that is too long"
+    ]
     assert run.all("turn_ended", "text") == ["ok"]
 
 

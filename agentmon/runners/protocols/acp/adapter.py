@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols.acp.asks import RefusedAnswerError
 from agentmon.runners.protocols.acp.errors import error_line
-from agentmon.runners.protocols.acp.notices import notice
-from agentmon.runners.protocols.acp.state import MAX_PENDING, Message
 from agentmon.runners.protocols.acp.updates import UpdateReader
 from agentmon.runners.protocols.adapter import Step
+from agentmon.runners.protocols.asks import RefusedAnswerError
+from agentmon.runners.protocols.conversation import (
+    ENDED_AT_WORK,
+    ENDED_BEFORE_BEGIN,
+    ENDED_UNANSWERED,
+    MAX_PENDING,
+    NOTHING_TO_INTERRUPT,
+    TOO_MANY_COMMANDS,
+    unknown_mode,
+)
 from agentmon.runners.protocols.json_values import MAX_REF_CHARACTERS, object_in, text_in
+from agentmon.runners.protocols.messages import Message
+from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import ClassVar
+    from collections.abc import Mapping
 
 
 class AcpAdapter(UpdateReader):
@@ -52,35 +60,22 @@ class AcpAdapter(UpdateReader):
         for ask in list(self._asks.values()):
             self._close_ask(ask, "withdrawn", None)
         for message in self._waiting:
-            self._refuse(message.command_id, "The agent ended before it took the message up.")
+            self._refuse(message.command_id, ENDED_UNANSWERED)
         self._waiting.clear()
         for purpose, context in self._pending.values():
             if purpose == "set" and isinstance(context, tuple):
-                self._refuse(str(context[0]), "The agent ended before it answered.")
+                self._refuse(str(context[0]), ENDED_UNANSWERED)
         self._pending.clear()
         if self._is_turn_open:
             is_asked = self._is_interrupting
-            error = None if is_asked else "The agent ended in the middle of its work."
+            error = None if is_asked else ENDED_AT_WORK
             self._end_turn("interrupted" if is_asked else "failed", error)
         elif not self._outcome and not self._is_listening:
-            self._end_turn("failed", "The agent ended before it began.")
+            self._end_turn("failed", ENDED_BEFORE_BEGIN)
         self._events += self._messages.end()
         self._events += self._calls.end_all("The agent ended before the call did.")
         self._send.clear()
         self._is_ended = True
-        return self._step()
-
-    def command(self, command: Mapping[str, object], at_ms: int) -> Step:
-        """Act on a command of a client."""
-        self._at_ms = at_ms
-        command_id = str(command.get("id"))
-        act = self._COMMANDS.get(text_in(command, "type"))
-        if self._is_ended or self._is_over:
-            self._refuse(command_id, "The agent has ended; nothing reaches it any more.")
-        elif act is None:
-            self._refuse(command_id, "This command is not known.")
-        else:
-            act(self, command_id, command)
         return self._step()
 
     def _take_line(self, line: bytes) -> None:
@@ -115,27 +110,21 @@ class AcpAdapter(UpdateReader):
         self._note_choice(name, value, result)
         self._obey(command_id)
 
-    def _command_message(self, command_id: str, command: Mapping[str, object]) -> None:
-        text = text_in(command, "text")
-        if not text.strip():
-            self._refuse(command_id, "A message needs a text.")
-            return
+    def _say(self, command_id: str, text: str) -> None:
         self._has_person_the_word = False
         self._is_finish_wanted = False
         message = Message(text, command_id)
         if self._is_turn_open or self._waiting or not self._is_listening:
-            self._queue(message)
+            self._let_wait(message, self._waiting)
         else:
             self._waiting.append(message)
             self._start_next_turn()
 
-    def _command_answer(self, command_id: str, command: Mapping[str, object]) -> None:
+    def _take_answer(self, command_id: str, command: Mapping[str, object]) -> None:
         request_id = text_in(command, "request_id")
         ask = self._asks.get(request_id)
         if ask is None:
-            settled = self._closed_asks.get(request_id)
-            told = f"That request is settled already: {settled}." if settled else "The agent does not ask this."
-            self._refuse(command_id, told)
+            self._refuse(command_id, self._closed_asks.refusal(request_id))
             return
         try:
             result, outcome = ask.answer(command)
@@ -156,7 +145,7 @@ class AcpAdapter(UpdateReader):
                 self._interrupt()
         self._set_activity_of_turn("answer")
 
-    def _command_interrupt(self, command_id: str, _command: Mapping[str, object]) -> None:
+    def _take_interrupt(self, command_id: str) -> None:
         if self._is_turn_open:
             self._interrupt()
             self._set_activity_of_turn("interrupt")
@@ -165,41 +154,20 @@ class AcpAdapter(UpdateReader):
             self._drop_first_message()
             self._obey(command_id)
         else:
-            self._refuse(command_id, "The agent does nothing that could be interrupted.")
+            self._refuse(command_id, NOTHING_TO_INTERRUPT)
 
-    def _command_finish(self, command_id: str, _command: Mapping[str, object]) -> None:
-        self._is_finish_wanted = True
-        self._obey(command_id)
-
-    def _command_set_model(self, command_id: str, command: Mapping[str, object]) -> None:
-        self._set(command_id, "model", text_in(command, "model").strip())
-
-    def _command_set_permission_mode(self, command_id: str, command: Mapping[str, object]) -> None:
-        self._set(command_id, "mode", text_in(command, "permission_mode").strip())
-
-    def _set(self, command_id: str, name: str, value: str) -> None:
+    def _choose(self, command_id: str, name: str, value: str) -> None:
         offered = self._options.mode.offered
         request = self._options.request(name, value)
-        if not value or len(value) > MAX_REF_CHARACTERS:
-            self._refuse(command_id, "It needs a name.")
-        elif not self._is_listening:
+        if not self._is_listening:
             self._refuse(command_id, "The conversation has not begun yet.")
         elif request is None:
             self._refuse(command_id, f"The agent offers no choice of a {name}.")
         elif name == "mode" and offered and value not in offered:
-            self._refuse(command_id, f"The agent has these modes: {', '.join(offered[:20])}.")
+            self._refuse(command_id, unknown_mode(offered))
         elif len(self._pending) >= MAX_PENDING:
-            self._refuse(command_id, "Too many commands wait for the agent.")
+            self._refuse(command_id, TOO_MANY_COMMANDS)
         else:
             method, params = request
             told = {"sessionId": self._session_id, **params}
             self._request(method, told, "set", (command_id, name, value))
-
-    _COMMANDS: ClassVar[dict[str, Callable[[AcpAdapter, str, Mapping[str, object]], None]]] = {
-        "message": _command_message,
-        "answer": _command_answer,
-        "interrupt": _command_interrupt,
-        "finish": _command_finish,
-        "set_model": _command_set_model,
-        "set_permission_mode": _command_set_permission_mode,
-    }

@@ -6,6 +6,14 @@ import json
 
 from agentmon.runners.protocols.acp.calls import MAX_INPUT_CHARACTERS
 from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.asks import (
+    INPUT_CANNOT_BE_EDITED,
+    NO_SESSION_PERMISSION,
+    PERMISSION_DECISIONS,
+    RefusedAnswerError,
+    digest_of,
+    require_same_input,
+)
 from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, text_in
 
 TYPE_CHECKING = False
@@ -15,17 +23,11 @@ if TYPE_CHECKING:
     from agentmon.runners.protocols.acp.calls import Call
     from agentmon.runners.protocols.adapter import Event
 
-MAX_OPEN_ASKS = 64
-MAX_CLOSED_ASKS = 512
 MAX_DETAIL_CHARACTERS = 40_000
 MAX_OPTIONS = 20
 _SHOWN_KEYS = ("command", "cmd", "description", "timeout")
 _FOLDER_KEYS = ("cwd", "workdir", "dir_path", "directory")
 CANCELLED: dict[str, object] = {"outcome": {"outcome": "cancelled"}}
-
-
-class RefusedAnswerError(ValueError):
-    """An answer that is not passed on; its text says why."""
 
 
 class Ask:
@@ -42,7 +44,7 @@ class Ask:
         self.tool_ref = call.tool_ref
         self.options: dict[str, str] = _options(params)
         asked = [object_in(params, "toolCall"), call.input_text]
-        self.digest = _digest(json.dumps(asked, ensure_ascii=False))
+        self.digest = digest_of(json.dumps(asked, ensure_ascii=False))
         is_whole = len(call.input_text) <= MAX_INPUT_CHARACTERS and bool(call.input)
         detail, reason = _detail(call, working_dir)
         shown = one_line(call.target or call.title, 160)
@@ -68,21 +70,22 @@ class Ask:
         Raises:
             RefusedAnswerError: The answer does not fit the request.
         """
-        if command.get("input_digest") != self.digest:
-            raise RefusedAnswerError("The answer is meant for another input than the one that the agent asks about.")
+        require_same_input(command, self.digest)
         decision = text_in(command, "decision")
         if decision == "deny":
             option = "" if command.get("interrupts") is True else self.options.get("reject_once", "")
             return _selected(option) if option else CANCELLED, "denied"
         if decision not in {"allow", "allow_for_session"}:
-            raise RefusedAnswerError("A permission is allowed or denied.")
+            raise RefusedAnswerError(PERMISSION_DECISIONS)
         edited = command.get("tool_input")
         if edited is not None and edited != self.event["tool_input"]:
-            raise RefusedAnswerError("The input of this request cannot be edited.")
+            raise RefusedAnswerError(INPUT_CANNOT_BE_EDITED)
         kind = "allow_once" if decision == "allow" else "allow_always"
         if kind not in self.options:
-            span = "once" if decision == "allow" else "for the whole session"
-            raise RefusedAnswerError(f"The agent does not offer to allow this {span}.")
+            is_once = decision == "allow"
+            raise RefusedAnswerError(
+                "The agent does not offer to allow this once." if is_once else NO_SESSION_PERMISSION
+            )
         return _selected(self.options[kind]), "allowed"
 
 
@@ -134,9 +137,3 @@ def _is_json(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except ValueError:
         return False
-
-
-def _digest(written: str) -> str:
-    import hashlib  # noqa: PLC0415 - a conversation without questions does without it
-
-    return hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()

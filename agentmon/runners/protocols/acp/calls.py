@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols.acp.diffs import diff_event
+from agentmon.runners.protocols.acp.diffs import shown_diff
 from agentmon.runners.protocols.acp.messages import chunk_text
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in, texts_in
@@ -118,7 +118,7 @@ class Call:
         if isinstance(told.get("content"), list):
             shown = (chunk_text(object_in(block, "content")) for block in blocks if block.get("type") == "content")
             self.texts = clip("\n".join(filter(None, shown)), MAX_SUMMARY_CHARACTERS)
-        diffs = [diff_event(block, self.tool_ref) for block in blocks[:MAX_DIFFS] if block.get("type") == "diff"]
+        diffs = [shown_diff(block, self.tool_ref) for block in blocks[:MAX_DIFFS] if block.get("type") == "diff"]
         self.diffs = [diff for diff in diffs if diff is not None] or self.diffs
         raw = told.get("rawOutput")
         if isinstance(raw, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.diffs import diff_event
 from agentmon.runners.protocols.json_values import object_in, text_in
 
 TYPE_CHECKING = False
@@ -11,15 +11,13 @@ if TYPE_CHECKING:
 
     from agentmon.runners.protocols.adapter import Event
 
-MAX_DIFF_CHARACTERS = 40_000
-MAX_PATH_CHARACTERS = 1_000
 MAX_COMPARED_LINES = 400
 """Of more lines that differ, the old ones are shown as taken away and the new ones as added."""
 CONTEXT_LINES = 3
 _CHANGE_TYPES = {"add": "create", "delete": "delete", "modify": "modify"}
 
 
-def diff_event(content: Mapping[str, object], tool_ref: str) -> Event | None:
+def shown_diff(content: Mapping[str, object], tool_ref: str) -> Event | None:
     """Return the change that a content block of type ``diff`` shows; None when it names no path or changes nothing."""
     path = text_in(content, "path")
     old, new = text_in(content, "oldText"), text_in(content, "newText")
@@ -27,15 +25,7 @@ def diff_event(content: Mapping[str, object], tool_ref: str) -> Event | None:
         return None
     diff, added, removed = hunks(old, new)
     told = _CHANGE_TYPES.get(text_in(object_in(content, "_meta"), "kind"))
-    return {
-        "kind": "diff",
-        "path": clip(path, MAX_PATH_CHARACTERS),
-        "change_type": told or ("modify" if old else "create"),
-        "diff": clip(diff, MAX_DIFF_CHARACTERS),
-        "added_lines": added,
-        "removed_lines": removed,
-        "tool_ref": tool_ref,
-    }
+    return diff_event(path, told or ("modify" if old else "create"), diff, added, removed, tool_ref)
 
 
 def hunks(old_text: str, new_text: str) -> tuple[str, int, int]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.json_values import object_in, one_line, ref_in, text_in
+from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS, MAX_PART_CHARACTERS, in_parts, message_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.runners.protocols.adapter import Event
-
-MAX_PART_CHARACTERS = 60_000
-MAX_LAST_WORDS_CHARACTERS = 4_000
 
 
 class MessageBook:
@@ -52,13 +50,8 @@ class MessageBook:
         if not is_thinking and len(self.last_words) < MAX_LAST_WORDS_CHARACTERS:
             self.last_words = clip(self.last_words + text, MAX_LAST_WORDS_CHARACTERS)
         events += [
-            {
-                "kind": "delta",
-                "message_ref": self._ref,
-                "text": text[start : start + MAX_PART_CHARACTERS],
-                "is_thinking": is_thinking,
-            }
-            for start in range(0, len(text), MAX_PART_CHARACTERS)
+            {"kind": "delta", "message_ref": self._ref, "text": part, "is_thinking": is_thinking}
+            for part in in_parts(text)
         ]
         self._pieces.append(text)
         self._size += len(text)
@@ -80,23 +73,14 @@ class MessageBook:
     def prompt(self, text: str) -> list[Event]:
         """Return a message of the person."""
         self._count += 1
-        return [
-            {
-                "kind": "message",
-                "message_ref": self._ref,
-                "role": "user",
-                "text": text[start : start + MAX_PART_CHARACTERS],
-                "continues": start > 0,
-            }
-            for start in range(0, len(text), MAX_PART_CHARACTERS)
-        ]
+        return message_events(self._ref, "user", text)
 
     def _told_but_the_rest(self) -> list[Event]:
         if self._size <= MAX_PART_CHARACTERS:
             return []
         text = "".join(self._pieces)
         cut = len(text) - (len(text) % MAX_PART_CHARACTERS or MAX_PART_CHARACTERS)
-        parts = [self._part(text[start : start + MAX_PART_CHARACTERS]) for start in range(0, cut, MAX_PART_CHARACTERS)]
+        parts = [self._part(part) for part in in_parts(text[:cut])]
         self._pieces = [text[cut:]]
         self._size = len(text) - cut
         return parts

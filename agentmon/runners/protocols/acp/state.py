@@ -2,66 +2,45 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.acp.asks import CANCELLED, MAX_CLOSED_ASKS, Ask
+from agentmon.runners.protocols.acp.asks import CANCELLED, Ask
 from agentmon.runners.protocols.acp.calls import CallBook
 from agentmon.runners.protocols.acp.messages import MessageBook
-from agentmon.runners.protocols.acp.notices import NoticeBook
 from agentmon.runners.protocols.acp.options import Options
-from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step, clip, encode_line
+from agentmon.runners.protocols.adapter import clip, encode_line
+from agentmon.runners.protocols.conversation import Conversation
 from agentmon.runners.protocols.json_values import one_line, text_in
+from agentmon.runners.protocols.notices import NoticeBook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.runners.protocols.adapter import Event
+    from agentmon.runners.protocols.messages import Message
 
-MAX_PENDING = 64
 MAX_FIELD_CHARACTERS = 4_096
 
 
-class Message:
-    """A message of a person on its way to the agent."""
-
-    __slots__ = ("command_id", "text")
-
-    def __init__(self, text: str, command_id: str | None) -> None:
-        self.text = text
-        self.command_id = command_id
-
-
-class AcpState(Adapter):
+class AcpState(Conversation):
     """One session, and the words for what became of commands and requests."""
 
     __slots__ = (
-        "_activity",
         "_agent_name",
         "_ask_count",
         "_asks",
-        "_at_ms",
         "_calls",
         "_cancelled_at_ms",
         "_capabilities",
-        "_closed_asks",
-        "_error",
-        "_events",
         "_has_person_the_word",
-        "_is_ended",
-        "_is_finish_wanted",
         "_is_interrupting",
         "_is_listening",
-        "_is_over",
         "_is_turn_open",
-        "_launch",
-        "_lines",
         "_login_methods",
         "_messages",
         "_next_id",
         "_notices",
         "_options",
-        "_outcome",
         "_pending",
-        "_send",
         "_session_id",
         "_told",
         "_turn_count",
@@ -75,11 +54,6 @@ class AcpState(Adapter):
     def __init__(self, launch: Mapping[str, object]) -> None:
         """``launch`` is the object ``conversation`` of ``spec.json``; see ``runners/protocols/__init__.py``."""
         super().__init__(launch)
-        self._launch = dict(launch)
-        self._lines = JsonLines()
-        self._events: list[Event] = []
-        self._send: list[bytes] = []
-        self._at_ms = 0
         self._next_id = 1
         self._pending: dict[int, tuple[str, object]] = {}
         """Ids of requests to the agent that it has not answered: what they are for, and what belongs to it."""
@@ -103,15 +77,7 @@ class AcpState(Adapter):
         self._is_interrupting = False
         self._cancelled_at_ms = 0
         self._has_person_the_word = False
-        self._is_finish_wanted = False
-        self._is_over = False
-        """Whether nothing could be begun."""
-        self._is_ended = False
-        self._outcome = ""
-        self._error: str | None = None
-        self._activity: tuple[str, str] = ("", "")
         self._asks: dict[str, Ask] = {}
-        self._closed_asks: dict[str, str] = {}
         self._ask_count = 0
         self._calls = CallBook()
         self._messages = MessageBook()
@@ -125,16 +91,6 @@ class AcpState(Adapter):
         if self._is_turn_open or self._waiting:
             return False
         return self._is_finish_wanted or (bool(self._outcome) and not self._has_person_the_word)
-
-    @property
-    def outcome(self) -> str:
-        """The ``TurnOutcome`` of the newest turn that ended, or an empty text."""
-        return self._outcome
-
-    @property
-    def error(self) -> str | None:
-        """One line for a person, when the newest turn failed or nothing could be begun."""
-        return self._error
 
     def _request(self, method: str, params: Mapping[str, object], purpose: str, context: object = None) -> None:
         self._pending[self._next_id] = (purpose, context)
@@ -152,30 +108,14 @@ class AcpState(Adapter):
         error = {"code": code, "message": text}
         self._send.append(encode_line({"jsonrpc": "2.0", "id": server_id, "error": error}))
 
-    def _step(self) -> Step:
-        step = Step(self._events, b"".join(self._send))
-        self._events = []
-        self._send = []
-        return step
-
     def _close_ask(self, ask: Ask, outcome: str, command_id: str | None) -> None:
         del self._asks[ask.request_id]
-        self._closed_asks[ask.request_id] = outcome
-        if len(self._closed_asks) > MAX_CLOSED_ASKS:
-            del self._closed_asks[next(iter(self._closed_asks))]
-        self._events.append(
-            {"kind": "ask_closed", "request_id": ask.request_id, "outcome": outcome, "command_id": command_id}
-        )
+        self._events.append(self._closed_asks.add(ask.request_id, outcome, command_id))
 
     def _withdraw_asks(self) -> None:
         for ask in list(self._asks.values()):
             self._respond(ask.server_id, CANCELLED)
             self._close_ask(ask, "withdrawn", None)
-
-    def _set_activity(self, activity: str, note: str, source: str) -> None:
-        if (activity, note) != self._activity and not (self._is_ended and activity == "working"):
-            self._activity = (activity, note)
-            self._events.append({"kind": "activity", "activity": activity, "note": note, "source": source})
 
     def _set_activity_of_turn(self, source: str) -> None:
         for ask in self._asks.values():
@@ -193,15 +133,6 @@ class AcpState(Adapter):
                 news[name] = self._told[name] = kept
         if news:
             self._events.append({"kind": "session", **news})
-
-    def _obey(self, command_id: str | None) -> None:
-        if command_id is not None:
-            self._events.append({"kind": "command", "command_id": command_id, "was_obeyed": True})
-
-    def _refuse(self, command_id: str | None, error: str) -> None:
-        if command_id is not None:
-            told = one_line(error, 1_000)
-            self._events.append({"kind": "command", "command_id": command_id, "was_obeyed": False, "error": told})
 
     def _launched(self, name: str) -> str:
         return text_in(self._launch, name)

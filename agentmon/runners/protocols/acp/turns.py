@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
-from agentmon.runners.protocols.acp.state import AcpState, Message
+from agentmon.runners.protocols.acp.state import AcpState
 from agentmon.runners.protocols.acp.usage import turn_usage
 from agentmon.runners.protocols.json_values import one_line, text_in
 
@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_WAITING = 50
-MAX_WAITING_CHARACTERS = 2_000_000
+    from agentmon.runners.protocols.messages import Message
+
 MAX_UNHEARD = 10
 CANCEL_AGAIN_MS = 1_000
 _ENDS: dict[str, tuple[str, str | None]] = {
@@ -28,16 +28,6 @@ class TurnKeeper(AcpState):
     """Keeps at most one turn running, and what people say meanwhile."""
 
     __slots__ = ()
-
-    def _queue(self, message: Message) -> None:
-        size = sum(len(waiting.text) for waiting in self._waiting) + len(message.text)
-        if len(self._waiting) >= MAX_WAITING or size > MAX_WAITING_CHARACTERS:
-            self._refuse(message.command_id, "Too much waits for the agent already.")
-            return
-        self._waiting.append(message)
-        self._events.append(
-            {"kind": "command", "command_id": message.command_id or "", "was_obeyed": False, "is_queued": True}
-        )
 
     def _start_next_turn(self) -> None:
         if not self._waiting or self._is_turn_open or not self._is_listening or self._is_over:

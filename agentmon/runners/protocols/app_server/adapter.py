@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import Step, clip, encode_line
-from agentmon.runners.protocols.app_server import asks, items
+from agentmon.runners.protocols.app_server import asks
 from agentmon.runners.protocols.app_server.modes import MODES
 from agentmon.runners.protocols.app_server.news import NewsReader
-from agentmon.runners.protocols.app_server.notices import UNWANTED, notice
-from agentmon.runners.protocols.app_server.state import Message
-from agentmon.runners.protocols.app_server.turns import MAX_WAITING
+from agentmon.runners.protocols.app_server.notices import UNWANTED
+from agentmon.runners.protocols.asks import RefusedAnswerError
+from agentmon.runners.protocols.conversation import (
+    ENDED_AT_WORK,
+    ENDED_BEFORE_BEGIN,
+    ENDED_UNANSWERED,
+    NOTHING_TO_INTERRUPT,
+    unknown_mode,
+)
 from agentmon.runners.protocols.json_values import text_in
+from agentmon.runners.protocols.messages import MAX_WAITING, Message
+from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import ClassVar
+    from collections.abc import Mapping
 
 
 class AppServerAdapter(NewsReader):
@@ -55,31 +62,15 @@ class AppServerAdapter(NewsReader):
         self._send.clear()
         self._withdraw_asks(None)
         self._events += self._calls.cancel()
-        self._refuse_waiting("Codex has ended.")
+        self._refuse_waiting(ENDED_UNANSWERED)
         if self._turn_id or self._is_starting_turn or not (self._outcome or self._thread_id):
             is_interrupted = self._was_interrupted
-            error = None if is_interrupted else "Codex ended before it had finished."
+            error = None if is_interrupted else ENDED_AT_WORK if self._thread_id else ENDED_BEFORE_BEGIN
             self._end_turn("interrupted" if is_interrupted else "failed", error)
         self._is_ended = True
         return self._step()
 
-    def command(self, command: Mapping[str, object], at_ms: int) -> Step:  # noqa: ARG002 - see start
-        """Act on a command of a client."""
-        command_id = str(command.get("id"))
-        act = self._COMMANDS.get(text_in(command, "type"))
-        if self._is_ended or self._is_over:
-            self._refuse(command_id, "Codex has ended; nothing reaches it any more.")
-        elif act is None:
-            self._refuse(command_id, "The command is unknown.")
-        else:
-            act(self, command_id, command)
-        return self._step()
-
-    def _command_message(self, command_id: str, command: Mapping[str, object]) -> None:
-        text = text_in(command, "text")
-        if not text.strip():
-            self._refuse(command_id, "A message needs a text.")
-            return
+    def _say(self, command_id: str, text: str) -> None:
         self._has_person_the_word = False
         message = Message(text, command_id)
         if self._turn_id and not self._was_interrupted:
@@ -87,18 +78,17 @@ class AppServerAdapter(NewsReader):
         elif self._is_idle() and not self._waiting:
             self._start_turn(message)
         else:
-            self._queue(message)
+            self._let_wait(message, self._waiting)
 
-    def _command_answer(self, command_id: str, command: Mapping[str, object]) -> None:
+    def _take_answer(self, command_id: str, command: Mapping[str, object]) -> None:
         request_id = text_in(command, "request_id")
         ask = next((ask for ask in self._asks.values() if ask.request_id == request_id), None)
         if ask is None:
-            became = self._closed_asks.get(request_id)
-            self._refuse(command_id, f"The request is closed already: {became}." if became else "Nothing asks that.")
+            self._refuse(command_id, self._closed_asks.refusal(request_id))
             return
         try:
             result, outcome, is_interrupting = asks.make_answer(ask, command)
-        except asks.AnswerError as error:
+        except RefusedAnswerError as error:
             self._refuse(command_id, str(error))
             return
         self._send.append(encode_line({"id": ask.server_id, "result": result}))
@@ -119,43 +109,22 @@ class AppServerAdapter(NewsReader):
             told = {"expectedTurnId": ask.turn_id, "input": [{"type": "text", "text": reason}]}
             self._request("turn/steer", {**turn, **told}, "reason")
 
-    def _command_interrupt(self, command_id: str, _command: Mapping[str, object]) -> None:
+    def _take_interrupt(self, command_id: str) -> None:
         if self._turn_id:
             self._interrupt(command_id)
         elif (self._is_starting_turn or self._waiting) and len(self._interrupts) < MAX_WAITING:
             self._interrupts.append(command_id)
         else:
-            self._refuse(command_id, "Codex does nothing that could be interrupted.")
+            self._refuse(command_id, NOTHING_TO_INTERRUPT)
 
-    def _command_finish(self, command_id: str, _command: Mapping[str, object]) -> None:
-        self._is_finishing = True
-        self._obey(command_id)
-
-    def _command_set_model(self, command_id: str, command: Mapping[str, object]) -> None:
-        model = text_in(command, "model").strip()
-        if not model or len(model) > items.MAX_REF_CHARACTERS:
-            self._refuse(command_id, "The name of a model is needed.")
+    def _choose(self, command_id: str, name: str, value: str) -> None:
+        if name == "mode" and value not in MODES:
+            self._refuse(command_id, unknown_mode(list(MODES)))
             return
-        self._model = model
+        if name == "mode":
+            self._mode = value
+        else:
+            self._model = value
         self._settings_changed = True
-        self._events.append({"kind": "session", "model": model})
+        self._events.append({"kind": "session", "permission_mode" if name == "mode" else "model": value})
         self._obey(command_id)
-
-    def _command_set_permission_mode(self, command_id: str, command: Mapping[str, object]) -> None:
-        mode = text_in(command, "permission_mode")
-        if mode not in MODES:
-            self._refuse(command_id, f"Codex has these permission modes: {', '.join(MODES)}.")
-            return
-        self._mode = mode
-        self._settings_changed = True
-        self._events.append({"kind": "session", "permission_mode": mode})
-        self._obey(command_id)
-
-    _COMMANDS: ClassVar[dict[str, Callable[[AppServerAdapter, str, Mapping[str, object]], None]]] = {
-        "message": _command_message,
-        "answer": _command_answer,
-        "interrupt": _command_interrupt,
-        "finish": _command_finish,
-        "set_model": _command_set_model,
-        "set_permission_mode": _command_set_permission_mode,
-    }

@@ -5,7 +5,26 @@ from __future__ import annotations
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.app_server.forms import form_content, form_questions
-from agentmon.runners.protocols.json_values import as_json, object_in, objects_in, one_line, text_in, texts_in
+from agentmon.runners.protocols.asks import (
+    FOREIGN_ANSWER,
+    INPUT_CANNOT_BE_EDITED,
+    NO_ANSWER,
+    NO_SESSION_PERMISSION,
+    PERMISSION_DECISIONS,
+    RefusedAnswerError,
+    digest_of,
+    require_same_input,
+)
+from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS
+from agentmon.runners.protocols.json_values import (
+    MAX_REF_CHARACTERS,
+    as_json,
+    object_in,
+    objects_in,
+    one_line,
+    text_in,
+    texts_in,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +44,6 @@ MAX_CHOICES = 50
 MAX_LABEL_CHARACTERS = 500
 MAX_QUESTION_CHARACTERS = 2_000
 MAX_EDITABLE_CHARACTERS = 10_000
-
-
-class AnswerError(Exception):
-    """An answer does not fit what was asked; its text is for a person."""
 
 
 class Ask:
@@ -63,21 +78,22 @@ def make_ask(
         method: One of ``METHODS``.
         params: Of the request.
         item: The item that the request is about, or empty; a request to change files does not repeat the changes.
-    """
-    from hashlib import sha256  # noqa: PLC0415 - costs the host's start, and most runs never ask
 
+    Raises:
+        ValueError: The request is nested too deeply to be told.
+    """
     ask = Ask(request_id, server_id, method, params)
     described = _DESCRIBE[method](ask, item)
     shown = as_json([method, params, item.get("changes")])
-    ask.digest = sha256(shown.encode()).hexdigest()
+    ask.digest = digest_of(shown)
     ask.event |= described
     ask.event["title"] = one_line(str(described["title"]), MAX_LABEL_CHARACTERS)
     ask.event["reason"] = clip(text_in(params, "reason"), items.MAX_SUMMARY_CHARACTERS)
     ask.event["input_digest"] = ask.digest
     if "tool_ref" not in ask.event:
-        ask.event["tool_ref"] = clip(text_in(params, "itemId"), items.MAX_REF_CHARACTERS) or None
+        ask.event["tool_ref"] = clip(text_in(params, "itemId"), MAX_REF_CHARACTERS) or None
     if not shown:
-        raise AnswerError("The request is nested too deeply.")
+        raise ValueError("The request is nested too deeply.")
     return ask
 
 
@@ -85,18 +101,17 @@ def make_answer(ask: Ask, answer: Mapping[str, object]) -> tuple[dict[str, objec
     """Return the result for Codex, the ``AskOutcome``, and whether the turn is to be interrupted as well.
 
     Raises:
-        AnswerError: The answer does not fit what was asked; nothing may be sent.
+        RefusedAnswerError: The answer does not fit what was asked; nothing may be sent.
     """
-    if answer.get("input_digest") != ask.digest:
-        raise AnswerError("The answer is for another input than the one that is asked about.")
+    require_same_input(answer, ask.digest)
     given_input = answer.get("tool_input")
     if given_input is not None and given_input != ask.event.get("tool_input"):
-        raise AnswerError("Codex does not take a changed input. Deny, and say what it should do instead.")
+        raise RefusedAnswerError(INPUT_CANNOT_BE_EDITED)
     decision = answer.get("decision")
     if decision not in ("allow", "allow_for_session", "deny", "answer"):
-        raise AnswerError("The decision is unknown.")
+        raise RefusedAnswerError(PERMISSION_DECISIONS)
     if decision == "allow_for_session" and not ask.event.get("can_allow_for_session"):
-        raise AnswerError("This cannot be allowed for the whole session.")
+        raise RefusedAnswerError(NO_SESSION_PERMISSION)
     return _ANSWER[ask.method](ask, str(decision), answer)
 
 
@@ -124,7 +139,7 @@ def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
         "type": items.command_operation(params) if not host else "query",
         "target": clip(host or shown, items.MAX_TARGET_CHARACTERS),
         "title": f"Reach {host}" if host and not command else f"{verb} {shown or 'a command'}",
-        "detail": clip("\n".join(details), items.MAX_DIFF_CHARACTERS),
+        "detail": clip("\n".join(details), MAX_DIFF_CHARACTERS),
         "tool_input": given if len(command) <= MAX_EDITABLE_CHARACTERS else {},
         "can_allow_for_session": kind != "humanCommand",
     }
@@ -139,7 +154,7 @@ def _describe_file_change(ask: Ask, item: dict[str, object]) -> Event:
         "type": "write",
         "target": paths or clip(root, items.MAX_TARGET_CHARACTERS),
         "title": f"Write below {root}" if root else f"Change {paths}" if paths else "Change files",
-        "detail": clip((f"Write below {root}\n" if root else "") + items.patch_text(item), items.MAX_DIFF_CHARACTERS),
+        "detail": clip((f"Write below {root}\n" if root else "") + items.patch_text(item), MAX_DIFF_CHARACTERS),
         "can_allow_for_session": True,
     }
 
@@ -152,7 +167,7 @@ def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
         "type": "execute",
         "target": clip(wanted, items.MAX_TARGET_CHARACTERS),
         "title": "Give more permissions",
-        "detail": clip(wanted, items.MAX_DIFF_CHARACTERS),
+        "detail": clip(wanted, MAX_DIFF_CHARACTERS),
         "can_allow_for_session": True,
     }
 
@@ -193,7 +208,7 @@ def _describe_elicitation(ask: Ask, _item: dict[str, object]) -> Event:
         "tool_name": clip(server, 200),
         "target": clip(url or server, items.MAX_TARGET_CHARACTERS),
         "title": message or (f"Open {url}" if url else f"{server} asks"),
-        "detail": clip("\n".join(filter(None, (message, url))), items.MAX_DIFF_CHARACTERS),
+        "detail": clip("\n".join(filter(None, (message, url))), MAX_DIFF_CHARACTERS),
         "questions": questions,
         "can_allow_for_session": not questions and can_persist,
     }
@@ -201,7 +216,7 @@ def _describe_elicitation(ask: Ask, _item: dict[str, object]) -> Event:
 
 def _answer_approval(_ask: Ask, decision: str, answer: Mapping[str, object]) -> tuple[dict[str, object], str, bool]:
     if decision == "answer":
-        raise AnswerError("This is to be allowed or denied.")
+        raise RefusedAnswerError(PERMISSION_DECISIONS)
     if decision == "deny":
         return {"decision": "cancel" if answer.get("interrupts") is True else "decline"}, "denied", False
     return {"decision": "accept" if decision == "allow" else "acceptForSession"}, "allowed", False
@@ -209,7 +224,7 @@ def _answer_approval(_ask: Ask, decision: str, answer: Mapping[str, object]) -> 
 
 def _answer_permissions(ask: Ask, decision: str, answer: Mapping[str, object]) -> tuple[dict[str, object], str, bool]:
     if decision == "answer":
-        raise AnswerError("This is to be allowed or denied.")
+        raise RefusedAnswerError(PERMISSION_DECISIONS)
     if decision == "deny":
         return {"permissions": {}, "scope": "turn"}, "denied", answer.get("interrupts") is True
     wanted = object_in(ask.params, "permissions")
@@ -233,7 +248,7 @@ def _answer_elicitation(ask: Ask, decision: str, answer: Mapping[str, object]) -
         return {"action": "cancel" if answer.get("interrupts") is True else "decline", "content": None}, "denied", False
     if not ask.question_ids:
         if decision == "answer":
-            raise AnswerError("This is to be allowed or denied.")
+            raise RefusedAnswerError(PERMISSION_DECISIONS)
         accepted: dict[str, object] = {"action": "accept", "content": {}}
         if decision == "allow_for_session":
             accepted["_meta"] = {"persist": "session"}
@@ -242,7 +257,7 @@ def _answer_elicitation(ask: Ask, decision: str, answer: Mapping[str, object]) -
     try:
         content = form_content(object_in(ask.params, "requestedSchema"), replies)
     except ValueError as error:
-        raise AnswerError(str(error)) from error
+        raise RefusedAnswerError(str(error)) from error
     return {"action": "accept", "content": content}, "answered", False
 
 
@@ -252,11 +267,11 @@ def _replies(ask: Ask, answer: Mapping[str, object]) -> dict[str, list[str]]:
     replies = {}
     for question in given:
         if question not in ask.question_ids:
-            raise AnswerError(f"Nothing was asked that reads {one_line(question, 100)!r}.")
+            raise RefusedAnswerError(FOREIGN_ANSWER)
         reply = given[question]
         replies[question] = [reply] if isinstance(reply, str) else texts_in(given, question, MAX_CHOICES)
     if not any(replies.values()):
-        raise AnswerError("The answer says nothing to the question.")
+        raise RefusedAnswerError(NO_ANSWER)
     return replies
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.app_server import items
-from agentmon.runners.protocols.json_values import object_in, text_in, texts_in
+from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS
+from agentmon.runners.protocols.json_values import MAX_REF_CHARACTERS, object_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class ItemLog:
 
     def _start_subagent(self, item: dict[str, object], thread_id: str) -> list[Event]:
         """Codex tells some subagents by a mark alone: a call of its own then stands for all that the subagent does."""
-        agent_thread_id = clip(text_in(item, "agentThreadId"), items.MAX_REF_CHARACTERS)
+        agent_thread_id = clip(text_in(item, "agentThreadId"), MAX_REF_CHARACTERS)
         tool_ref = _ref(f"agent-{agent_thread_id}")
         if not agent_thread_id or agent_thread_id in self._parents or tool_ref in self._finished:
             return []
@@ -122,7 +123,7 @@ class ItemLog:
     def _learn_subagents(self, item: dict[str, object], tool_ref: str) -> None:
         if item.get("type") == "collabAgentToolCall":
             for thread_id in texts_in(item, "receiverThreadIds", MAX_SUBAGENTS):
-                self._learn_subagent(clip(thread_id, items.MAX_REF_CHARACTERS), tool_ref)
+                self._learn_subagent(clip(thread_id, MAX_REF_CHARACTERS), tool_ref)
 
     def _learn_subagent(self, thread_id: str, tool_ref: str) -> None:
         if thread_id:
@@ -145,16 +146,16 @@ class ItemLog:
 
 
 def _ref(item_id: str) -> str:
-    return clip(item_id, items.MAX_REF_CHARACTERS)
+    return clip(item_id, MAX_REF_CHARACTERS)
 
 
 def _kept(item: dict[str, object], thread_id: str) -> dict[str, object]:
     """Return what a later request may need of the item, at most 100,000 characters of it."""
     kept: dict[str, object] = {"thread_id": thread_id}
-    if item.get("type") == "fileChange" and len(items.patch_text(item)) < items.MAX_DIFF_CHARACTERS:
+    if item.get("type") == "fileChange" and len(items.patch_text(item)) < MAX_DIFF_CHARACTERS:
         kept["changes"] = item.get("changes")
     elif item.get("type") == "fileChange":
         kept["changes"] = [{"path": items.target_paths(item), "diff": items.patch_text(item)}]
     elif item.get("type") == "commandExecution":
-        kept["command"] = clip(text_in(item, "command"), items.MAX_DIFF_CHARACTERS)
+        kept["command"] = clip(text_in(item, "command"), MAX_DIFF_CHARACTERS)
     return kept

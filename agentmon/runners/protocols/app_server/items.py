@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS, diff_event
 from agentmon.runners.protocols.json_values import (
     as_json,
     count_in,
@@ -14,6 +15,7 @@ from agentmon.runners.protocols.json_values import (
     text_in,
     texts_in,
 )
+from agentmon.runners.protocols.messages import message_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 
 MAX_TARGET_CHARACTERS = 1_000
 MAX_SUMMARY_CHARACTERS = 4_000
-MAX_DIFF_CHARACTERS = 40_000
-MAX_PART_CHARACTERS = 60_000
-MAX_REF_CHARACTERS = 200
 MAX_CHANGES = 200
 MAX_PLAN_STEPS = 100
 MAX_PARTS = 10_000
@@ -102,8 +101,8 @@ def diffs(item: Item, tool_ref: str) -> list[Event]:
         hunks = unified(change)
         added, removed = _count_lines(hunks)
         if moved_to:
-            events.append(_diff(path, "delete", "", 0, 0, tool_ref))
-        events.append(_diff(moved_to or path, _CHANGE_TYPES.get(kind, "modify"), hunks, added, removed, tool_ref))
+            events.append(diff_event(path, "delete", "", 0, 0, tool_ref))
+        events.append(diff_event(moved_to or path, _CHANGE_TYPES.get(kind, "modify"), hunks, added, removed, tool_ref))
     return events
 
 
@@ -181,18 +180,7 @@ def messages(item: Item, message_ref: str, parent_tool_ref: str | None) -> list[
     role, text, is_thinking = message_texts(item)
     if not text.strip():
         return []
-    return [
-        {
-            "kind": "message",
-            "message_ref": message_ref,
-            "role": role,
-            "text": text[start : start + MAX_PART_CHARACTERS],
-            "continues": start > 0,
-            "is_thinking": is_thinking,
-            "parent_tool_ref": parent_tool_ref,
-        }
-        for start in range(0, len(text), MAX_PART_CHARACTERS)
-    ]
+    return message_events(message_ref, role, text, parent_tool_ref, is_thinking=is_thinking)
 
 
 def plan(params: dict[str, object]) -> Event:
@@ -250,18 +238,6 @@ def _content_text(content: dict[str, object]) -> str:
         return text
     where = text_in(content, "path") or text_in(content, "name") or text_in(content, "url")
     return f"[{clip(kind, 50)}{' ' if where else ''}{clip(where, 200)}]" if kind else ""
-
-
-def _diff(path: str, change_type: str, hunks: str, added: int, removed: int, tool_ref: str) -> Event:
-    return {
-        "kind": "diff",
-        "path": clip(path, MAX_TARGET_CHARACTERS),
-        "change_type": change_type,
-        "diff": clip(hunks, MAX_DIFF_CHARACTERS),
-        "added_lines": added,
-        "removed_lines": removed,
-        "tool_ref": tool_ref,
-    }
 
 
 def _count_lines(hunks: str) -> tuple[int, int]:

@@ -7,9 +7,11 @@ import json
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.app_server import asks, items
 from agentmon.runners.protocols.app_server.errors import error_line, is_limit
-from agentmon.runners.protocols.app_server.notices import SILENT, notice
+from agentmon.runners.protocols.app_server.notices import SILENT
 from agentmon.runners.protocols.app_server.replies import ReplyReader
+from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, text_in, texts_in
+from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 
-MAX_OPEN_ASKS = 32
 MAX_THREADS = 256
 
 _METHOD_NOT_FOUND = -32601
@@ -248,7 +249,7 @@ class NewsReader(ReplyReader):
         item = self._calls.open_item(text_in(params, "itemId"))
         try:
             ask = asks.make_ask(request_id, server_id, method, params, item)
-        except asks.AnswerError as error:
+        except ValueError as error:
             self._reject(server_id, _INVALID_REQUEST, str(error))
             self._events += self._notices.malformed(f"{method}: {error}")
             return

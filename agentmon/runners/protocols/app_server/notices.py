@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from time import gmtime, strftime
 
-from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.json_values import count_in, object_in, one_line, text_in
+from agentmon.runners.protocols.json_values import count_in, object_in, text_in
+from agentmon.runners.protocols.notices import NoticeBook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agentmon.runners.protocols.adapter import Event
 
-MAX_UNKNOWN = 50
-MAX_MALFORMED = 20
-MAX_NOTICE_CHARACTERS = 1_000
 RATE_LIMIT_STEPS = (100, 90, 75)
 """Percent of a limit at which a person is told, once for each window."""
 
@@ -49,40 +46,10 @@ UNWANTED = (
 """What Codex is asked not to send: it is much, or said again by other notifications."""
 
 
-class NoticeLog:
-    """Makes notices, and keeps those back that were given already."""
+class LimitBook(NoticeBook):
+    """Tells of limits as well."""
 
-    __slots__ = ("_malformed", "_said", "_unknown")
-
-    def __init__(self) -> None:
-        self._unknown: set[str] = set()
-        self._said: set[str] = set()
-        self._malformed = 0
-
-    def unknown(self, name: str) -> list[Event]:
-        """Return a notice of a message that this release does not know, once for each name."""
-        name = clip(name, 100)
-        if name in self._unknown or len(self._unknown) >= MAX_UNKNOWN:
-            return []
-        self._unknown.add(name)
-        return [notice("info", f"Codex sent a message that is not understood: {name}", "unknown_message")]
-
-    def malformed(self, what: str) -> list[Event]:
-        """Return a notice of something that is no message, the first twenty times."""
-        self._malformed += 1
-        if self._malformed > MAX_MALFORMED:
-            return []
-        last = " Further ones are passed over in silence." if self._malformed == MAX_MALFORMED else ""
-        return [notice("warn", f"Codex wrote something that is no message: {what}{last}", "malformed")]
-
-    def once(self, level: str, text: str, topic: str) -> list[Event]:
-        """Return the notice the first time its text comes."""
-        event = notice(level, text, topic)
-        key = str(event["text"])
-        if key in self._said or len(self._said) >= MAX_UNKNOWN:
-            return []
-        self._said.add(key)
-        return [event]
+    __slots__ = ()
 
     def rate_limits(self, params: dict[str, object]) -> list[Event]:
         """Return notices for the windows of a limit that are nearly used up, and for a limit that is reached."""
@@ -101,11 +68,6 @@ class NoticeLog:
                 "error", f"A limit of the account is reached: {reached.replace('_', ' ')}", "rate_limit"
             )
         return events
-
-
-def notice(level: str, text: str, topic: str) -> Event:
-    """Return an event ``notice`` of one line."""
-    return {"kind": "notice", "level": level, "text": one_line(text, MAX_NOTICE_CHARACTERS), "topic": topic}
 
 
 def _window_name(window: dict[str, object]) -> str:

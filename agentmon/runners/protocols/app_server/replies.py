@@ -5,10 +5,10 @@ from __future__ import annotations
 from agentmon.runners.protocols.adapter import clip, encode_line
 from agentmon.runners.protocols.app_server.errors import error_line
 from agentmon.runners.protocols.app_server.modes import MODES, thread_settings
-from agentmon.runners.protocols.app_server.notices import notice
-from agentmon.runners.protocols.app_server.state import Message
 from agentmon.runners.protocols.app_server.turns import TurnKeeper
 from agentmon.runners.protocols.json_values import object_in, objects_in, text_in
+from agentmon.runners.protocols.messages import Message
+from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class ReplyReader(TurnKeeper):
         elif self._is_idle() and not self._waiting:
             self._start_turn(context)
         else:
-            self._queue(context)
+            self._let_wait(context, self._waiting)
             self._start_next_turn()
 
     def _reason_answered(self, _result: dict[str, object], error: str | None, _context: object) -> None:

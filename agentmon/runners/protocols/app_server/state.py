@@ -2,69 +2,45 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step, encode_line
+from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.app_server.calls import ItemLog
 from agentmon.runners.protocols.app_server.modes import DEFAULT_MODE, MODES
-from agentmon.runners.protocols.app_server.notices import NoticeLog
+from agentmon.runners.protocols.app_server.notices import LimitBook
 from agentmon.runners.protocols.app_server.usage import UsageCounter
+from agentmon.runners.protocols.conversation import Conversation
 from agentmon.runners.protocols.json_values import text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentmon.runners.protocols.adapter import Event
     from agentmon.runners.protocols.app_server.asks import Ask
+    from agentmon.runners.protocols.messages import Message
 
 
-MAX_CLOSED_ASKS = 256
-
-
-class Message:
-    """A message of a person on its way to the agent."""
-
-    __slots__ = ("command_id", "text")
-
-    def __init__(self, text: str, command_id: str | None) -> None:
-        self.text = text
-        self.command_id = command_id
-
-
-class ThreadState(Adapter):
+class ThreadState(Conversation):
     """The state of a thread, and the words for what became of commands and requests."""
 
     __slots__ = (
-        "_activity",
         "_answer_keys",
         "_ask_count",
         "_asks",
         "_begun_turns",
         "_calls",
-        "_closed_asks",
         "_effort",
-        "_error",
-        "_events",
         "_has_person_the_word",
         "_interrupts",
-        "_is_ended",
-        "_is_finishing",
-        "_is_over",
         "_is_plan_told",
         "_is_starting_turn",
         "_is_turn_running",
         "_last_text",
-        "_launch",
-        "_lines",
         "_mode",
         "_model",
         "_next_id",
         "_notices",
-        "_outcome",
         "_pending",
         "_policy",
         "_provider",
-        "_sandbox_mode",
-        "_send",
         "_settings_changed",
         "_thread_id",
         "_thread_models",
@@ -77,15 +53,13 @@ class ThreadState(Adapter):
     )
 
     def __init__(self, launch: Mapping[str, object]) -> None:
-        self._launch = launch
-        self._lines = JsonLines()
+        """``launch`` is the object ``conversation`` of ``spec.json``; see ``runners/protocols/__init__.py``."""
+        super().__init__(launch)
         self._calls = ItemLog()
-        self._notices = NoticeLog()
+        self._notices = LimitBook()
         self._usage = UsageCounter()
         self._answer_keys: dict[str, str] = {}
         """For each thread the answer whose calls run now, where its key is known."""
-        self._events: list[Event] = []
-        self._send: list[bytes] = []
 
         self._pending: dict[int | str, tuple[str, object]] = {}
         """Ids of requests to Codex that it has not answered yet: what they are for, and what belongs to it."""
@@ -95,7 +69,6 @@ class ThreadState(Adapter):
         """Commands that wait for the turn to have an id."""
         self._asks: dict[int | str, Ask] = {}
         self._ask_count = 0
-        self._closed_asks: dict[str, str] = {}
 
         self._thread_id = ""
         self._turn_id = ""
@@ -106,13 +79,7 @@ class ThreadState(Adapter):
         """Whether Codex has said that the turn began; before that it refuses to interrupt one that has an id."""
         self._was_interrupted = False
         self._has_person_the_word = False
-        self._is_finishing = False
-        self._is_over = False
-        self._is_ended = False
-        self._outcome = ""
-        self._error: str | None = None
         self._last_text = ""
-        self._activity: tuple[str, str] = ("", "")
 
         wanted_mode = text_in(launch, "permission_mode")
         self._mode = wanted_mode if wanted_mode in MODES else DEFAULT_MODE
@@ -132,17 +99,7 @@ class ThreadState(Adapter):
             return True
         if self._turn_id or self._is_starting_turn or self._waiting or self._has_pending_steer():
             return False
-        return self._is_finishing or (bool(self._outcome) and not self._has_person_the_word)
-
-    @property
-    def outcome(self) -> str:
-        """The ``TurnOutcome`` of the newest turn that ended, or an empty text."""
-        return self._outcome
-
-    @property
-    def error(self) -> str | None:
-        """One line for a person, when the newest turn failed or nothing could be begun."""
-        return self._error
+        return self._is_finish_wanted or (bool(self._outcome) and not self._has_person_the_word)
 
     def _is_idle(self) -> bool:
         return bool(self._thread_id) and not self._turn_id and not self._is_starting_turn
@@ -172,32 +129,8 @@ class ThreadState(Adapter):
 
     def _close_ask(self, ask: Ask, outcome: str, command_id: str | None) -> None:
         del self._asks[ask.server_id]
-        self._closed_asks[ask.request_id] = outcome
-        if len(self._closed_asks) > MAX_CLOSED_ASKS:
-            del self._closed_asks[next(iter(self._closed_asks))]
-        self._events.append({
-            "kind": "ask_closed", "request_id": ask.request_id, "outcome": outcome, "command_id": command_id,
-        })  # fmt: skip
+        self._events.append(self._closed_asks.add(ask.request_id, outcome, command_id))
 
     def _withdraw_asks(self, thread_id: str | None) -> None:
         for ask in [ask for ask in self._asks.values() if thread_id is None or ask.thread_id == thread_id]:
             self._close_ask(ask, "withdrawn", None)
-
-    def _set_activity(self, activity: str, note: str, source: str) -> None:
-        if self._activity != (activity, note):
-            self._activity = (activity, note)
-            self._events.append({"kind": "activity", "activity": activity, "note": note, "source": source})
-
-    def _obey(self, command_id: str | None) -> None:
-        if command_id is not None:
-            self._events.append({"kind": "command", "command_id": command_id, "was_obeyed": True})
-
-    def _refuse(self, command_id: str | None, error: str) -> None:
-        if command_id is not None:
-            self._events.append({"kind": "command", "command_id": command_id, "was_obeyed": False, "error": error})
-
-    def _step(self) -> Step:
-        step = Step(self._events, b"".join(self._send))
-        self._events = []
-        self._send = []
-        return step

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.app_server.modes import collaboration_mode, turn_settings
-from agentmon.runners.protocols.app_server.state import Message, ThreadState
+from agentmon.runners.protocols.app_server.state import ThreadState
+from agentmon.runners.protocols.conversation import TOO_MANY_COMMANDS
+from agentmon.runners.protocols.messages import MAX_WAITING, Message
 
-MAX_WAITING = 50
-MAX_WAITING_CHARACTERS = 2_000_000
 MAX_TURNS = 256
 
 
@@ -15,19 +15,9 @@ class TurnKeeper(ThreadState):
 
     __slots__ = ()
 
-    def _queue(self, message: Message) -> None:
-        size = sum(len(waiting.text) for waiting in self._waiting) + len(message.text)
-        if len(self._waiting) >= MAX_WAITING or size > MAX_WAITING_CHARACTERS:
-            self._refuse(message.command_id, "Too much waits for Codex already.")
-            return
-        self._waiting.append(message)
-        self._events.append({
-            "kind": "command", "command_id": message.command_id or "", "was_obeyed": False, "is_queued": True,
-        })  # fmt: skip
-
     def _steer(self, message: Message) -> None:
         if len(self._pending) >= MAX_WAITING:
-            self._queue(message)
+            self._let_wait(message, self._waiting)
             return
         params = {**self._input(message.text, message.command_id), "expectedTurnId": self._turn_id}
         self._request("turn/steer", params, "steer", message)
@@ -82,7 +72,7 @@ class TurnKeeper(ThreadState):
             self._interrupts.append(command_id)
             return
         if len(self._pending) >= MAX_WAITING:
-            self._refuse(command_id, "Codex has not answered what was asked before.")
+            self._refuse(command_id, TOO_MANY_COMMANDS)
             return
         self._was_interrupted = True
         params: dict[str, object] = {"threadId": self._thread_id, "turnId": self._turn_id}

@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 
 from agentmon.runners.protocols.adapter import Step, clip
+from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
+from agentmon.runners.protocols.conversation import ENDED_AT_WORK, ENDED_BEFORE_BEGIN, ENDED_UNANSWERED
 from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in
-from agentmon.runners.protocols.stream_json.asks import MAX_OPEN_ASKS, Ask
+from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS
+from agentmon.runners.protocols.notices import notice
+from agentmon.runners.protocols.stream_json.asks import Ask
 from agentmon.runners.protocols.stream_json.commands import StreamJsonCommands
-from agentmon.runners.protocols.stream_json.notices import notice
 from agentmon.runners.protocols.stream_json.turns import cost_nano, result_error, result_outcome, transcript_path
 
 TYPE_CHECKING = False
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from agentmon.runners.protocols.adapter import Event
 
 MAX_MODELS = 50
-MAX_LAST_WORDS_CHARACTERS = 4_000
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """Those that can be chosen while a session runs; ``bypassPermissions`` needs its flag at the start."""
 
@@ -53,8 +55,8 @@ class StreamJsonAdapter(StreamJsonCommands):
         self._request("", "initialize", "", {"hooks": None})
         prompt = text_in(self._launch, "prompt")
         if prompt:
-            self._say(prompt, "")
-            self._note_activity("working", "", "start")
+            self._send_message(prompt, "")
+            self._set_activity("working", "", "start")
         return self._step()
 
     def receive(self, chunk: bytes, at_ms: int) -> Step:
@@ -70,21 +72,21 @@ class StreamJsonAdapter(StreamJsonCommands):
         rest = self._lines.flush()
         if rest:
             self._take_line(rest)
-        self._is_over = True
+        self._is_ended = True
         for request_id in list(self._asks):
             self._close_ask(request_id, "withdrawn", None)
         self._events += self._calls.cancel_all("The agent ended before the call did.", with_subagents=True)
         self._events += self._usage.settle_all()
         for request in self._requests.values():
-            self._note_command(request.command_id, "The agent ended before it answered.")
+            self._refuse(request.command_id, ENDED_UNANSWERED)
         self._requests.clear()
         if self._is_turn_open or not self._outcome:
             is_asked = self._is_interrupted
-            error = None if is_asked else "The agent ended in the middle of its work."
+            error = None if is_asked else ENDED_AT_WORK
             if self._is_turn_open:
                 self._end_turn("interrupted" if is_asked else "failed", "", error)
             else:
-                self._error = "The agent ended before it began."
+                self._error = ENDED_BEFORE_BEGIN
         self._prompts.clear()
         return self._step()
 
@@ -202,11 +204,11 @@ class StreamJsonAdapter(StreamJsonCommands):
         self._has_state = True
         self._state = one_line(state, 40)
         if state == "running" and not self._asks:
-            self._note_activity("working", "", "session_state_changed")
+            self._set_activity("working", "", "session_state_changed")
         elif state == "requires_action" and not self._asks:
-            self._note_activity("waiting", "a decision", "session_state_changed")
+            self._set_activity("waiting", "a decision", "session_state_changed")
         elif state == "idle" and not self._asks and not self._prompts.is_any_open:
-            self._note_activity("waiting", "", "session_state_changed")
+            self._set_activity("waiting", "", "session_state_changed")
 
     def _take_lifecycle(self, message: dict[str, object]) -> None:
         state = text_in(message, "state")
@@ -252,7 +254,7 @@ class StreamJsonAdapter(StreamJsonCommands):
     def _take_ask(self, request_id: str, request: dict[str, object]) -> None:
         if request_id in self._asks:
             return
-        if request_id in self._settled_asks or len(self._asks) >= MAX_OPEN_ASKS:
+        if request_id in self._closed_asks or len(self._asks) >= MAX_OPEN_ASKS:
             self._respond_error(request_id, "The request was settled before, or too many are open.")
             return
         tool_ref = ref_in(request, "tool_use_id")
@@ -260,7 +262,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         self._events += self._calls.start(tool_ref, text_in(request, "tool_name"), ask.tool_input, "", "")
         self._asks[request_id] = ask
         self._events.append(dict(ask.event))
-        self._note_activity("waiting", clip(str(ask.event["title"]), 200), "can_use_tool")
+        self._set_activity("waiting", clip(str(ask.event["title"]), 200), "can_use_tool")
 
     def _take_cancel(self, message: dict[str, object]) -> None:
         request_id = ref_in(message, "request_id")
@@ -279,7 +281,7 @@ class StreamJsonAdapter(StreamJsonCommands):
                 self._is_interrupted = False
             if request.name == "initialize":
                 self._events.append(notice("warn", f"Claude did not take the greeting: {error}", "initialize"))
-            self._note_command(request.command_id, error)
+            self._refuse(request.command_id, error)
             return
         answer = object_in(response, "response")
         if request.name == "initialize":
@@ -288,7 +290,7 @@ class StreamJsonAdapter(StreamJsonCommands):
             self._note_session(model=request.value)
         elif request.name == "set_permission_mode":
             self._note_session(permission_mode=text_in(answer, "mode")[:200] or request.value)
-        self._note_command(request.command_id, None)
+        self._obey(request.command_id)
 
     def _take_greeting(self, answer: Mapping[str, object]) -> None:
         models = [ref_in(model, "value") for model in objects_in(answer, "models", MAX_MODELS)]

@@ -5,6 +5,16 @@ from __future__ import annotations
 import json
 
 from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.asks import (
+    FOREIGN_ANSWER,
+    INPUT_CANNOT_BE_EDITED,
+    NO_ANSWER,
+    NO_SESSION_PERMISSION,
+    PERMISSION_DECISIONS,
+    RefusedAnswerError,
+    digest_of,
+    require_same_input,
+)
 from agentmon.runners.protocols.json_values import objects_in, one_line, text_in
 from agentmon.runners.protocols.stream_json.diffs import input_diff
 from agentmon.runners.protocols.stream_json.tools import tool_target, tool_type
@@ -15,18 +25,12 @@ if TYPE_CHECKING:
 
     from agentmon.runners.protocols.adapter import Event
 
-MAX_OPEN_ASKS = 64
-MAX_SETTLED_ASKS = 512
 MAX_DETAIL_CHARACTERS = 40_000
 MAX_EDITABLE_CHARACTERS = 20_000
 MAX_QUESTIONS = 20
 MAX_CHOICES = 50
 _WRITE_KEYS = {"file_path", "notebook_path", "content", "new_source", "old_string", "new_string", "edits"}
 DENIED = "The user does not allow this."
-
-
-class RefusedAnswerError(ValueError):
-    """An answer that is not passed on; its text says why."""
 
 
 class Ask:
@@ -42,7 +46,7 @@ class Ask:
         self.tool_input: dict[str, object] = tool_input if isinstance(tool_input, dict) else {}
         name = clip(text_in(request, "tool_name"), 200) or "a tool"
         written = json.dumps(self.tool_input, ensure_ascii=False)
-        self.digest = _digest(written)
+        self.digest = digest_of(written)
         self.suggestions = session_permissions(objects_in(request, "permission_suggestions"))
         self.questions = _questions(self.tool_input) if name == "AskUserQuestion" else []
         kind = "question" if self.questions else "plan" if name == "ExitPlanMode" else "permission"
@@ -71,8 +75,7 @@ class Ask:
         Raises:
             RefusedAnswerError: The answer does not fit the request.
         """
-        if command.get("input_digest") != self.digest:
-            raise RefusedAnswerError("The answer is meant for another input than the one that the agent asks about.")
+        require_same_input(command, self.digest)
         decision = text_in(command, "decision")
         if decision == "deny":
             response: dict[str, object] = {"behavior": "deny", "message": text_in(command, "reason") or DENIED}
@@ -87,11 +90,11 @@ class Ask:
                 "updatedInput": {**self.tool_input, "answers": self._answers(command)},
             }, "answered"
         if decision not in {"allow", "allow_for_session"}:
-            raise RefusedAnswerError("A permission is allowed or denied.")
+            raise RefusedAnswerError(PERMISSION_DECISIONS)
         response = {"behavior": "allow", "updatedInput": self._edited_input(command)}
         if decision == "allow_for_session":
             if not self.event["can_allow_for_session"]:
-                raise RefusedAnswerError("The agent does not offer to allow this for the whole session.")
+                raise RefusedAnswerError(NO_SESSION_PERMISSION)
             response["updatedPermissions"] = self.suggestions
         return response, "allowed"
 
@@ -100,19 +103,19 @@ class Ask:
         if edited is None or edited == self.tool_input:
             return self.tool_input
         if not isinstance(edited, dict) or not self.event["can_edit_input"]:
-            raise RefusedAnswerError("The input of this request cannot be edited.")
+            raise RefusedAnswerError(INPUT_CANNOT_BE_EDITED)
         return edited
 
     def _answers(self, command: Mapping[str, object]) -> dict[str, str]:
         given = command.get("answers")
         if not isinstance(given, dict) or not given:
-            raise RefusedAnswerError("A question needs an answer.")
+            raise RefusedAnswerError(NO_ANSWER)
         asked = {str(question["question"]) for question in self.questions}
         answers = {}
         for question, answer in given.items():
             chosen = [answer] if isinstance(answer, str) else answer
             if question not in asked:
-                raise RefusedAnswerError("An answer names a question that was not asked.")
+                raise RefusedAnswerError(FOREIGN_ANSWER)
             if not isinstance(chosen, list | tuple) or not chosen or not all(isinstance(one, str) for one in chosen):
                 raise RefusedAnswerError("An answer is a text or a list of texts.")
             answers[question] = ", ".join(chosen)
@@ -130,12 +133,6 @@ def session_permissions(suggestions: list[dict[str, object]]) -> list[dict[str, 
     has_rule = any(suggestion["type"] == "addRules" for suggestion in narrow)
     chosen = narrow if has_rule else suggestions
     return [{**suggestion, "destination": "session"} for suggestion in chosen]
-
-
-def _digest(written: str) -> str:
-    import hashlib  # noqa: PLC0415 - a conversation without questions does without it
-
-    return hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()
 
 
 def _questions(tool_input: Mapping[str, object]) -> list[dict[str, object]]:

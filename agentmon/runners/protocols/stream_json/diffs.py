@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
+from agentmon.runners.protocols.diffs import diff_event
 from agentmon.runners.protocols.json_values import count_in, objects_in, text_in, texts_in
 
 TYPE_CHECKING = False
@@ -11,9 +12,7 @@ if TYPE_CHECKING:
 
     from agentmon.runners.protocols.adapter import Event
 
-MAX_DIFF_CHARACTERS = 40_000
 MAX_KEPT_DIFF_CHARACTERS = 10_000
-MAX_PATH_CHARACTERS = 1_000
 
 
 def diff_of_result(told: Mapping[str, object], tool_ref: str) -> Event | None:
@@ -32,7 +31,7 @@ def diff_of_result(told: Mapping[str, object], tool_ref: str) -> Event | None:
     if not diff and "new_source" not in told and text_in(told, "type") != "create":
         return None
     change_type = "create" if text_in(told, "type") == "create" else "modify"
-    return _event(path, change_type, diff, added, removed, tool_ref)
+    return diff_event(path, change_type, diff, added, removed, tool_ref)
 
 
 def diff_of_input(name: str, tool_input: Mapping[str, object], tool_ref: str) -> Event | None:
@@ -41,7 +40,7 @@ def diff_of_input(name: str, tool_input: Mapping[str, object], tool_ref: str) ->
     if not path or name not in {"Write", "Edit", "MultiEdit", "NotebookEdit"}:
         return None
     diff, added, removed = input_diff(name, tool_input)
-    event = _event(path, "modify", diff, added, removed, tool_ref)
+    event = diff_event(path, "modify", diff, added, removed, tool_ref)
     event["diff"] = clip(diff, MAX_KEPT_DIFF_CHARACTERS)
     return event
 
@@ -78,15 +77,3 @@ def _hunks(hunks: list[dict[str, object]]) -> tuple[str, int, int]:
             added += line.startswith("+")
             removed += line.startswith("-")
     return "\n".join(lines) + "\n", added, removed
-
-
-def _event(path: str, change_type: str, diff: str, added: int, removed: int, tool_ref: str) -> Event:
-    return {
-        "kind": "diff",
-        "path": clip(path, MAX_PATH_CHARACTERS),
-        "change_type": change_type,
-        "diff": clip(diff, MAX_DIFF_CHARACTERS),
-        "added_lines": added,
-        "removed_lines": removed,
-        "tool_ref": tool_ref,
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmon.runners.protocols.json_values import object_in, text_in
+from agentmon.runners.protocols.messages import MAX_PART_CHARACTERS, message_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
 
     from agentmon.runners.protocols.adapter import Event
 
-MAX_PART_CHARACTERS = 60_000
 MAX_ANSWERS = 1_024
 MAX_STREAMS = 64
 MAX_BLOCK_INDEX = 100_000
@@ -64,7 +64,7 @@ class MessageBook:
         if not key:
             key = self._own_key()
         index = self._index(parent, key)
-        return self.whole(f"{key}:{index}", role, text, parent, is_thinking=kind == "thinking") if text else []
+        return message_events(f"{key}:{index}", role, text, parent or None, is_thinking=kind == "thinking")
 
     def count_block(self, key: str, parent: str = "") -> None:
         """Take note of a block that is no text, so that the next one gets the next place."""
@@ -74,24 +74,7 @@ class MessageBook:
     def spoken(self, uuid: str, role: str, text: str, parent: str) -> list[Event]:
         """Return a message that is not Claude's."""
         key = uuid or self._own_key()
-        return self.whole(f"{key}:{self._index('', key)}", role, text, parent)
-
-    def whole(
-        self, message_ref: str, role: str, text: str, parent: str = "", *, is_thinking: bool = False
-    ) -> list[Event]:
-        """Return the text as one message, in parts when it is long."""
-        return [
-            {
-                "kind": "message",
-                "message_ref": message_ref,
-                "role": role,
-                "text": text[start : start + MAX_PART_CHARACTERS],
-                "continues": start > 0,
-                "is_thinking": is_thinking,
-                "parent_tool_ref": parent or None,
-            }
-            for start in range(0, len(text), MAX_PART_CHARACTERS)
-        ]
+        return message_events(f"{key}:{self._index('', key)}", role, text, parent or None)
 
     def _index(self, parent: str, key: str) -> int:
         index = self._blocks.pop(key, 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.json_values import count_in, object_in, one_line, text_in
+from agentmon.runners.protocols.notices import NoticeBook, notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from agentmon.runners.protocols.adapter import Event
 
-MAX_NOTICE_CHARACTERS = 2_000
-MAX_UNKNOWN_TYPES = 200
 LAST_RESET_S = 4_102_444_800
 """The year 2100 in Unix time: a later one is in another unit."""
 
@@ -33,18 +31,13 @@ SILENT = {
 """Types that are known and say nothing that is kept (Claude Code 2.1.332)."""
 
 
-def notice(level: str, text: str, topic: str) -> Event:
-    """Return one notice with its text cut to what is kept."""
-    return {"kind": "notice", "level": level, "text": clip(text, MAX_NOTICE_CHARACTERS), "topic": topic}
+class NewsBook(NoticeBook):
+    """Makes notices of messages."""
 
-
-class NoticeBook:
-    """Makes notices of messages, and says of each unknown type only once that it is unknown."""
-
-    __slots__ = ("_limit_status", "_unknown")
+    __slots__ = ("_limit_status",)
 
     def __init__(self) -> None:
-        self._unknown: dict[str, None] = {}
+        super().__init__()
         self._limit_status = ""
 
     def note(self, name: str, message: Mapping[str, object]) -> list[Event]:
@@ -62,22 +55,6 @@ class NoticeBook:
         if make is not None:
             return make(message)
         return self.unknown(name, json.dumps(message, ensure_ascii=False))
-
-    def unknown(self, name: str, raw: str) -> list[Event]:
-        """Return one notice for the first message of a type that is not understood, nothing for later ones."""
-        name = one_line(name, 100)
-        if name in self._unknown or len(self._unknown) >= MAX_UNKNOWN_TYPES:
-            return []
-        self._unknown[name] = None
-        return [notice("info", f"Not understood ({name}): {raw[:MAX_NOTICE_CHARACTERS]}", "unknown_message")]
-
-    def malformed(self, raw: str) -> list[Event]:
-        """Return one notice for the first line that is no message."""
-        if "" in self._unknown:
-            return []
-        self._unknown[""] = None
-        shown = one_line(raw, 500) or "it is empty or too long"
-        return [notice("warn", f"A line that is no message was passed over: {shown}", "unknown_message")]
 
     def _limit(self, info: Mapping[str, object]) -> list[Event]:
         status = text_in(info, "status")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step, encode_line
+from agentmon.runners.protocols.adapter import encode_line
+from agentmon.runners.protocols.conversation import MAX_PENDING, TOO_MANY_COMMANDS, Conversation
 from agentmon.runners.protocols.json_values import text_in
-from agentmon.runners.protocols.stream_json.asks import MAX_SETTLED_ASKS, Ask
+from agentmon.runners.protocols.messages import message_events
 from agentmon.runners.protocols.stream_json.messages import MessageBook
-from agentmon.runners.protocols.stream_json.notices import NoticeBook
+from agentmon.runners.protocols.stream_json.notices import NewsBook
 from agentmon.runners.protocols.stream_json.tools import CallBook
 from agentmon.runners.protocols.stream_json.turns import PromptBook
 from agentmon.runners.protocols.stream_json.usage import UsageBook
@@ -15,9 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentmon.runners.protocols.adapter import Event
+    from agentmon.runners.protocols.stream_json.asks import Ask
 
-MAX_OPEN_REQUESTS = 64
 MAX_SESSION_CHARACTERS = 4_096
 
 
@@ -32,40 +32,28 @@ class ControlRequest:
         self.value = value
 
 
-class StreamJsonState(Adapter):
+class StreamJsonState(Conversation):
     """The open asks, calls, messages and requests of one process of Claude Code."""
 
     __slots__ = (
-        "_activity", "_asks", "_at_ms", "_calls", "_error", "_events", "_has_state", "_is_finish_wanted",
-        "_is_interrupted", "_is_over", "_is_turn_open", "_launch", "_lines", "_messages", "_notices", "_outcome",
-        "_prompts", "_request_count", "_requests", "_send", "_session", "_settled_asks", "_state", "_usage",
+        "_asks", "_calls", "_has_state", "_is_interrupted", "_is_turn_open", "_messages", "_notices", "_prompts",
+        "_request_count", "_requests", "_session", "_state", "_usage",
     )  # fmt: skip
 
     def __init__(self, launch: Mapping[str, object]) -> None:
         """``launch`` is the object ``conversation`` of ``spec.json``; see ``runners/protocols/__init__.py``."""
         super().__init__(launch)
-        self._launch = dict(launch)
-        self._lines = JsonLines()
-        self._events: list[Event] = []
-        self._send: list[bytes] = []
-        self._at_ms = 0
-        self._outcome = ""
-        self._error: str | None = None
         self._is_turn_open = False
         self._is_interrupted = False
-        self._is_finish_wanted = False
-        self._is_over = False
         self._state = ""
         self._has_state = False
-        self._activity: tuple[str, str] = ("", "")
         self._session: dict[str, str] = {}
         self._asks: dict[str, Ask] = {}
-        self._settled_asks: dict[str, str] = {}
         self._requests: dict[str, ControlRequest] = {}
         self._request_count = 0
         self._calls = CallBook()
         self._usage = UsageBook()
-        self._notices = NoticeBook()
+        self._notices = NewsBook()
         self._messages = MessageBook()
         self._prompts = PromptBook(text_in(launch, "session_id") or text_in(launch, "session_ref"))
 
@@ -78,19 +66,9 @@ class StreamJsonState(Adapter):
             return False
         return self._is_finish_wanted or not self._is_interrupted
 
-    @property
-    def outcome(self) -> str:
-        """The ``TurnOutcome`` of the newest turn that ended, or an empty text."""
-        return self._outcome
-
-    @property
-    def error(self) -> str | None:
-        """One line for a person, when the newest turn failed or nothing could be begun."""
-        return self._error
-
     def _request(self, command_id: str, name: str, value: str, fields: Mapping[str, object]) -> bool:
-        if len(self._requests) >= MAX_OPEN_REQUESTS:
-            self._note_command(command_id, "Too many commands wait for the agent.")
+        if len(self._requests) >= MAX_PENDING:
+            self._refuse(command_id, TOO_MANY_COMMANDS)
             return False
         self._request_count += 1
         request_id = f"agentmon-{self._request_count}"
@@ -107,19 +85,13 @@ class StreamJsonState(Adapter):
         answer = {"subtype": "error", "request_id": request_id, "error": error}
         self._send.append(encode_line({"type": "control_response", "response": answer}))
 
-    def _say(self, text: str, command_id: str) -> None:
+    def _send_message(self, text: str, command_id: str) -> None:
         prompt_id = self._prompts.add(text, command_id, self._at_ms)
         message = {"role": "user", "content": text}
         self._send.append(
             encode_line({"type": "user", "message": message, "parent_tool_use_id": None, "uuid": prompt_id})
         )
-        self._events += self._messages.whole(prompt_id, "user", text)
-
-    def _step(self) -> Step:
-        step = Step(self._events, b"".join(self._send))
-        self._events = []
-        self._send = []
-        return step
+        self._events += message_events(prompt_id, "user", text)
 
     def _begin_turn_of(self, parent: str, source: str) -> None:
         if not parent:
@@ -134,42 +106,26 @@ class StreamJsonState(Adapter):
             self._is_interrupted = False
         self._events.append({"kind": "turn_started", "prompt_refs": refs})
         if not self._asks:
-            self._note_activity("working", "", source)
+            self._set_activity("working", "", source)
 
     def _end_turn(self, outcome: str, last_words: str, error: str | None) -> None:
         self._is_turn_open = False
         self._outcome = outcome
         self._error = error
         self._events.append({"kind": "turn_ended", "outcome": outcome, "text": last_words, "error": error})
-        is_idle = not self._has_state or self._state == "idle" or self._is_over
+        is_idle = not self._has_state or self._state == "idle" or self._is_ended
         if is_idle and not self._prompts.is_any_open:
-            self._note_activity("waiting", "", "result")
+            self._set_activity("waiting", "", "result")
 
     def _close_ask(self, request_id: str, outcome: str, command_id: str | None) -> None:
         del self._asks[request_id]
-        self._settled_asks[request_id] = outcome
-        if len(self._settled_asks) > MAX_SETTLED_ASKS:
-            del self._settled_asks[next(iter(self._settled_asks))]
-        self._events.append(
-            {"kind": "ask_closed", "request_id": request_id, "outcome": outcome, "command_id": command_id}
-        )
-
-    def _note_command(self, command_id: str, error: str | None) -> None:
-        if command_id:
-            self._events.append(
-                {"kind": "command", "command_id": command_id, "was_obeyed": error is None, "error": error}
-            )
+        self._events.append(self._closed_asks.add(request_id, outcome, command_id))
 
     def _note_activity_after_ask(self, source: str) -> None:
         for ask in self._asks.values():
-            self._note_activity("waiting", str(ask.event["title"]), source)
+            self._set_activity("waiting", str(ask.event["title"]), source)
             return
-        self._note_activity("working", "", source)
-
-    def _note_activity(self, activity: str, note: str, source: str) -> None:
-        if (activity, note) != self._activity and not (self._is_over and activity == "working"):
-            self._activity = (activity, note)
-            self._events.append({"kind": "activity", "activity": activity, "note": note, "source": source})
+        self._set_activity("working", "", source)
 
     def _note_session(self, **told: str) -> None:
         changed = {

@@ -1,0 +1,154 @@
+"""What every adapter keeps of its conversation, and how commands of a client are told apart and answered."""
+
+from __future__ import annotations
+
+from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step
+from agentmon.runners.protocols.asks import ClosedAsks
+from agentmon.runners.protocols.json_values import MAX_REF_CHARACTERS, one_line, text_in
+from agentmon.runners.protocols.messages import Message, has_room
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentmon.runners.protocols.adapter import Event
+
+MAX_ERROR_CHARACTERS = 1_000
+MAX_PENDING = 64
+"""Requests to an agent that it has not answered."""
+
+ENDED = "The agent has ended; nothing reaches it any more."
+UNKNOWN_COMMAND = "This command is not known."
+NO_TEXT = "A message needs a text."
+NO_NAME = "It needs a name."
+NOTHING_TO_INTERRUPT = "The agent does nothing that could be interrupted."
+TOO_MUCH_WAITS = "Too much waits for the agent already."
+TOO_MANY_COMMANDS = "Too many commands wait for the agent."
+ENDED_UNANSWERED = "The agent ended before it answered."
+ENDED_AT_WORK = "The agent ended in the middle of its work."
+ENDED_BEFORE_BEGIN = "The agent ended before it began."
+
+
+def unknown_mode(offered: list[str]) -> str:
+    """Return that a mode is none of those that the agent offers."""
+    return f"The agent has these modes: {', '.join(offered[:20])}."
+
+
+class Conversation(Adapter):
+    """The events and bytes of the step that is made now, how the newest turn ended, and what the agent does."""
+
+    __slots__ = (
+        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_is_ended", "_is_finish_wanted", "_is_over",
+        "_launch", "_lines", "_outcome", "_send",
+    )  # fmt: skip
+
+    def __init__(self, launch: Mapping[str, object]) -> None:
+        """``launch`` is the object ``conversation`` of ``spec.json``; see ``runners/protocols/__init__.py``."""
+        super().__init__(launch)
+        self._launch = dict(launch)
+        self._lines = JsonLines()
+        self._events: list[Event] = []
+        self._send: list[bytes] = []
+        self._at_ms = 0
+        self._activity: tuple[str, str] = ("", "")
+        self._outcome = ""
+        self._error: str | None = None
+        self._closed_asks = ClosedAsks()
+        self._is_finish_wanted = False
+        self._is_ended = False
+        """Whether the agent writes nothing any more."""
+        self._is_over = False
+        """Whether nothing could be begun."""
+
+    @property
+    def outcome(self) -> str:
+        """The ``TurnOutcome`` of the newest turn that ended, or an empty text."""
+        return self._outcome
+
+    @property
+    def error(self) -> str | None:
+        """One line for a person, when the newest turn failed or nothing could be begun."""
+        return self._error
+
+    def command(self, command: Mapping[str, object], at_ms: int) -> Step:
+        """Act on a command of a client; see ``Adapter.command``."""
+        self._at_ms = at_ms
+        command_id = str(command.get("id") or "")
+        kind = text_in(command, "type")
+        if self._is_ended or self._is_over:
+            self._refuse(command_id, ENDED)
+        elif kind == "message":
+            self._take_message(command_id, text_in(command, "text"))
+        elif kind == "answer":
+            self._take_answer(command_id, command)
+        elif kind == "interrupt":
+            self._take_interrupt(command_id)
+        elif kind == "finish":
+            self._is_finish_wanted = True
+            self._obey(command_id)
+        elif kind == "set_model":
+            self._take_name(command_id, "model", text_in(command, "model").strip())
+        elif kind == "set_permission_mode":
+            self._take_name(command_id, "mode", text_in(command, "permission_mode").strip())
+        else:
+            self._refuse(command_id, UNKNOWN_COMMAND)
+        return self._step()
+
+    def _take_message(self, command_id: str, text: str) -> None:
+        if text.strip():
+            self._say(command_id, text)
+        else:
+            self._refuse(command_id, NO_TEXT)
+
+    def _take_name(self, command_id: str, name: str, value: str) -> None:
+        if value and len(value) <= MAX_REF_CHARACTERS:
+            self._choose(command_id, name, value)
+        else:
+            self._refuse(command_id, NO_NAME)
+
+    def _say(self, command_id: str, text: str) -> None:
+        """Give the agent the message, or let it wait."""
+        raise NotImplementedError
+
+    def _take_answer(self, command_id: str, command: Mapping[str, object]) -> None:
+        """Pass the answer on, when it fits an open request."""
+        raise NotImplementedError
+
+    def _take_interrupt(self, command_id: str) -> None:
+        """Interrupt what the agent does."""
+        raise NotImplementedError
+
+    def _choose(self, command_id: str, name: str, value: str) -> None:
+        """Choose the ``model`` or the permission ``mode`` of that name."""
+        raise NotImplementedError
+
+    def _obey(self, command_id: str | None) -> None:
+        if command_id:
+            self._events.append({"kind": "command", "command_id": command_id, "was_obeyed": True})
+
+    def _refuse(self, command_id: str | None, error: str) -> None:
+        if command_id:
+            told = one_line(error, MAX_ERROR_CHARACTERS)
+            self._events.append({"kind": "command", "command_id": command_id, "was_obeyed": False, "error": told})
+
+    def _let_wait(self, message: Message, waiting: list[Message]) -> None:
+        """Put the message behind those that wait, or refuse it when they are too many."""
+        if not has_room(waiting, message):
+            self._refuse(message.command_id, TOO_MUCH_WAITS)
+            return
+        waiting.append(message)
+        if message.command_id:
+            told: Event = {"kind": "command", "command_id": message.command_id, "was_obeyed": False}
+            self._events.append({**told, "is_queued": True})
+
+    def _set_activity(self, activity: str, note: str, source: str) -> None:
+        if (activity, note) != self._activity and not (self._is_ended and activity == "working"):
+            self._activity = (activity, note)
+            self._events.append({"kind": "activity", "activity": activity, "note": note, "source": source})
+
+    def _step(self) -> Step:
+        """Return what was gathered, and begin anew."""
+        step = Step(self._events, b"".join(self._send))
+        self._events = []
+        self._send = []
+        return step

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.worker import launch
 from tests.live_home import LiveHome
+from tests.worker_starts import WorkerStarts, start_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +33,17 @@ def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setenv("TZ", "UTC")
 
 
+@pytest.fixture(scope="session")
+def worker_starts() -> Iterator[WorkerStarts]:
+    """A process that forks workers, for all tests of this one."""
+    with WorkerStarts() as starts:
+        yield starts
+
+
 @pytest.fixture
-def live_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
+def live_home(monkeypatch: pytest.MonkeyPatch, worker_starts: WorkerStarts) -> Iterator[LiveHome]:
     """A home of agentmon whose worker and tmux server are ended with the test."""
+    monkeypatch.setattr(launch, "_start", worker_starts)
     # Short, since sockets lie in it.
     folder = Path(tempfile.mkdtemp(prefix="amt-", dir="/tmp"))
     monkeypatch.setenv("AGENTMON_HOME", str(folder / "home"))
@@ -43,6 +53,13 @@ def live_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
     finally:
         home.end()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def worker_by_itself(live_home: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker of the live home is started as it is outside of tests."""
+    del live_home
+    monkeypatch.setattr(launch, "_start", start_alone)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,14 +11,18 @@ from tests.runners.protocols.acp_session import MODES, SESSION, AcpSession
 RESUMED = {"start": "resume", "session_ref": "old"}
 
 
-def test_the_greeting_offers_neither_files_nor_terminals() -> None:
+def test_the_greeting_offers_forms_and_neither_files_nor_terminals() -> None:
     session = AcpSession()
 
     (greeting,) = session.sent
     assert greeting["method"] == "initialize"
     assert greeting["params"] == {
         "protocolVersion": 1,
-        "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+        "clientCapabilities": {
+            "fs": {"readTextFile": False, "writeTextFile": False},
+            "terminal": False,
+            "elicitation": {"form": {}},
+        },
         "clientInfo": {"name": "agentmon", "version": "1.2"},
     }
 

@@ -18,6 +18,8 @@ def test_the_adapter_sends_what_was_sent_in_the_recording_and_understands_all_of
     replay = AcpReplay(first_conversation(entries_of(name)))
     # The recordings answered ``cancelled`` without a cancellation of the turn.
     sent = [message for message in replay.sent if "cancelled" not in name or message.get("method") != "session/cancel"]
+    # They were made by a client that shows no forms.
+    del sent[0]["params"]["clientCapabilities"]["elicitation"]
 
     assert sent == replay.wanted
     assert not [event for event in replay.of_kind("notice") if event["topic"] in ("unknown_message", "malformed")]

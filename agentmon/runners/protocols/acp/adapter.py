@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from agentmon.runners.protocols.acp.asks import Ask
 from agentmon.runners.protocols.acp.errors import error_line
 from agentmon.runners.protocols.acp.updates import UpdateReader
 from agentmon.runners.protocols.adapter import Step
@@ -135,7 +136,8 @@ class AcpAdapter(UpdateReader):
         self._close_ask(ask, outcome, command_id)
         self._obey(command_id)
         if outcome == "denied":
-            self._calls.block(ask.tool_ref)
+            if isinstance(ask, Ask):
+                self._calls.block(ask.tool_ref)
             if text_in(command, "reason").strip():
                 text = (
                     "The agent was told no, but not why: its protocol has no place for a reason. A message can say it."

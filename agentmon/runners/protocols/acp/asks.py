@@ -35,6 +35,9 @@ class Ask:
 
     __slots__ = ("digest", "event", "options", "request_id", "server_id", "tool_ref")
 
+    withdrawn = CANCELLED
+    """The result for the agent when nobody answers any more."""
+
     def __init__(
         self, request_id: str, server_id: int | str, params: Mapping[str, object], call: Call, working_dir: str
     ) -> None:

@@ -191,6 +191,10 @@ class CallBook:
             return events, call
         return events, None
 
+    def find_open(self, tool_ref: str) -> Call | None:
+        """Return the call when it is open."""
+        return self._open.get(tool_ref)
+
     def block(self, tool_ref: str) -> None:
         """Take note that a person does not allow the call."""
         if tool_ref in self._open:

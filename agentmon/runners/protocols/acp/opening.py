@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PROTOCOL_VERSION = 1
-CAPABILITIES: dict[str, object] = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
+CAPABILITIES: dict[str, object] = {
+    "fs": {"readTextFile": False, "writeTextFile": False},
+    "terminal": False,
+    "elicitation": {"form": {}},
+}
 
 
 class Opener(TurnKeeper):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.acp.asks import CANCELLED, Ask
 from agentmon.runners.protocols.acp.calls import CallBook
 from agentmon.runners.protocols.acp.messages import MessageBook
 from agentmon.runners.protocols.acp.options import Options
@@ -15,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agentmon.runners.protocols.acp.asks import Ask
+    from agentmon.runners.protocols.acp.questions import Question
     from agentmon.runners.protocols.adapter import Event
     from agentmon.runners.protocols.messages import Message
 
@@ -77,7 +78,7 @@ class AcpState(Conversation):
         self._is_interrupting = False
         self._cancelled_at_ms = 0
         self._has_person_the_word = False
-        self._asks: dict[str, Ask] = {}
+        self._asks: dict[str, Ask | Question] = {}
         self._ask_count = 0
         self._calls = CallBook()
         self._messages = MessageBook()
@@ -108,13 +109,13 @@ class AcpState(Conversation):
         error = {"code": code, "message": text}
         self._send.append(encode_line({"jsonrpc": "2.0", "id": server_id, "error": error}))
 
-    def _close_ask(self, ask: Ask, outcome: str, command_id: str | None) -> None:
+    def _close_ask(self, ask: Ask | Question, outcome: str, command_id: str | None) -> None:
         del self._asks[ask.request_id]
         self._events.append(self._closed_asks.add(ask.request_id, outcome, command_id))
 
     def _withdraw_asks(self) -> None:
         for ask in list(self._asks.values()):
-            self._respond(ask.server_id, CANCELLED)
+            self._respond(ask.server_id, ask.withdrawn)
             self._close_ask(ask, "withdrawn", None)
 
     def _set_activity_of_turn(self, source: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentmon.runners.protocols.acp.asks import CANCELLED, Ask
 from agentmon.runners.protocols.acp.errors import METHOD_NOT_FOUND
 from agentmon.runners.protocols.acp.opening import Opener
+from agentmon.runners.protocols.acp.questions import CANCELLED_FORM, Question
 from agentmon.runners.protocols.acp.usage import cost_nano
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 INVALID_PARAMS = -32602
+PERMISSION = "session/request_permission"
+FORM = "elicitation/create"
+_CANCELLED = {PERMISSION: CANCELLED, FORM: CANCELLED_FORM}
 MAX_STEPS = 100
 MAX_STEP_CHARACTERS = 1_000
 _STEP_STATUSES = ("pending", "in_progress", "completed")
@@ -92,20 +96,26 @@ class UpdateReader(Opener):
         """Do nothing: the message of the person is known, and commands of the agent are not offered."""
 
     def _take_request(self, server_id: int | str, method: str, params: dict[str, object]) -> None:
-        if method != "session/request_permission":
+        cancelled = _CANCELLED.get(method)
+        if cancelled is None:
             self._respond_error(server_id, METHOD_NOT_FOUND, f"Not offered: {one_line(method, 100)}")
             return
         is_ours = self._is_listening and params.get("sessionId") == self._session_id
         if not is_ours or len(self._asks) >= MAX_OPEN_ASKS:
-            self._respond(server_id, CANCELLED)
+            self._respond(server_id, cancelled)
             why = "too much is asked already" if is_ours else "it is of no conversation that runs here"
             self._events += self._notices.once("warn", f"A request of the agent was refused: {why}.", "permission")
             return
         self._take_cancelled_request(server_id)
         if self._is_interrupting:
-            self._respond(server_id, CANCELLED)
+            self._respond(server_id, cancelled)
             self._cancel_again_when_late()
-            return
+        elif method == FORM:
+            self._take_form(server_id, params)
+        else:
+            self._take_permission(server_id, params)
+
+    def _take_permission(self, server_id: int | str, params: dict[str, object]) -> None:
         events, call = self._calls.note_asked(object_in(params, "toolCall"))
         if call is None:
             self._events += events
@@ -114,9 +124,30 @@ class UpdateReader(Opener):
         self._events += [*self._messages.end(), *events]
         self._ask_count += 1
         ask = Ask(f"permission-{self._ask_count}", server_id, params, call, self._launched("working_dir"))
+        self._open_ask(ask, PERMISSION)
+
+    def _take_form(self, server_id: int | str, params: dict[str, object]) -> None:
+        if text_in(params, "mode") != "form":
+            self._respond_error(server_id, INVALID_PARAMS, "Forms are shown, and nothing else.")
+            return
+        try:
+            question = Question(
+                f"question-{self._ask_count + 1}",
+                server_id,
+                params,
+                self._calls.find_open(ref_in(params, "toolCallId")),
+            )
+        except ValueError as error:
+            self._respond_error(server_id, INVALID_PARAMS, str(error))
+            return
+        self._ask_count += 1
+        self._events += self._messages.end()
+        self._open_ask(question, FORM)
+
+    def _open_ask(self, ask: Ask | Question, source: str) -> None:
         self._asks[ask.request_id] = ask
         self._events.append(ask.event)
-        self._set_activity_of_turn("session/request_permission")
+        self._set_activity_of_turn(source)
 
     def _take_cancelled_request(self, server_id: object) -> None:
         """Withdraw what was asked under the id; an id that is used again takes the place of the older request."""

@@ -22,6 +22,8 @@ _FOR_SCREENS: Final = frozenset(
     {CommandType.MESSAGE, CommandType.INTERRUPT, CommandType.SET_MODEL, CommandType.SET_PERMISSION_MODE}
 )
 """What an agent in its own screen is told by keys rather than by its host."""
+_FOR_EVERY_TRY: Final = frozenset({CommandType.STOP, CommandType.KILL, CommandType.PAUSE, CommandType.RESUME})
+"""What counts for whichever try reads it; all else was said to the agent of one try."""
 
 
 async def hand_on_commands(
@@ -51,6 +53,8 @@ async def hand_on_commands(
                     delivered.append(command.id)
                 continue
             line = {**command.payload, "id": command.id, "type": command.type.value}
+            if command.type not in _FOR_EVERY_TRY:
+                line["attempt"] = watched.claimed.execution.attempt
             await asyncio.to_thread(watched.folder.append_command, line)
         except OSError as error:
             # Its folder was removed, which the looks at the hosts settle, or the disk is full: later, then.

@@ -75,6 +75,7 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
     folder.write_spec(
         {
             "execution_id": execution.id,
+            "attempt": execution.attempt,
             "argv": list(_command(claimed)),
             "working_dir": _working_dir(claimed),
             "mode": execution.mode.value,

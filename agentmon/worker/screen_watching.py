@@ -175,7 +175,7 @@ class ScreenWatch:
                 return self._take_message(screen, command)
             case CommandType.INTERRUPT:
                 typed = {"id": command.id, "type": "type", "text": screen.rules.interrupt_keys, "is_paste": False}
-                await asyncio.to_thread(screen.folder.append_command, typed)
+                await asyncio.to_thread(screen.folder.append_command, _for_this_try(typed, screen))
                 return True
             case _:
                 error = "only the agent's own screen takes this: attach to it"
@@ -267,7 +267,7 @@ class ScreenWatch:
             else {"id": submit_id, "type": "type", "text": "\r", "is_paste": False}
         )
         try:
-            await asyncio.to_thread(screen.folder.append_command, command)
+            await asyncio.to_thread(screen.folder.append_command, _for_this_try(command, screen))
         except OSError as error:
             _log.warning("execution %s: a text cannot be handed on: %s", screen.id, error)
         else:
@@ -358,3 +358,7 @@ def _find_pid(folder: ExecutionFolder) -> int | None:
         if isinstance(entry, dict) and entry.get("type") == "agent_started" and isinstance(entry.get("pid"), int):
             return int(entry["pid"])
     return None
+
+
+def _for_this_try(command: Mapping[str, object], screen: _Screen) -> Mapping[str, object]:
+    return {**command, "attempt": screen.claimed.execution.attempt}

@@ -33,11 +33,13 @@ class Spec:
     the time in which the program may run: its clock stands still while the run is paused. ``interrupt`` names the
     signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives then is
     killed. ``conversation`` is what an adapter of ``runners.protocols`` has to know; empty for a program in a terminal.
+    ``attempt`` counts the tries of an execution from 0: what was said to the agent of another one is none of its own.
     An agent whose work is done has ``exit_grace_s`` to end by itself once its input is closed.
     """
 
     __slots__ = (
         "argv",
+        "attempt",
         "columns",
         "conversation",
         "execution_id",
@@ -56,6 +58,7 @@ class Spec:
         self.execution_id = _text(document, "execution_id")
         self.mode = _text(document, "mode", "template")
         self.conversation = _conversation(document)
+        self.attempt = int(_number(document, "attempt", 0.0))
         self.argv = _texts(document, "argv")
         self.working_dir = _text(document, "working_dir")
         self.timeout_s = _number(document, "timeout_s", 0.0)

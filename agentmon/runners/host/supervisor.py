@@ -301,7 +301,7 @@ class Supervisor:
             # A pause that is over before it is obeyed never was: the next try of a run reads those of the earlier ones.
             elif command.kind == "pause" and not any(later.kind == "resume" for later in commands[position + 1 :]):
                 self._obey_pause(command)
-            elif command.kind != "pause":
+            elif command.kind != "pause" and command.document.get("attempt", self._spec.attempt) == self._spec.attempt:
                 self._obey_line(command)
 
     def _obey_line(self, command: Command) -> None:

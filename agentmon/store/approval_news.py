@@ -14,6 +14,7 @@ from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.ids import new_id
 from agentmon.store import tables
 from agentmon.store.approvals import ask_columns
+from agentmon.store.audit import append_task_event
 from agentmon.store.operation_rows import find_operation_ids
 from agentmon.store.task_moves import SYSTEM_ACTOR
 from agentmon.store.told_conversation import in_pieces, moment_of
@@ -136,6 +137,33 @@ async def write_command_outcomes(
                     updated_at=at,
                 )
             )
+            await _tell_unheard(connection, execution_id, news.command_id, str(outcome["error"]), at=at)
+
+
+async def _tell_unheard(
+    connection: AsyncConnection, execution_id: str, command_id: str, cause: str, *, at: datetime
+) -> None:
+    """Write into the audit trail that a decision came when its request was settled otherwise."""
+    approvals, executions = tables.approvals, tables.executions
+    statement = (
+        select(approvals.c.id, approvals.c.title, executions.c.task_id)
+        .join(executions, executions.c.id == approvals.c.execution_id)
+        .where(
+            approvals.c.execution_id == execution_id,
+            approvals.c.command_id == command_id,
+            approvals.c.closed_at.is_not(None),
+        )
+    )
+    for row in (await connection.execute(statement)).all():
+        payload = {"execution_id": execution_id, "approval_id": row.id, "title": row.title, "cause": cause}
+        await append_task_event(
+            connection,
+            task_id=row.task_id,
+            actor=SYSTEM_ACTOR,
+            event_type=TaskEventType.APPROVAL_WITHDRAWN,
+            payload=payload,
+            at=at,
+        )
 
 
 def _close(row: dict[str, object], news: AskClosedNews, at: datetime) -> bool:

@@ -12,6 +12,7 @@ from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import CommandType
 from agentmon.domain.life_cycles import SESSION_MOVES, require_session_move
 from agentmon.domain.operations import OperationStatus
 from agentmon.domain.sessions import SessionStatus, registry_status
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
 APPROVAL_SOURCE: Final = "approval"
 """The source of an activity that follows from a request that is not decided."""
+UNHEARD: Final = "its agent ended before this reached it"
+"""What became of a command that nobody heard."""
+_FOR_AGENTS: Final = frozenset(CommandType) - {
+    CommandType.STOP,
+    CommandType.KILL,
+    CommandType.PAUSE,
+    CommandType.RESUME,
+}
 _OVER: Final = frozenset({SessionStatus.COMPLETED, SessionStatus.FAILED, SessionStatus.CANCELLED})
 _AT_END: Final = {
     ExecutionStatus.SUCCEEDED: SessionStatus.COMPLETED,
@@ -128,6 +137,7 @@ async def close_conversation(
     """
     executions, operations = tables.executions, tables.operations
     await _withdraw(connection, row, at=at)
+    await _note_unheard(connection, row, at=at)
     await connection.execute(
         update(operations)
         .where(operations.c.execution_id == row["id"], operations.c.status == OperationStatus.PENDING)
@@ -163,6 +173,43 @@ async def _withdraw(connection: AsyncConnection, row: RowMapping, *, at: datetim
         [
             (row["task_id"], {"execution_id": row["id"], "approval_id": one.id, "title": one.title})
             for one in withdrawn.all()
+        ],
+        actor=SYSTEM_ACTOR,
+        event_type=TaskEventType.APPROVAL_WITHDRAWN,
+        at=at,
+    )
+
+
+async def _note_unheard(connection: AsyncConnection, row: RowMapping, *, at: datetime) -> None:
+    """Note what was said and decided and never reached the agent: whoever did so has to see it."""
+    approvals, commands = tables.approvals, tables.execution_commands
+    unheard = await connection.execute(
+        update(commands)
+        .where(
+            commands.c.execution_id == row["id"],
+            commands.c.obeyed_at.is_(None),
+            commands.c.error.is_(None),
+            commands.c.type.in_(sorted(_FOR_AGENTS)),
+        )
+        .values(error=UNHEARD, is_queued=False)
+        .returning(commands.c.id)
+    )
+    command_ids = {one.id for one in unheard.all()}
+    closed = await connection.execute(
+        update(approvals)
+        .where(approvals.c.execution_id == row["id"], approvals.c.closed_at.is_(None))
+        .values(closed_at=at, updated_at=at)
+        .returning(approvals.c.id, approvals.c.title, approvals.c.command_id)
+    )
+    await append_task_events(
+        connection,
+        [
+            (
+                row["task_id"],
+                {"execution_id": row["id"], "approval_id": one.id, "title": one.title, "cause": UNHEARD},
+            )
+            for one in closed.all()
+            if one.command_id in command_ids
         ],
         actor=SYSTEM_ACTOR,
         event_type=TaskEventType.APPROVAL_WITHDRAWN,

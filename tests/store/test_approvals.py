@@ -207,6 +207,36 @@ async def test_an_answer_that_the_agent_did_not_take_puts_the_request_back(place
     assert (await place.queue.executions.get(execution_id)).live_state is LiveState.NEEDS_YOU
 
 
+async def test_a_decision_that_the_agent_never_got_is_told_when_it_ends(place: ConversationPlace) -> None:
+    execution_id, approval = await _asked(place)
+    await _decide(place, approval.id)
+
+    await place.tell(execution_id, ending=an_ending(ExecutionStatus.FAILED))
+
+    (command,) = place.rows("SELECT error, obeyed_at FROM execution_commands")
+    (row,) = place.rows("SELECT status, closed_at FROM approvals")
+    (told,) = place.rows("SELECT payload FROM task_events WHERE event_type = 'approval_withdrawn'")
+    assert (command["error"], command["obeyed_at"]) == ("its agent ended before this reached it", None)
+    assert row["status"] == "allowed"
+    assert row["closed_at"] is not None
+    assert "its agent ended before this reached it" in str(told["payload"])
+
+
+async def test_a_decision_that_comes_after_its_request_was_taken_back_is_told(place: ConversationPlace) -> None:
+    execution_id, approval = await _asked(place)
+    await _decide(place, approval.id)
+    (command,) = await place.commands.of_execution(execution_id)
+
+    await place.tell(
+        execution_id,
+        AskClosedNews(request_id="7", outcome=AskOutcome.WITHDRAWN),
+        CommandNews(command_id=command.id, was_obeyed=False, error="nobody asks this any more"),
+    )
+
+    (told,) = place.rows("SELECT payload FROM task_events WHERE event_type = 'approval_withdrawn'")
+    assert "nobody asks this any more" in str(told["payload"])
+
+
 async def test_an_agent_waits_until_the_last_of_its_requests_is_decided(place: ConversationPlace) -> None:
     execution_id, first = await _asked(place)
     await place.tell(execution_id, AskNews(request_id="8", ask_kind=AskKind.QUESTION, title="Which?"))

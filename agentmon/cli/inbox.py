@@ -14,11 +14,12 @@ from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, tell
-from agentmon.cli.request_text import history_row, request_lines, status_text, wish_text
+from agentmon.cli.request_text import history_row, request_lines, status_text
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import AskQuestion
 from agentmon.domain.errors import ConflictError, UsageError
+from agentmon.domain.request_words import wish_words
 from agentmon.domain.tasks import Workspace
 
 _MOST_HISTORY = 10_000
@@ -206,7 +207,7 @@ def _decide(
     if as_json:
         say_document(json_form(decided))
     else:
-        say(f"#{listing.task_number} {status_text(decided)}: {wish_text(decided)}")
+        say(f"#{listing.task_number} {status_text(decided)}: {wish_words(decided)}")
 
 
 async def _find(services: Services, workspace: Workspace, name: str) -> ApprovalListing:

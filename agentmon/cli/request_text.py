@@ -4,43 +4,19 @@ from datetime import datetime
 
 from agentmon.cli.local_time import local_words
 from agentmon.domain.amounts import duration_text
-from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
+from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
 from agentmon.domain.audit import actor_name
-from agentmon.domain.conversation import AskKind, AskQuestion
+from agentmon.domain.conversation import AskQuestion
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.request_words import status_words, wish_words
 
 _DETAIL_LINES = 12
-_GLYPHS = {
-    ApprovalStatus.PENDING: "◆",
-    ApprovalStatus.ALLOWED: "✓",
-    ApprovalStatus.DENIED: "✗",
-    ApprovalStatus.ANSWERED: "✓",
-    ApprovalStatus.WITHDRAWN: "⊘",
-    ApprovalStatus.EXPIRED: "✗",
-}
-
-
-def wish_text(approval: Approval) -> str:
-    """Return what is asked in one line."""
-    title = plain_line(approval.title, max_characters=300)
-    tool = plain_line(approval.tool_name, max_characters=60)
-    match approval.ask_kind:
-        case AskKind.PERMISSION:
-            return f"wants {tool}: {title}" if tool and tool not in title else f"wants {title}"
-        case AskKind.QUESTION:
-            return f"asks: {title}"
-        case AskKind.PLAN:
-            return f"shows a plan: {title}"
-        case AskKind.START:
-            return f"wants to start: {title}"
-        case AskKind.DIALOG:
-            return f"shows a dialog: {title}"
 
 
 def status_text(approval: Approval) -> str:
     """Return what became of a request, and who decided: ``✓ allowed by You``."""
     by = f" by {actor_name(approval.decided_by)}" if approval.decided_by is not None else ""
-    return f"{_GLYPHS[approval.status]} {approval.status.value}{by}"
+    return f"{status_words(approval.status)}{by}"
 
 
 def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = False) -> list[str]:
@@ -55,7 +31,7 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
     waited = duration_text((now - approval.asked_at).total_seconds())
     place = f"{plain_line(listing.workspace_name, max_characters=30)}, {listing.agent_slug}"
     title = plain_line(listing.task_title, max_characters=60)
-    lines = [f"#{listing.task_number} {title}  ({place}, asked {waited} ago)", f"  {wish_text(approval)}"]
+    lines = [f"#{listing.task_number} {title}  ({place}, asked {waited} ago)", f"  {wish_words(approval)}"]
     detail = [f"    {plain_line(line)}" for line in approval.detail.splitlines()]
     if is_whole or len(detail) <= _DETAIL_LINES:
         lines += detail
@@ -86,7 +62,7 @@ def history_row(listing: ApprovalListing) -> tuple[str, ...]:
         f"#{listing.task_number}",
         local_words(approval.asked_at),
         approval.id,
-        wish_text(approval) + (f" ({plain_line(approval.decision_reason)})" if approval.decision_reason else ""),
+        wish_words(approval) + (f" ({plain_line(approval.decision_reason)})" if approval.decision_reason else ""),
     )
 
 

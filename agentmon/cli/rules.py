@@ -12,10 +12,11 @@ from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, wit
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register, register_default
-from agentmon.cli.request_text import rule_row, wish_text
+from agentmon.cli.request_text import rule_row
 from agentmon.domain.approval_rules import RuleVerdict, rule_text
 from agentmon.domain.approvals import ApprovalListing, ApprovalRule, RuleDecision
 from agentmon.domain.errors import UsageError
+from agentmon.domain.request_words import wish_words
 from agentmon.domain.tasks import Workspace
 
 group = typer.Typer(rich_markup_mode=None)
@@ -195,7 +196,7 @@ def _try_history(folder: str | None, *, as_json: bool) -> None:
                 verdict.decision.value,
                 listing.approval.status.value,
                 f"#{listing.task_number}",
-                wish_text(listing.approval),
+                wish_words(listing.approval),
             )
             for listing, verdict in tried
         ]

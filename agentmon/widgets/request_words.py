@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain import request_words
 from agentmon.domain.amounts import duration_text
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.audit import actor_name
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from agentmon.domain.approvals import Approval
 
-_LONGEST_WORDS: Final = 300
 _KIND_WORDS: Final = {
     AskKind.PERMISSION: "permission",
     AskKind.QUESTION: "question",
@@ -30,14 +30,6 @@ _SCOPE_WORDS: Final = {
     ApprovalScope.SESSION: " for this session",
     ApprovalScope.ALWAYS: " by a rule",
 }
-_STATUS_GLYPHS: Final = {
-    ApprovalStatus.PENDING: "◆",
-    ApprovalStatus.ALLOWED: "✓",
-    ApprovalStatus.DENIED: "✗",
-    ApprovalStatus.ANSWERED: "✓",
-    ApprovalStatus.WITHDRAWN: "⊘",
-    ApprovalStatus.EXPIRED: "✗",
-}
 _STATUS_STYLES: Final = {
     ApprovalStatus.PENDING: "warning",
     ApprovalStatus.ALLOWED: "good",
@@ -49,21 +41,8 @@ _STATUS_STYLES: Final = {
 
 
 def wish_words(approval: Approval) -> str:
-    """Return what is asked in one line: ``wants Bash: rm -r tmp``, ``asks: Which file?``, ``shows a plan``."""
-    target = even_line(approval.target, max_characters=_LONGEST_WORDS)
-    title = even_line(approval.title, max_characters=_LONGEST_WORDS)
-    match approval.ask_kind:
-        case AskKind.PERMISSION:
-            tool = even_line(approval.tool_name, max_characters=60)
-            return f"wants {tool}: {target}" if tool and target else f"wants {tool or target or title}"
-        case AskKind.QUESTION:
-            return f"asks: {title}"
-        case AskKind.PLAN:
-            return f"shows a plan: {title}"
-        case AskKind.START:
-            return f"may it start? {target or title}"
-        case AskKind.DIALOG:
-            return f"its screen asks: {title}"
+    """Return what is asked in one line that is as wide as its characters are."""
+    return even_line(request_words.wish_words(approval))
 
 
 def kind_word(kind: AskKind) -> str:
@@ -78,7 +57,7 @@ def decision_style(approval: Approval) -> str:
 
 def decision_words(approval: Approval) -> str:
     """Return what became of the request, by whom and why: ``✓ allowed once by you``, ``⊘ withdrawn``."""
-    words = f"{_STATUS_GLYPHS[approval.status]} {approval.status.value}"
+    words = request_words.status_words(approval.status)
     if approval.status is ApprovalStatus.PENDING:
         return f"{words}: waits for you"
     if approval.status is ApprovalStatus.ALLOWED:
@@ -86,7 +65,7 @@ def decision_words(approval: Approval) -> str:
     if approval.decided_by is not None and approval.status is not ApprovalStatus.WITHDRAWN:
         who = "you" if approval.decided_by.type is ActorType.USER else actor_name(approval.decided_by)
         words += f" by {who}"
-    reason = even_line(approval.decision_reason or "", max_characters=_LONGEST_WORDS)
+    reason = even_line(approval.decision_reason or "", max_characters=request_words.MAX_WISH_CHARACTERS)
     return f"{words}: {reason}" if reason else words
 
 

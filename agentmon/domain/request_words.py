@@ -1,0 +1,45 @@
+"""What an agent wants of a person in one line, and the marks of what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.plain_text import plain_line
+
+if TYPE_CHECKING:
+    from agentmon.domain.approvals import Approval
+
+MAX_WISH_CHARACTERS: Final = 300
+_STATUS_GLYPHS: Final = {
+    ApprovalStatus.PENDING: "◆",
+    ApprovalStatus.ALLOWED: "✓",
+    ApprovalStatus.DENIED: "✗",
+    ApprovalStatus.ANSWERED: "✓",
+    ApprovalStatus.WITHDRAWN: "⊘",
+    ApprovalStatus.EXPIRED: "✗",
+}
+
+
+def wish_words(approval: Approval) -> str:
+    """Return what is asked in one line: ``wants Bash: rm -r tmp``, ``asks: Which file?``, ``shows a plan: …``."""
+    target = plain_line(approval.target, max_characters=MAX_WISH_CHARACTERS)
+    title = plain_line(approval.title, max_characters=MAX_WISH_CHARACTERS)
+    match approval.ask_kind:
+        case AskKind.PERMISSION:
+            tool = plain_line(approval.tool_name, max_characters=60)
+            return f"wants {tool}: {target}" if tool and target else f"wants {tool or target or title}"
+        case AskKind.QUESTION:
+            return f"asks: {title}"
+        case AskKind.PLAN:
+            return f"shows a plan: {title}"
+        case AskKind.START:
+            return f"may it start? {target or title}"
+        case AskKind.DIALOG:
+            return f"its screen asks: {title}"
+
+
+def status_words(status: ApprovalStatus) -> str:
+    """Return what became of a request: ``✓ allowed``."""
+    return f"{_STATUS_GLYPHS[status]} {status.value}"

@@ -20,6 +20,7 @@ from agentmon.domain.ids import (
 )
 from agentmon.domain.operations import MessageRole, Operation, OperationStatus, OperationType
 from agentmon.domain.sessions import Message, Session, SessionStatus
+from agentmon.store.optional_columns import optional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ def session_of(row: RowMapping) -> Session:
     return Session(
         id=SessionId(row["id"]),
         agent_id=AgentId(row["agent_id"]),
-        task_id=None if row["task_id"] is None else TaskId(row["task_id"]),
+        task_id=optional(TaskId, row["task_id"]),
         title=row["title"] or "",
         workspace=row["workspace"],
         session_ref=row["session_ref"],
@@ -61,7 +62,7 @@ def message_of(row: RowMapping) -> Message:
     return Message(
         id=MessageId(row["id"]),
         session_id=SessionId(row["session_id"]),
-        execution_id=None if row["execution_id"] is None else ExecutionId(row["execution_id"]),
+        execution_id=optional(ExecutionId, row["execution_id"]),
         role=MessageRole(row["role"]),
         content=row["content"],
         is_thinking=row["is_thinking"],
@@ -75,7 +76,7 @@ def operation_of(row: RowMapping) -> Operation:
     return Operation(
         id=OperationId(row["id"]),
         session_id=SessionId(row["session_id"]),
-        execution_id=None if row["execution_id"] is None else ExecutionId(row["execution_id"]),
+        execution_id=optional(ExecutionId, row["execution_id"]),
         tool_name=row["tool_name"],
         type=OperationType(row["type"]),
         target=row["target"],
@@ -113,8 +114,8 @@ def approval_of(row: RowMapping) -> Approval:
     return Approval(
         id=ApprovalId(row["id"]),
         execution_id=ExecutionId(row["execution_id"]),
-        session_id=None if row["session_id"] is None else SessionId(row["session_id"]),
-        operation_id=None if row["operation_id"] is None else OperationId(row["operation_id"]),
+        session_id=optional(SessionId, row["session_id"]),
+        operation_id=optional(OperationId, row["operation_id"]),
         request_id=row["request_id"],
         ask_kind=AskKind(row["ask_kind"]),
         tool_name=row["tool_name"],
@@ -132,7 +133,7 @@ def approval_of(row: RowMapping) -> Approval:
         scope=row["scope"],
         decided_by=None if decided_by is None else Actor(type=ActorType(decided_by), id=row["decided_by_id"]),
         decision_reason=row["decision_reason"],
-        rule_id=None if row["rule_id"] is None else ApprovalRuleId(row["rule_id"]),
+        rule_id=optional(ApprovalRuleId, row["rule_id"]),
         asked_at=row["asked_at"],
         decided_at=row["decided_at"],
     )
@@ -160,8 +161,8 @@ def approval_rule_of(row: RowMapping) -> ApprovalRule:
         tool=row["tool"],
         path=row["path"],
         command_prefix=row["command_prefix"],
-        workspace_id=None if row["workspace_id"] is None else WorkspaceId(row["workspace_id"]),
-        agent_id=None if row["agent_id"] is None else AgentId(row["agent_id"]),
+        workspace_id=optional(WorkspaceId, row["workspace_id"]),
+        agent_id=optional(AgentId, row["agent_id"]),
         note=row["note"],
         is_enabled=row["is_enabled"],
         created_at=row["created_at"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import (
     Agent,
@@ -31,14 +31,13 @@ from agentmon.domain.ids import (
 )
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, Task, Workspace
+from agentmon.store.optional_columns import optional
 from agentmon.store.session_configs import session_config_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from sqlalchemy import RowMapping
-
-_Text = TypeVar("_Text", bound=str)
 
 
 def workspace_of(row: RowMapping) -> Workspace:
@@ -59,8 +58,8 @@ def task_of(row: RowMapping) -> Task:
         status=TaskStatus(row["status"]),
         priority=Priority(row["priority"]),
         sort_order=row["sort_order"],
-        parent_task_id=_optional(TaskId, row["parent_task_id"]),
-        assignee_agent_id=_optional(AgentId, row["assignee_agent_id"]),
+        parent_task_id=optional(TaskId, row["parent_task_id"]),
+        assignee_agent_id=optional(AgentId, row["assignee_agent_id"]),
         input_context=input_context_of(row["input_context"]),
         due_at=row["due_at"],
         schedule=None if row["cron"] is None else Schedule(cron=row["cron"], zone=row["cron_zone"]),
@@ -168,17 +167,17 @@ def execution_of(row: RowMapping) -> Execution:
         mode=ExecutionMode(row["mode"]),
         args=row["args"],
         pid=row["pid"],
-        session_id=_optional(SessionId, row["session_id"]),
+        session_id=optional(SessionId, row["session_id"]),
         session_ref=row["session_ref"],
         prompt=row["prompt"],
         tmux_session_name=row["tmux_session_name"],
-        parent_execution_id=_optional(ExecutionId, row["parent_execution_id"]),
+        parent_execution_id=optional(ExecutionId, row["parent_execution_id"]),
         created_at=row["created_at"],
         started_at=row["started_at"],
         ended_at=row["ended_at"],
         exit_code=row["exit_code"],
         error=row["error"],
-        worker_id=_optional(WorkerId, row["worker_id"]),
+        worker_id=optional(WorkerId, row["worker_id"]),
         heartbeat_at=row["heartbeat_at"],
         log_file_path=row["log_file_path"],
         log_byte_size=row["log_byte_size"],
@@ -219,7 +218,7 @@ def task_event_of(row: RowMapping) -> TaskEvent:
     """Return the entry of the audit trail of a row of ``task_events``."""
     return TaskEvent(
         id=row["id"],
-        task_id=_optional(TaskId, row["task_id"]),
+        task_id=optional(TaskId, row["task_id"]),
         actor=Actor(type=ActorType(row["actor_type"]), id=row["actor_id"]),
         event_type=TaskEventType(row["event_type"]),
         payload=row["payload"],
@@ -231,15 +230,11 @@ def event_of(row: RowMapping) -> Event:
     """Return the entry of the stream of a row of ``events``."""
     return Event(
         id=row["id"],
-        execution_id=_optional(ExecutionId, row["execution_id"]),
-        session_id=_optional(SessionId, row["session_id"]),
+        execution_id=optional(ExecutionId, row["execution_id"]),
+        session_id=optional(SessionId, row["session_id"]),
         trace_id=row["trace_id"],
         type=EventType(row["type"]),
         level=None if row["level"] is None else EventLevel(row["level"]),
         timestamp_ms=row["timestamp_ms"],
         payload=row["payload"],
     )
-
-
-def _optional(kind: Callable[[str], _Text], stored: str | None) -> _Text | None:
-    return None if stored is None else kind(stored)

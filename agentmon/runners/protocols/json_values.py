@@ -51,9 +51,9 @@ def texts_in(holder: Mapping[str, object], key: str, max_members: int | None = N
 def count_in(holder: Mapping[str, object], key: str) -> int:
     """Return the number under the key, from 0 to ``MAX_COUNT``; 0 when it is no such number."""
     value = holder.get(key)
-    if isinstance(value, float) and 0 <= value <= MAX_COUNT:
-        value = int(value)
-    return value if type(value) is int and 0 <= value <= MAX_COUNT else 0
+    if type(value) is int:
+        return value if 0 <= value <= MAX_COUNT else 0
+    return int(value) if isinstance(value, float) and 0 <= value <= MAX_COUNT else 0
 
 
 def optional_count_in(holder: Mapping[str, object], key: str) -> int | None:

@@ -325,6 +325,66 @@ def test_a_turn_ends_as_the_agent_says(reason: str | None, outcome: str) -> None
     session.end()
 
 
+def test_what_explains_a_request_is_no_output() -> None:
+    session = AcpSession()
+    session.open()
+    explained = [{"type": "content", "content": {"type": "text", "text": "(Run a command)"}}]
+    session.decide(session.ask(content=explained), "deny")
+    session.answer({"stopReason": "end_turn"})
+
+    (finished,) = session.of_kind("tool_finished")
+    assert (finished["status"], finished["output_summary"]) == ("blocked", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "became"),
+    [
+        ("completed", "Command cancelled by user.", "cancelled"),
+        ("completed", "User aborted the command", "cancelled"),
+        ("completed", "all is done", "success"),
+        ("failed", "Tool execution aborted", "cancelled"),
+    ],
+)
+def test_a_call_that_an_interrupt_stops_is_cancelled(status: str, output: str, became: str) -> None:
+    session = AcpSession()
+    session.open()
+    session.update("tool_call", toolCallId="t1", title="sleep 9", kind="execute")
+    session.command(type="interrupt")
+    told = [{"type": "content", "content": {"type": "text", "text": output}}]
+    session.update("tool_call_update", toolCallId="t1", status=status, content=told)
+
+    (finished,) = session.of_kind("tool_finished")
+    assert (finished["status"], finished["output_summary"]) == (became, output)
+
+
+def test_gemini_says_by_a_message_that_the_mode_is_another() -> None:
+    session = AcpSession()
+    session.open()
+    session.say("[MODE_UPDATE] plan")
+    session.say("[MODE_UPDATE] nothing known")
+
+    assert session.of_kind("session")[-1] == {"kind": "session", "permission_mode": "plan"}
+    assert [event["text"] for event in session.of_kind("delta")] == ["[MODE_UPDATE] nothing known"]
+
+
+@pytest.mark.parametrize(
+    ("name", "has_call", "key"),
+    [("OpenCode", False, "msg_2"), ("OpenCode", True, "s1:1:1"), ("other", False, "s1:1:1")],
+)
+def test_opencode_keeps_an_answer_under_the_id_of_its_message(name: str, *, has_call: bool, key: str) -> None:
+    session = AcpSession()
+    session.answer({"protocolVersion": 1, "agentInfo": {"name": name}})
+    session.answer({"sessionId": SESSION})
+    session.say("first", messageId="msg_1")
+    session.say("last", messageId="msg_2")
+    if has_call:
+        session.update("tool_call", toolCallId="t1", title="bash", kind="execute", status="completed")
+    session.answer({"stopReason": "end_turn", "usage": {"inputTokens": 1, "outputTokens": 2}})
+
+    (usage,) = session.of_kind("usage")
+    assert (usage["key"], usage["is_key_provisional"]) == (key, key != "msg_2")
+
+
 def test_a_request_that_is_not_offered_is_refused() -> None:
     session = AcpSession()
     session.open()

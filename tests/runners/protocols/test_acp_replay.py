@@ -80,7 +80,7 @@ def test_a_plain_conversation() -> None:
     assert "".join(event["text"] for event in replay.of_kind("delta")) == "Hello from the mock model."
     (usage,) = replay.of_kind("usage")
     assert (usage["provider"], usage["model"]) == ("mock", "mock-model")
-    assert usage["key"] == f"{session['session_ref']}:1:1"
+    assert usage["key"] == "msg_21ef37221001f9e69SOkpPrVpm"
 
 
 def test_gemini_asks_before_it_has_told_of_the_call() -> None:

@@ -24,6 +24,9 @@ MAX_LONG_CHARACTERS = 40_000
 MAX_DIFFS = 20
 MAX_NAME_CHARACTERS = 60
 DENIED = "The user does not allow this."
+INTERRUPTED = "The turn was interrupted."
+_INTERRUPTED_WORDS = ("cancelled by user", "aborted the command")
+"""What Gemini and opencode write as the output of a command that was stopped, which they call completed."""
 _TYPES = {
     "read": "read",
     "edit": "write",
@@ -44,8 +47,8 @@ class Call:
     """One call, as far as the agent has told of it."""
 
     __slots__ = (
-        "diffs", "input", "input_text", "is_blocked", "kind", "locations", "name", "output", "started", "texts",
-        "title", "tool_ref",
+        "asked_texts", "diffs", "input", "input_text", "is_blocked", "kind", "locations", "name", "output", "started",
+        "texts", "title", "tool_ref",
     )  # fmt: skip
 
     def __init__(self, tool_ref: str) -> None:
@@ -57,6 +60,8 @@ class Call:
         self.input_text = ""
         self.locations: list[str] = []
         self.texts = ""
+        self.asked_texts = ""
+        """What was told to explain a request, and is no output."""
         self.diffs: list[Event] = []
         self.output = ""
         self.is_blocked = False
@@ -88,6 +93,11 @@ class Call:
         if self.locations and self.type in {"read", "write"}:
             return clip(", ".join(dict.fromkeys(self.locations)), MAX_TARGET_CHARACTERS)
         return one_line(self.title, MAX_TARGET_CHARACTERS)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its output says that it was stopped."""
+        return any(words in (self.output or self.texts) for words in _INTERRUPTED_WORDS)
 
     def _changed_paths(self) -> list[str]:
         return self.locations if self.type == "write" else []
@@ -144,7 +154,7 @@ class Call:
             "kind": "tool_finished",
             "tool_ref": self.tool_ref,
             "status": status,
-            "output_summary": self.output or self.texts,
+            "output_summary": self.output or (self.texts if self.texts != self.asked_texts else ""),
             "error": error,
         }
 
@@ -162,9 +172,13 @@ class CallBook:
         """Return as ``note`` does for a request: what it leaves out of the input is as it was told before."""
         call = self._open.get(ref_in(told, "toolCallId"))
         known = call.input if call is not None else {}
-        return self.note({**told, "rawInput": {**known, **object_in(told, "rawInput")}, "status": "pending"})
+        asked = {**told, "rawInput": {**known, **object_in(told, "rawInput")}, "status": "pending"}
+        events, call = self.note(asked, is_interrupting=False)
+        if call is not None:
+            call.asked_texts = call.texts
+        return events, call
 
-    def note(self, told: Mapping[str, object]) -> tuple[list[Event], Call | None]:
+    def note(self, told: Mapping[str, object], *, is_interrupting: bool) -> tuple[list[Event], Call | None]:
         """Return what is new about the call, and the call as long as it is open."""
         tool_ref = ref_in(told, "toolCallId")
         if not tool_ref or tool_ref in self._finished:
@@ -181,7 +195,9 @@ class CallBook:
             call.started = started
             events.append(started)
         status = text_in(told, "status")
-        if status == "completed":
+        if is_interrupting and not call.is_blocked and (status == "failed" or (status == "completed" and call.is_cut)):
+            events += self._finish(call, "cancelled", INTERRUPTED)
+        elif status == "completed":
             events += call.diffs
             events += self._finish(call, "success", None)
         elif status == "failed":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class MessageBook:
     """Puts the chunks of one message after the other together; what is long is told in parts as it comes."""
 
-    __slots__ = ("_count", "_is_begun", "_is_thinking", "_message_id", "_pieces", "_size", "last_words")
+    __slots__ = ("_count", "_is_begun", "_is_thinking", "_message_id", "_pieces", "_size", "answer_id", "last_words")
 
     def __init__(self) -> None:
         self._count = 0
@@ -28,6 +28,8 @@ class MessageBook:
         self._message_id = ""
         self.last_words = ""
         """The beginning of the newest message that is no thought."""
+        self.answer_id = ""
+        """The agent's id of the newest message; empty when it told of a tool call since, which may be a newer one's."""
 
     @property
     def _ref(self) -> str:
@@ -38,7 +40,7 @@ class MessageBook:
         text = chunk_text(object_in(update, "content"))
         if not text:
             return []
-        message_id = ref_in(update, "messageId")
+        message_id = self.answer_id = ref_in(update, "messageId")
         events: list[Event] = []
         if (is_thinking, message_id) != (self._is_thinking, self._message_id):
             events += self.end()

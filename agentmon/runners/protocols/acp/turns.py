@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentmon.runners.protocols.acp.calls import INTERRUPTED
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
 from agentmon.runners.protocols.acp.state import AcpState
 from agentmon.runners.protocols.acp.usage import turn_usage
@@ -50,6 +51,7 @@ class TurnKeeper(AcpState):
         refs = [message.command_id] if message.command_id is not None else []
         self._events += self._messages.end()
         self._messages.last_words = ""
+        self._messages.answer_id = ""
         self._events.append({"kind": "turn_started", "prompt_refs": refs})
         self._events += self._messages.prompt(message.text)
         self._obey(message.command_id)
@@ -58,7 +60,7 @@ class TurnKeeper(AcpState):
     def _end_turn(self, outcome: str, error: str | None) -> None:
         self._events += self._messages.end()
         self._withdraw_asks()
-        reason = "The turn was interrupted." if outcome == "interrupted" else "The turn ended before the call did."
+        reason = INTERRUPTED if outcome == "interrupted" else "The turn ended before the call did."
         self._events += self._calls.end_all(reason)
         self._is_turn_open = False
         self._is_interrupting = False
@@ -76,7 +78,9 @@ class TurnKeeper(AcpState):
             self._end_turn(*(("interrupted", None) if is_interrupted else ("failed", told)))
         else:
             self._events += self._messages.end()
-            self._events += turn_usage(result, self._turn_key, self._options.model.current, self._agent_name)
+            self._events += turn_usage(
+                result, self._turn_key, self._options.model.current, self._agent_name, self._messages.answer_id
+            )
             reason = text_in(result, "stopReason")
             unknown = f"The agent did not say how the turn ended: {one_line(reason, 100) or 'no reason'}."
             end = _ENDS.get(reason, ("failed", unknown))

@@ -19,6 +19,8 @@ INVALID_PARAMS = -32602
 PERMISSION = "session/request_permission"
 FORM = "elicitation/create"
 _CANCELLED = {PERMISSION: CANCELLED, FORM: CANCELLED_FORM}
+MODE_MARK = "[MODE_UPDATE] "
+"""Gemini says so as a message that another mode was chosen."""
 MAX_STEPS = 100
 MAX_STEP_CHARACTERS = 1_000
 _STEP_STATUSES = ("pending", "in_progress", "completed")
@@ -54,15 +56,20 @@ class UpdateReader(Opener):
             act(self, update)
 
     def _take_chunk(self, update: dict[str, object]) -> None:
-        self._events += self._messages.chunk(update, is_thinking=False)
+        _, mark, mode = text_in(object_in(update, "content"), "text").partition(MODE_MARK)
+        if mark and mode in self._options.mode.offered:
+            self._take_mode({"currentModeId": mode})
+        else:
+            self._events += self._messages.chunk(update, is_thinking=False)
 
     def _take_thought(self, update: dict[str, object]) -> None:
         self._events += self._messages.chunk(update, is_thinking=True)
 
     def _take_call(self, update: dict[str, object]) -> None:
-        events, _ = self._calls.note(update)
+        events, _ = self._calls.note(update, is_interrupting=self._is_interrupting)
         if events:
             self._events += self._messages.end()
+            self._messages.answer_id = ""
         self._events += events
 
     def _take_plan(self, update: dict[str, object]) -> None:

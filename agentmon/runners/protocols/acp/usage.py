@@ -12,18 +12,21 @@ if TYPE_CHECKING:
 
 MAX_MODELS = 20
 MAX_COST_NANO = 2**53
+ANSWERING_AGENT = "opencode"
+"""It tells what the last answer of a turn took, and keeps that under the id of its message."""
 _PROVIDERS = {"gemini": "google", "claude": "anthropic", "codex": "openai"}
 _COUNTS = ("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "response_tokens")
 
 
-def turn_usage(result: Mapping[str, object], turn_key: str, model: str, agent: str) -> list[Event]:
+def turn_usage(result: Mapping[str, object], turn_key: str, model: str, agent: str, answer_id: str) -> list[Event]:
     """Return what the result of ``session/prompt`` tells; nothing when it tells of no token.
 
     Args:
         result: The result.
-        turn_key: The keys begin so; the protocol tells none of its own.
+        turn_key: The keys begin so, since the protocol tells none of its own.
         model: The model that is chosen, for an agent that names none.
         agent: The agent's name, which says who is paid for a model without a provider.
+        answer_id: Id of the message with which the turn ended, or an empty text.
     """
     usage = object_in(result, "usage")
     found = [_of_usage(usage, model, agent)]
@@ -36,6 +39,9 @@ def turn_usage(result: Mapping[str, object], turn_key: str, model: str, agent: s
     events = [event for event in found if any(event[name] for name in _COUNTS)]
     for number, event in enumerate(events, 1):
         event["key"] = f"{turn_key}:{number}"
+    if answer_id and agent.lower() == ANSWERING_AGENT:
+        for event in events:
+            event |= {"key": answer_id, "is_key_provisional": False}
     return events
 
 

@@ -1,4 +1,8 @@
-"""Whether a failed run failed because its vendor refused to serve it: told by the end of its output."""
+"""Whether a failed run failed because its vendor refused to serve it: told by the end of its output.
+
+An agent that is spoken to in its protocol says by itself why its turn failed, and that alone counts: its output shows
+what a model or a tool said as well.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from agentmon.runners.execution_folder import ExecutionFolder
 
 _TAIL_BYTES: Final = 16 * 1024
+_BY_ITSELF: Final = frozenset({EndReason.EXITED, EndReason.FINISHED})
 
 
 def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: ExecutionFolder) -> ExecutionEnding:
@@ -25,10 +30,11 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
     Raises:
         OSError: The log is there and cannot be read.
     """
-    if ending.status is not ExecutionStatus.FAILED or ending.reason is not EndReason.EXITED:
+    if ending.status is not ExecutionStatus.FAILED or ending.reason not in _BY_ITSELF:
         return ending
+    has_spoken = claimed.execution.mode.is_protocol and ending.output_data.get("agent_outcome") is not None
     refusal = find_refusal(
-        _tail(folder),
+        (ending.error or "").encode() if has_spoken else _tail(folder),
         program=_program(claimed),
         is_agent=claimed.agent.tool_type is ToolType.AI_AGENT,
         exit_code=ending.exit_code,

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.agents import ToolType
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.executions import ExecutionEnding
+from agentmon.domain.refusals import RefusalKind
+from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.worker.refusal_reading import with_refusal
+from tests.store.conversation_place import opened_place
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from agentmon.domain.executions import ClaimedExecution
+    from tests.store.conversation_place import ConversationPlace
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+LIMIT = "You've hit your session limit · resets 3pm (UTC)"
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[ConversationPlace]:
+    async with opened_place(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def claimed(place: ConversationPlace) -> ClaimedExecution:
+    await place.enqueue()
+    found = await place.claim()
+    return replace(found, agent=replace(found.agent, binary_path="/bin/claude", tool_type=ToolType.AI_AGENT))
+
+
+def an_end(
+    error: str | None, *, outcome: str | None = "failed", reason: EndReason = EndReason.EXITED
+) -> ExecutionEnding:
+    return ExecutionEnding(
+        status=ExecutionStatus.FAILED,
+        ended_at=NOON,
+        reason=reason,
+        exit_code=1,
+        error=error,
+        output_data={} if outcome is None else {"agent_outcome": outcome},
+    )
+
+
+def a_folder(path: Path, output: str) -> ExecutionFolder:
+    folder = ExecutionFolder(path / "execution")
+    folder.make()
+    folder.output_log.write_text(output)
+    return folder
+
+
+@pytest.mark.parametrize("reason", [EndReason.EXITED, EndReason.FINISHED])
+async def test_the_limit_that_an_agent_tells_in_its_protocol_is_one(
+    claimed: ClaimedExecution, tmp_path: Path, reason: EndReason
+) -> None:
+    assert claimed.execution.mode is ExecutionMode.STREAM_JSON
+
+    ending = with_refusal(an_end(LIMIT, reason=reason), claimed, a_folder(tmp_path, "› go\n"))
+
+    assert ending.refusal is not None
+    assert ending.refusal.kind is RefusalKind.USAGE_LIMIT
+    assert ending.refusal.until == datetime(2026, 5, 4, 15, tzinfo=UTC)
+
+
+async def test_a_limit_that_only_the_model_or_a_tool_speaks_of_is_none(
+    claimed: ClaimedExecution, tmp_path: Path
+) -> None:
+    folder = a_folder(tmp_path, f"● {LIMIT}\n{LIMIT}\nClaude usage limit reached\n")
+
+    assert with_refusal(an_end("a tool failed"), claimed, folder).refusal is None
+
+
+async def test_an_agent_that_died_before_it_spoke_is_read_like_any_program(
+    claimed: ClaimedExecution, tmp_path: Path
+) -> None:
+    folder = a_folder(tmp_path, "Not logged in · Please run /login\n")
+
+    ending = with_refusal(an_end(None, outcome=None), claimed, folder)
+
+    assert ending.refusal is not None
+    assert ending.refusal.kind is RefusalKind.BAD_LOGIN

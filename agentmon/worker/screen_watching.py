@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.activity import Activity
 from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import CommandId
 from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
-from agentmon.runners.screens.reading import ScreenText
+from agentmon.runners.screens.reading import ScreenText, read_title
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.screens.signals import is_halted, read_signal
 from agentmon.runners.tmux.pane_looks import PaneLooks
@@ -33,7 +35,6 @@ from agentmon.worker.screen_news import ask_of, evidence_of, news_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agentmon.domain.activity import Activity
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution, ExecutionCommand
     from agentmon.domain.ids import ExecutionId
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.runners.screens.judging import Verdict
     from agentmon.runners.screens.rules import ScreenRules
-    from agentmon.runners.screens.states import Finding
+    from agentmon.runners.screens.states import Finding, ScreenState
     from agentmon.runners.tmux import Tmux
     from agentmon.store.activity import ActivityRepository
     from agentmon.worker.watching import Watch
@@ -51,6 +52,11 @@ _log = logging.getLogger(__name__)
 TICK_S: Final = 0.08
 """How often files are looked at: cheap, and no process is started for it."""
 _RESTING_TICK_S: Final = 0.25
+_LIVELY_FOR_S: Final = 2.0
+"""For so long after its last output an agent's files are looked at often."""
+_TITLE_WITHIN_BYTES: Final = 64 * 1024
+_TITLE_OVERLAP_BYTES: Final = 256
+_TITLE: Final = re.compile(rb"\x1b\][02];([^\x07\x1b]{0,200})(?:\x07|\x1b\\)")
 _BUSY_LOOK_EVERY_S: Final = 0.25
 _SETTLING_LOOK_AFTER_S: Final = 0.31
 _RESTING_LOOK_EVERY_S: Final = 2.0
@@ -77,6 +83,8 @@ class _Screen:
     pid: int | None = None
     pane_id: str | None = None
     log_stamp: tuple[int, int] | None = None
+    title_state: ScreenState | None = None
+    """What the newest title in its output says; None when it says nothing."""
     signal: Finding | None = None
     is_halted: bool = False
     has_grown: bool = True
@@ -96,6 +104,12 @@ class _Screen:
     def pending(self) -> Delivery | None:
         """The text that is on its way now."""
         return next((one for one in self.deliveries if one.step is not DeliveryStep.DONE), None)
+
+    def is_lively(self, at: float) -> bool:
+        """Whether what its agent does may change within the next moments."""
+        if self.has_grown or self.pending is not None or at - self.judge.grown_at < _LIVELY_FOR_S:
+            return True
+        return self.published is not None and self.published[0] is Activity.WORKING
 
     def is_due(self, at: float) -> bool:
         """Whether the screen is to be looked at now."""
@@ -121,8 +135,9 @@ class ScreenWatch:
     async def rest(self) -> None:
         """Wait until ``look`` may have something to see; for ever while there is nothing to look at."""
         await self._has_screens.wait()
-        is_busy = any(screen.has_grown or screen.pending for screen in self._screens.values())
-        await asyncio.sleep(TICK_S if is_busy else _RESTING_TICK_S)
+        now = time.monotonic()
+        is_lively = any(screen.is_lively(now) for screen in self._screens.values())
+        await asyncio.sleep(TICK_S if is_lively else _RESTING_TICK_S)
 
     async def add(self, claimed: ClaimedExecution) -> None:
         """Look at the execution from now on, when its agent has a screen of its own."""
@@ -335,6 +350,8 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
         except OSError:
             stamp = screen.log_stamp or (0, 0)
         if stamp != screen.log_stamp:
+            if _has_new_title(screen, stamp[0]):
+                changed.add(screen.id)
             screen.log_stamp, screen.has_grown = stamp, True
         signal = read_signal(screen.rules.signal, screen.environ, screen.pid) if screen.rules.signal else None
         halted = is_halted(screen.pid)
@@ -342,6 +359,27 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
             screen.signal, screen.is_halted = signal, halted
             changed.add(screen.id)
     return changed
+
+
+def _has_new_title(screen: _Screen, size: int) -> bool:
+    """Return whether the output since the last look sets a title that says something else than the one before."""
+    if not any(rule.is_for_title for rule in screen.rules.rules):
+        return False
+    known = screen.log_stamp[0] if screen.log_stamp is not None else 0
+    # A title whose sequence was cut in two by the last look is read again from its begin.
+    begin = max(0, min(known, size) - _TITLE_OVERLAP_BYTES, size - _TITLE_WITHIN_BYTES)
+    try:
+        with screen.folder.output_log.open("rb") as file:
+            file.seek(begin)
+            titles = _TITLE.findall(file.read(size - begin))
+    except OSError:
+        return False
+    if not titles:
+        return False
+    finding = read_title(screen.rules, ScreenText.of(titles[-1].decode("utf-8", "replace"), ()))
+    state = finding.state if finding is not None else None
+    is_new, screen.title_state = state is not screen.title_state, state
+    return is_new
 
 
 def _find_pid(folder: ExecutionFolder) -> int | None:

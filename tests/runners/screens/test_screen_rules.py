@@ -13,6 +13,10 @@ CAPTURES = Path(__file__).parent / "captures"
 GEMINI_ERROR = (
     'ended with an error: [API Error: {"error":{"code":400,"message":"mock bad request","status":"INVALID_ARGUMENT"}}]'
 )
+CODEX_ERROR = (
+    'ended with an error: {"error": {"message": "mock bad request", "type": "invalid_request_error", "param": null,'
+    ' "code": "invalid_request_error"}}'
+)
 
 EXPECTED = {
     "claude-00_first_run": None,
@@ -36,6 +40,7 @@ EXPECTED = {
     "claude-31_running_tool": ("working", ""),
     "claude-40_v197_idle": ("ready", ""),
     "claude-41_v197_permission": ("permission", "permission: Bash command touch made-by-agent && echo ran"),
+    "claude-42_api_error_tall": ("error", "ended with an error: API Error: 400 mock bad request"),
     "codex-00_start": ("ready", ""),
     "codex-01_idle": ("ready", ""),
     "codex-02_running_text": ("ready", ""),
@@ -50,6 +55,8 @@ EXPECTED = {
     "codex-20_hooks_start": ("ready", ""),
     "codex-21_perm": ("permission", "permission: touch escalated && echo ran"),
     "codex-22_denied": ("ready", ""),
+    "codex-23_api_error_tall": ("error", CODEX_ERROR),
+    "codex-24_after_error": ("ready", ""),
     "gemini-00_start": ("ready", ""),
     "gemini-01_idle": ("ready", ""),
     "gemini-02_permission_shell": ("permission", "permission: Shell touch made-by-agent && echo ran"),
@@ -225,3 +232,17 @@ def test_codex_s_question_about_a_folder_is_a_dialog_and_no_ready_box() -> None:
 
     assert finding is not None
     assert finding.source == "rule codex/trust"
+
+
+def test_a_trust_dialog_of_gemini_that_was_answered_asks_nothing_any_more() -> None:
+    dialog = [" │ Do you trust the files in this folder?", " │ ● 1. Trust folder (project)", " ╰──────"]
+    restart = [" Gemini CLI is restarting to apply the trust changes...", ""]
+    box = ["─" * 60, " Shift+Tab to accept edits", "", " >   Type your message or @path/to/file", "", " /tmp/project"]
+
+    def state_of(lines: list[str]) -> str | None:
+        finding = read_screen(find_rules("gemini"), ScreenText.of("", lines))
+        return None if finding is None else finding.state.value
+
+    assert state_of(dialog) == "dialog"
+    assert state_of([*dialog, *restart]) is None
+    assert state_of([*dialog, *restart, *box]) == "ready"

@@ -360,28 +360,49 @@ REQUEST: Final = [
     Binding("n", "deny", "Deny", id="request.deny", tooltip="Deny it; a reason can be given."),
     Binding("N", "deny_and_interrupt", "Deny, stop", id="request.deny-stop", tooltip="Deny it and let the agent stop."),
     Binding("e", "edit_input", "Edit", id="request.edit", tooltip="Change what the tool gets, then allow it."),
+]
+"""Keys of a request that is shown whole."""
+
+QUESTION: Final = [
     Binding(
         "enter", "submit_answer", "Answer", key_display="enter", id="request.submit", tooltip="Send what is chosen."
     ),
-    Binding("space", "toggle_choice", "Choose", key_display="space", id="request.toggle", tooltip="Choose the answer."),
-    Binding("t", "type_answer", "Type", id="request.type", tooltip="Answer in your own words."),
     Binding(
-        "J,shift+down",
+        "j,down",
         "go_choice(1)",
-        "Choice below",
-        show=False,
-        key_display="J",
+        "Next",
+        key_display="j/k",
         id="request.choice-down",
         tooltip="Go to the next choice.",
     ),
     Binding(
-        "K,shift+up",
+        "k,up",
         "go_choice(-1)",
         "Choice above",
         show=False,
-        key_display="K",
+        key_display="k",
         id="request.choice-up",
         tooltip="Go to the choice above.",
+    ),
+    Binding("space", "toggle_choice", "Choose", key_display="space", id="request.toggle", tooltip="Choose the answer."),
+    Binding("t", "type_answer", "Type", id="request.type", tooltip="Answer in your own words."),
+    Binding(
+        "l,right,tab",
+        "go_question(1)",
+        "Next question",
+        show=False,
+        key_display="l",
+        id="request.question-next",
+        tooltip="Go to the next question.",
+    ),
+    Binding(
+        "h,left,shift+tab",
+        "go_question(-1)",
+        "Question before",
+        show=False,
+        key_display="h",
+        id="request.question-before",
+        tooltip="Go to the question before.",
     ),
     *(
         Binding(
@@ -395,9 +416,10 @@ REQUEST: Final = [
         for number in range(1, 10)
     ),
 ]
-"""Keys of a request that is shown whole."""
+"""Keys of the dialog of a question: the places are out of reach there, and digits choose."""
 
 INBOX: Final = [
+    Binding("enter,y", "answer", "Answer", key_display="enter", id="inbox.answer", tooltip="Answer the question."),
     Binding("enter", "open_task", "Open", key_display="enter", id="inbox.open", tooltip="Show the task."),
     Binding("a", "attach", "Attach", id="inbox.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding("m", "send_message", "Message", id="inbox.message", tooltip="Write to the agent."),
@@ -626,6 +648,7 @@ TABLES: Final = {
     "Conversation": CONVERSATION,
     "Request": REQUEST,
     "Inbox": INBOX,
+    "Choices of a question": QUESTION,
     "Request of the card": REQUEST_DIALOG,
     "Task editor": TASK_EDITOR,
     "Run with": RUN_DIALOG,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmon.widgets.request_blocks import QuestionBlock
+from agentmon.widgets.question_blocks import ChoiceBlock, OwnWordsBlock, QuestionBlock, choice_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentmon.domain.conversation import AskQuestion
+    from agentmon.widgets.block_view import Block
 
 
 class Choices:
@@ -28,9 +29,24 @@ class Choices:
         return self._questions[self._current] if self._questions else None
 
     @property
-    def current_key(self) -> str:
-        """The name of the block of that question."""
-        return f"question-{self._current + 1}"
+    def lit_key(self) -> str:
+        """The name of the block that keys answer: the lit choice, or the question when there is nothing to choose."""
+        question = self.question
+        if question is None or not question.choices:
+            return f"question-{self._current + 1}"
+        return choice_key(self._current + 1, self._cursor + 1)
+
+    def go_question(self, steps: int) -> None:
+        """Go to another question, up to the ends."""
+        wanted = max(0, min(self._current + steps, len(self._questions) - 1))
+        if wanted != self._current:
+            self._go_to(wanted)
+
+    def choose_in(self, question_number: int, number: int) -> None:
+        """Choose or take back a choice of any question; both numbers count from 1."""
+        if 1 <= question_number <= len(self._questions):
+            self._current = question_number - 1
+            self.choose(number)
 
     def go(self, steps: int) -> None:
         """Go to another choice, round the ends."""
@@ -87,8 +103,7 @@ class Choices:
         left = [at for at in range(len(self._questions)) if not self._is_answered(at)]
         if not left:
             return True
-        self._current = next((at for at in left if at > self._current), left[0])
-        self._cursor = 0
+        self._go_to(next((at for at in left if at > self._current), left[0]))
         return False
 
     def answers(self) -> dict[str, str | Sequence[str]]:
@@ -100,20 +115,33 @@ class Choices:
             answers[question.question] = given if question.is_multiple else given[0]
         return answers
 
-    def blocks(self) -> list[QuestionBlock]:
+    def blocks(self) -> list[Block]:
         """Return what is shown of the questions."""
-        return [
-            QuestionBlock(
-                question=question,
-                number=at + 1,
-                count=len(self._questions),
-                is_current=at == self._current,
-                chosen=tuple(self._chosen[at]),
-                cursor=self._cursor,
-                typed=self._typed[at],
-            )
-            for at, question in enumerate(self._questions)
-        ]
+        blocks: list[Block] = []
+        for at, question in enumerate(self._questions):
+            is_current = at == self._current
+            blocks.append(QuestionBlock(question, at + 1, len(self._questions), is_current=is_current))
+            blocks += [
+                ChoiceBlock(
+                    choice=choice,
+                    question_number=at + 1,
+                    number=choice_at + 1,
+                    is_multiple=question.is_multiple,
+                    is_chosen=choice.key in self._chosen[at],
+                    is_current=is_current,
+                    is_lit=is_current and choice_at == self._cursor,
+                )
+                for choice_at, choice in enumerate(question.choices)
+            ]
+            if self._typed[at] or not question.choices:
+                blocks.append(OwnWordsBlock(at + 1, self._typed[at]))
+        return blocks
+
+    def _go_to(self, current: int) -> None:
+        """Make it the question that keys answer, with the cursor on what is chosen there."""
+        self._current = current
+        chosen, choices = self._chosen[current], self._questions[current].choices
+        self._cursor = next((at for at, choice in enumerate(choices) if choice.key in chosen), 0)
 
     def _is_answered(self, at: int) -> bool:
         return bool(self._chosen[at] or self._typed[at])

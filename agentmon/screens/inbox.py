@@ -9,7 +9,9 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.clock import SystemClock
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.live_state import LiveState
 from agentmon.screens.bindings import INBOX, REQUEST
@@ -114,6 +116,9 @@ class InboxScreen(RequestScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what the selected one allows."""
+        if action == "answer":
+            approval = self.pending_approval
+            return approval is not None and approval.ask_kind is AskKind.QUESTION
         if action in {"open_task", "send_message", "attach"}:
             return True if self._selected is not None else None
         return super().check_action(action, parameters)
@@ -121,6 +126,12 @@ class InboxScreen(RequestScreen):
     async def on_decided(self, listing: ApprovalListing) -> None:
         """Let it go from the list; the next one comes under the keys by itself."""
         self._decided_here.add(str(listing.approval.id))
+
+    def action_answer(self) -> None:
+        """Show the question with the keys that choose; it was seen here, so nothing has to wait."""
+        listing = self.may_decide()
+        if listing is not None:
+            self.open_dialog(self._answer(listing), name="answer")
 
     def action_open_task(self) -> None:
         """Show the task."""
@@ -171,7 +182,7 @@ class InboxScreen(RequestScreen):
 
     def action_scroll_request(self, direction: int) -> None:
         """Scroll the request by half a page."""
-        view = self._request_view
+        view = self.request_view
         view.scroll_rows(direction * max(1, view.size.height // 2))
 
     def on_block_view_selected(self, message: BlockView.Selected) -> None:
@@ -185,6 +196,12 @@ class InboxScreen(RequestScreen):
         message.stop()
         self.action_open_task()
 
+    def on_block_view_clicked(self, message: BlockView.Clicked) -> None:
+        """Answer the question that was clicked."""
+        message.stop()
+        if self.check_action("answer", ()):
+            self.action_answer()
+
     @property
     def _list(self) -> BlockView:
         return self.query_one("#waiting", BlockView)
@@ -193,6 +210,16 @@ class InboxScreen(RequestScreen):
     def _selected(self) -> InboxItem | None:
         view = next(iter(self.query("#waiting").results(BlockView)), None)
         return None if view is None else self._items.get(view.selected_key or "")
+
+    async def _answer(self, listing: ApprovalListing) -> None:
+        from agentmon.screens.request_dialog import RequestDialog  # noqa: PLC0415 - not needed before
+
+        await self.ask(RequestDialog(listing, services=self.services, workspace=self.workspace, clock=self.clock))
+        services = await self.services()
+        seen = await services.approvals.get(listing.approval.id)
+        if seen.approval.status is not ApprovalStatus.PENDING:
+            self._decided_here.add(str(listing.approval.id))
+        self.request_refresh()
 
     async def _read_waiting(self, services: Services) -> dict[str, InboxItem]:
         """Return what waits: what is known stays in its place, what is new goes below, the selected one stays."""
@@ -240,8 +267,8 @@ class InboxScreen(RequestScreen):
         waited = "" if selected is None else waited_text(selected.since, self.clock.now())
         execution = None if selected is None else selected.execution
         blocks = () if execution is None else (IdleBlock(execution, waited),)
-        if self._request_view.blocks != blocks:
-            self._request_view.blocks = blocks
+        if self.request_view.blocks != blocks:
+            self.request_view.blocks = blocks
 
     def _tick(self) -> None:
         if self._items and self.is_current and not self._is_history:

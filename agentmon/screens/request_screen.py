@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.conversation import AskKind
-from agentmon.screens.choices import Choices
 from agentmon.screens.frame import WRITES, AttachRequested, ServiceScreen
 from agentmon.widgets.block_view import BlockView
 from agentmon.widgets.cells import even_line
+from agentmon.widgets.question_blocks import unanswered_blocks
 from agentmon.widgets.request_blocks import request_blocks
 from agentmon.widgets.request_words import decision_words
 
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
     from agentmon.domain.clock import Clock
+    from agentmon.domain.conversation import AskQuestion
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import ApprovalId
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
+    from agentmon.widgets.block_view import Block
 
 GUARD_S: Final = 0.4
 """How long keys decide nothing after another request came under them by itself."""
 _LONGEST_TITLE: Final = 120
 _LET_GO: Final = {AskKind.PERMISSION, AskKind.PLAN, AskKind.START}
 """Requests that are allowed, rather than answered."""
-_QUESTION_ACTIONS: Final = {"submit_answer", "toggle_choice", "choose", "go_choice", "type_answer"}
 _REQUEST_ACTIONS: Final = {
     "allow",
     "allow_session",
@@ -38,7 +39,7 @@ _REQUEST_ACTIONS: Final = {
     "deny",
     "deny_and_interrupt",
     "edit_input",
-} | _QUESTION_ACTIONS
+}
 
 
 class RequestScreen(ServiceScreen[None]):
@@ -52,7 +53,6 @@ class RequestScreen(ServiceScreen[None]):
         self.clock = clock
         self.request: ApprovalListing | None = None
         """What is shown."""
-        self._choices = Choices(())
         self._guarded_until = 0.0
         self._deciding: set[ApprovalId] = set()
 
@@ -75,35 +75,38 @@ class RequestScreen(ServiceScreen[None]):
             != (listing.approval.status, listing.approval.input_digest)
         )
         if is_other:
-            self._choices = Choices(() if listing is None else listing.approval.questions)
-            self._request_view.clear()
+            self.begin_answer(() if listing is None else listing.approval.questions)
+            self.request_view.clear()
         if (is_other or has_changed) and not is_by_person:
             self._guarded_until = monotonic() + GUARD_S
         self.draw_request()
         self.refresh_bindings()
 
     def draw_request(self) -> None:
-        """Draw the request with the present time and choices."""
+        """Draw the request with the present time and what is chosen."""
         listing = self.request
         if listing is None:
             return
-        is_pending = listing.approval.status is ApprovalStatus.PENDING
-        choices = self._choices if is_pending else Choices(listing.approval.questions)
-        blocks = request_blocks(listing, choices.blocks(), self.clock.now())
-        view = self._request_view
+        blocks = request_blocks(listing, self.question_blocks(listing), self.clock.now())
+        view = self.request_view
         if view.blocks != tuple(blocks):
             view.blocks = tuple(blocks)
+
+    def begin_answer(self, questions: Sequence[AskQuestion]) -> None:
+        """Hear that a request with these questions is shown from now on."""
+
+    def question_blocks(self, listing: ApprovalListing) -> list[Block]:
+        """Return the questions of the request as they are shown."""
+        return unanswered_blocks(listing.approval.questions)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the request allows; the other keys go to whatever else has them."""
         if action not in _REQUEST_ACTIONS:
             return True
-        approval = self._approval
+        approval = self.pending_approval
         if approval is None:
             return False
         kind = approval.ask_kind
-        if action in _QUESTION_ACTIONS:
-            return kind is AskKind.QUESTION
         return {
             "allow": kind in _LET_GO,
             "allow_session": approval.can_allow_for_session and kind in _LET_GO,
@@ -128,7 +131,7 @@ class RequestScreen(ServiceScreen[None]):
 
     def action_allow_always(self) -> None:
         """Show the rule that would allow it always, then allow it by that."""
-        listing = self._may_decide()
+        listing = self.may_decide()
         if listing is not None:
             self.open_dialog(self._allow_always(listing), name="rule")
 
@@ -142,40 +145,9 @@ class RequestScreen(ServiceScreen[None]):
 
     def action_edit_input(self) -> None:
         """Change what the tool gets, then allow it once."""
-        listing = self._may_decide()
+        listing = self.may_decide()
         if listing is not None:
             self.open_dialog(self._edit_input(listing), name="edit input")
-
-    def action_choose(self, number: int) -> None:
-        """Choose the answer of this number."""
-        if self._may_decide() is not None and self._choices.choose(number):
-            self.draw_request()
-
-    def action_toggle_choice(self) -> None:
-        """Choose the answer under the cursor, or take it back."""
-        if self._may_decide() is not None:
-            self._choices.toggle()
-            self.draw_request()
-
-    def action_go_choice(self, steps: int) -> None:
-        """Go to another answer."""
-        self._choices.go(steps)
-        self.draw_request()
-
-    def action_type_answer(self) -> None:
-        """Answer in one's own words."""
-        if self._may_decide() is not None:
-            self.open_dialog(self._type_answer(), name="type answer")
-
-    def action_submit_answer(self) -> None:
-        """Go on to the next question, or send the answers to all."""
-        listing = self._may_decide()
-        if listing is None:
-            return
-        if self._choices.go_on():
-            self._start_deciding(listing, self._answer(listing, self._choices.answers()))
-            return
-        self.draw_request()
 
     def action_attach(self) -> None:
         """Enter the terminal of what asks."""
@@ -185,32 +157,35 @@ class RequestScreen(ServiceScreen[None]):
     # Inside.
 
     @property
-    def _request_view(self) -> BlockView:
+    def request_view(self) -> BlockView:
+        """The view that shows the request."""
         return self.query_one("#request", BlockView)
 
     @property
-    def _approval(self) -> Approval | None:
+    def pending_approval(self) -> Approval | None:
+        """What is shown, while it waits for a decision."""
         listing = self.request
         return None if listing is None or listing.approval.status is not ApprovalStatus.PENDING else listing.approval
 
-    def _may_decide(self) -> ApprovalListing | None:
+    def may_decide(self) -> ApprovalListing | None:
         """Return the request that a key may decide on now."""
         listing = self.request
-        if listing is None or self._approval is None or self.is_guarded or listing.approval.id in self._deciding:
+        if listing is None or self.pending_approval is None or self.is_guarded or listing.approval.id in self._deciding:
             return None
         return listing
 
     def _allow(self, scope: ApprovalScope) -> None:
-        listing = self._may_decide()
+        listing = self.may_decide()
         if listing is not None:
-            self._start_deciding(listing, self._let_go(listing, scope))
+            self.start_deciding(listing, self._let_go(listing, scope))
 
     def _deny(self, *, interrupts: bool) -> None:
-        listing = self._may_decide()
+        listing = self.may_decide()
         if listing is not None:
             self.open_dialog(self._ask_and_deny(listing, interrupts=interrupts), name="deny")
 
-    def _start_deciding(self, listing: ApprovalListing, work: Coroutine[None, None, Approval]) -> None:
+    def start_deciding(self, listing: ApprovalListing, work: Coroutine[None, None, Approval]) -> None:
+        """Decide on the request by that work, and tell what became of it."""
         self.start(self._decide(listing, work), name="decide", group=WRITES)
 
     async def _decide(self, listing: ApprovalListing, work: Coroutine[None, None, Approval]) -> None:
@@ -233,7 +208,7 @@ class RequestScreen(ServiceScreen[None]):
         tool_input: Mapping[str, object] | None = None,
         rule: ApprovalRule | None = None,
     ) -> Approval:
-        services, actor = await self._services_and_actor()
+        services, actor = await self.services_and_actor()
         return await services.approvals.allow(
             listing.approval.id,
             actor=actor,
@@ -263,7 +238,7 @@ class RequestScreen(ServiceScreen[None]):
             await self._decide(listing, self._refuse(listing, reason.strip(), interrupts=interrupts))
 
     async def _refuse(self, listing: ApprovalListing, reason: str, *, interrupts: bool) -> Approval:
-        services, actor = await self._services_and_actor()
+        services, actor = await self.services_and_actor()
         return await services.approvals.deny(
             listing.approval.id,
             actor=actor,
@@ -284,26 +259,8 @@ class RequestScreen(ServiceScreen[None]):
             tool_input = json.loads(text)
             await self._decide(listing, self._let_go(listing, ApprovalScope.ONCE, tool_input=tool_input))
 
-    async def _type_answer(self) -> None:
-        from agentmon.screens.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
-
-        choices, question = self._choices, self._choices.question
-        if question is None:
-            return
-        text = await self.ask(
-            TextDialog(question.question, note="Your own words; enter sends them afterwards.", text=choices.typed)
-        )
-        if text is not None:
-            choices.type(text.strip())
-            self.draw_request()
-
-    async def _answer(self, listing: ApprovalListing, answers: Mapping[str, str | Sequence[str]]) -> Approval:
-        services, actor = await self._services_and_actor()
-        return await services.approvals.answer(
-            listing.approval.id, actor=actor, seen_digest=listing.approval.input_digest, answers=answers
-        )
-
-    async def _services_and_actor(self) -> tuple[Services, Actor]:
+    async def services_and_actor(self) -> tuple[Services, Actor]:
+        """Return the services and who decides."""
         from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
         return await self.services(), USER_ACTOR

@@ -115,6 +115,13 @@ class BlockView(Guarded, Widget, can_focus=True):
         view: BlockView
         key: str
 
+    @dataclass
+    class Clicked(Message):
+        """A block of a view without a cursor was clicked."""
+
+        view: BlockView
+        key: str
+
     def __init__(
         self,
         *,
@@ -187,6 +194,16 @@ class BlockView(Guarded, Widget, can_focus=True):
             return False
         self._set_cursor(index, is_by_person=False)
         return True
+
+    def reveal(self, key: str) -> None:
+        """Bring the block of this name into view, by as little as can be; the cursor stays on its block."""
+        index = next((at for at, block in enumerate(self.blocks) if block.key == key), None)
+        if index is not None and self.size.height > 0:
+            first, lowest = self._seen_between(index)
+            if self._top > first or self._top < lowest:
+                self.following = False
+                self._top = first if self._top > first else lowest
+                self._repaint()
 
     def move_by(self, steps: int) -> None:
         """Move the cursor by blocks; in a block higher than the view, and without a cursor, by rows."""
@@ -283,9 +300,12 @@ class BlockView(Guarded, Widget, can_focus=True):
         """Put the cursor on the block; a second click opens it."""
         event.stop()
         shown = self._frame()
-        if event.y >= len(shown) or not self._has_cursor:
+        if event.y >= len(shown):
             return
         index = shown[event.y][0].block
+        if not self._has_cursor:
+            self.post_message(self.Clicked(self, self.blocks[index].key))
+            return
         self._put_cursor(index, is_by_person=True)
         if event.chain == _DOUBLE_CLICK:
             self.post_message(self.Opened(self, self.blocks[index].key))
@@ -454,9 +474,7 @@ class BlockView(Guarded, Widget, can_focus=True):
         height = self.size.height
         if height <= 0 or not self.blocks:
             return
-        rows = len(self._rows_of(self._cursor))
-        first = _Place(self._cursor, 0)
-        lowest = self._back(_Place(self._cursor, rows), height) if rows <= height else first
+        first, lowest = self._seen_between(self._cursor)
         last = self._back(_Place(len(self.blocks), 0), height)
         if self.following and self._cursor < len(self.blocks) - 1:
             self._top, self.following = last, False
@@ -464,6 +482,13 @@ class BlockView(Guarded, Widget, can_focus=True):
             self._top = first if self._top > first else lowest
         if self._starts_at_end and self._cursor == len(self.blocks) - 1 and self._top >= last:
             self.following = True
+
+    def _seen_between(self, index: int) -> tuple[_Place, _Place]:
+        """Return the lowest and the highest top of the view with which the block is seen whole, or from its start."""
+        rows = len(self._rows_of(index))
+        first = _Place(index, 0)
+        height = self.size.height
+        return first, self._back(_Place(index, rows), height) if rows <= height else first
 
     def _note_selection(self, *, is_by_person: bool) -> None:
         key = self.selected_key

@@ -18,15 +18,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.approvals import ApprovalListing
-    from agentmon.domain.conversation import AskQuestion
     from agentmon.widgets.block_view import Block
     from agentmon.widgets.text_rows import Row
 
 _NAME_CELLS: Final = 10
-_INDENT: Final = "  "
 _BLANK: Final[Row] = (Span(""),)
 _GONE: Final = "The agent no longer asks this. Nothing is decided by a key any more; j and k go to the next."
-_MOST_TYPED: Final = 9
 _LONGEST_TITLE: Final = 120
 
 
@@ -41,13 +38,17 @@ class RequestHead:
     def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
         """Return the title, what became of it, what it is about, and the reason."""
         listing, approval = self.listing, self.listing.approval
-        rows = text_rows(even_line(approval.title, max_characters=_LONGEST_TITLE), width, "bold")
+        title = even_line(approval.title, max_characters=_LONGEST_TITLE)
+        is_asked_below = any(even_line(one.question) == title for one in approval.questions)
+        rows = [] if is_asked_below else text_rows(title, width, "bold")
         is_pending = approval.status is ApprovalStatus.PENDING
         if not is_pending:
             rows += text_rows(decision_words(approval), width, decision_style(approval))
         if approval.status is ApprovalStatus.WITHDRAWN:
             rows += text_rows(_GONE, width, "muted")
-        told = [kind_word(approval.ask_kind), approval.tool_name, "" if _is_said_below(listing) else approval.target]
+        told = [kind_word(approval.ask_kind)]
+        if approval.ask_kind is not AskKind.QUESTION:
+            told += [approval.tool_name, "" if _is_said_below(listing) else approval.target]
         rows += text_rows(" · ".join(part for part in told if part), width, "muted")
         if approval.reason:
             rows += text_rows(f"“{approval.reason}”", width, "text")
@@ -101,56 +102,7 @@ class RequestDetail:
         return rows + text_rows(self.text, width)
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionBlock:
-    """One question with its choices and what is chosen so far."""
-
-    question: AskQuestion
-    number: int
-    count: int
-    is_current: bool
-    chosen: tuple[str, ...]
-    """Keys of choices."""
-    cursor: int
-    """The choice that space and enter take."""
-    typed: str = ""
-    """An answer in the person's own words."""
-    can_unfold: bool = False
-
-    @property
-    def key(self) -> str:
-        """Its name in the view."""
-        return f"question-{self.number}"
-
-    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
-        """Return question and choices below a blank row."""
-        question = self.question
-        rows: list[Row] = [_BLANK]
-        place = f"{self.number} of {self.count}  " if self.count > 1 else ""
-        head = f"{place}{question.header}".strip()
-        if head:
-            rows += text_rows(head, width, "muted")
-        rows += text_rows(question.question, width, "bold" if self.is_current else "text")
-        for at, choice in enumerate(question.choices):
-            is_chosen = choice.key in self.chosen
-            is_lit = self.is_current and at == self.cursor
-            mark = ("[x]" if is_chosen else "[ ]") if question.is_multiple else ("(•)" if is_chosen else "( )")
-            number = f"{at + 1}" if at < _MOST_TYPED else " "
-            style = "heading" if is_lit else ("good" if is_chosen else "text")
-            label = text_rows(choice.label, width - 9, style)
-            for row_at, row in enumerate(label):
-                lead = f"{'›' if is_lit else ' '} {number} {mark} " if not row_at else " " * 8
-                rows.append((Span(lead, style), *row))
-            if choice.description:
-                rows += text_rows(choice.description, width, "muted", indent=" " * 8)
-        if self.typed:
-            rows += text_rows(self.typed, width, "good", indent="  › ")
-        elif not question.choices:
-            rows += text_rows("t types the answer", width, "muted", indent=_INDENT)
-        return rows
-
-
-def request_blocks(listing: ApprovalListing, questions: Iterable[QuestionBlock], now: datetime) -> list[Block]:
+def request_blocks(listing: ApprovalListing, questions: Iterable[Block], now: datetime) -> list[Block]:
     """Return the blocks of a request, what is to be decided on before who asks."""
     approval = listing.approval
     detail = approval.detail or (approval.target if _is_said_below(listing) else "")

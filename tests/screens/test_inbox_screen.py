@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual.widgets import Input, TextArea
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.conversation import AskClosedNews, AskOutcome
+from agentmon.domain.conversation import AskChoice, AskClosedNews, AskKind, AskNews, AskOutcome, AskQuestion
 from agentmon.domain.executions import CommandType
 from agentmon.screens import request_screen
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.inbox import InboxScreen
+from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.rule_dialog import RuleDialog
 from agentmon.screens.task_page import TaskPage
 from agentmon.screens.text_dialog import TextDialog
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from textual.pilot import Pilot
+    from textual.screen import Screen
 
+    from agentmon.domain.executions import Execution
     from tests.screen_stage import Stage
     from tests.screens.talks import Talks
 
@@ -50,6 +53,24 @@ async def sees(stage: Stage, pilot: Pilot[None], *words: str) -> None:
 async def in_dialog(stage: Stage, pilot: Pilot[None], kind: type[object]) -> None:
     await until(pilot, lambda: isinstance(stage.screen, kind))
     await pilot.pause()
+
+
+async def answering(stage: Stage, pilot: Pilot[None]) -> None:
+    await pilot.press("enter")
+    await in_dialog(stage, pilot, RequestDialog)
+
+
+async def answers_of(place: Talks, execution: Execution) -> object:
+    (command,) = await CommandRepository(place.services.database).of_execution(
+        execution.id, types=(CommandType.ANSWER,)
+    )
+    return command.payload["answers"]
+
+
+async def click_on(screen: Screen[Any], pilot: Pilot[None], words: str) -> None:
+    view = screen.query_one("#request", BlockView)
+    row = next(at for at, line in enumerate(view.shown_text.splitlines()) if words in line)
+    await pilot.click(view, offset=(10, row))
 
 
 async def test_an_empty_inbox_says_what_would_land_there(tmp_path: Path) -> None:
@@ -159,34 +180,97 @@ async def test_the_input_can_be_edited_and_nonsense_is_refused(tmp_path: Path) -
         assert command.payload["tool_input"] == {"command": "make clean"}
 
 
-async def test_questions_are_answered_by_numbers_space_and_enter(tmp_path: Path) -> None:
+async def test_enter_opens_a_question_in_which_digits_space_and_enter_answer(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
         execution = await place.ask(ask=asks_questions())
         await opened(stage, pilot, place, shown="Which clock should the session use?")
 
-        await pilot.press("2", "enter", "1", "J", "space", "enter")
+        await answering(stage, pilot)
+        await pilot.press("2", "enter", "1", "j", "space", "enter")
         await sees(stage, pilot, "Nothing waits for you.")
 
         assert (await place.decided()).approval.status is ApprovalStatus.ANSWERED
-        (command,) = await CommandRepository(place.services.database).of_execution(
-            execution.id, types=(CommandType.ANSWER,)
-        )
-        assert command.payload["answers"] == {
+        assert await answers_of(place, execution) == {
             "Which clock should the session use?": "Wall",
             "Which tests should run?": ["Unit", "End to end"],
         }
 
 
-async def test_a_question_can_be_answered_in_ones_own_words(tmp_path: Path) -> None:
+async def test_digits_are_places_in_the_inbox_and_choose_nothing(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
         await place.ask(ask=asks_questions())
         screen = await opened(stage, pilot, place, shown="Which clock should the session use?")
+        shown = screen_text(stage)
 
+        await pilot.press("2", "space", "t")
+
+        assert stage.screen is screen
+        assert screen_text(stage) == shown
+        assert not any(key.isdecimal() for key in screen.active_bindings)
+
+
+async def test_a_question_before_can_be_answered_anew(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask(ask=asks_questions())
+        await opened(stage, pilot, place, shown="Which clock should the session use?")
+
+        await answering(stage, pilot)
+        await pilot.press("2", "enter", "1", "h", "1", "enter")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        assert await answers_of(place, execution) == {
+            "Which clock should the session use?": "Monotonic",
+            "Which tests should run?": ["Unit"],
+        }
+
+
+async def test_a_click_on_a_choice_chooses_it(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask(ask=asks_questions())
+        screen = await opened(stage, pilot, place, shown="Which clock should the session use?")
+
+        await click_on(screen, pilot, "Wall")
+        await in_dialog(stage, pilot, RequestDialog)
+        for words in ("Wall", "End to end"):
+            await click_on(stage.screen, pilot, words)
+        await pilot.press("enter")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        assert await answers_of(place, execution) == {
+            "Which clock should the session use?": "Wall",
+            "Which tests should run?": ["End to end"],
+        }
+
+
+async def test_the_lit_one_of_many_choices_stays_in_view(tmp_path: Path) -> None:
+    choices = tuple(AskChoice(key=f"c{at}", label=f"Choice {at}", description="Words") for at in range(1, 21))
+    question = AskQuestion(question="Which of many?", header="Many", choices=choices)
+    ask = AskNews(request_id="r4", ask_kind=AskKind.QUESTION, title="Which of many?", questions=(question,))
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(80, 24)) as pilot:
+        execution = await place.ask(ask=ask)
+        await opened(stage, pilot, place, shown="Which of many?")
+
+        await answering(stage, pilot)
+        await pilot.press(*["j"] * 16)
+        await sees(stage, pilot, "( ) Choice 17")
+        await pilot.press("enter")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        assert await answers_of(place, execution) == {"Which of many?": "c17"}
+
+
+async def test_a_question_can_be_answered_in_ones_own_words(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask(ask=asks_questions())
+        await opened(stage, pilot, place, shown="Which clock should the session use?")
+
+        await answering(stage, pilot)
+        dialog = stage.screen
         await pilot.press("t")
         await in_dialog(stage, pilot, TextDialog)
         stage.screen.query_one(TextArea).text = "the one of the test"
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: stage.screen is screen)
+        await until(pilot, lambda: stage.screen is dialog)
         await pilot.press("enter", "1", "enter")
         await sees(stage, pilot, "Nothing waits for you.")
 

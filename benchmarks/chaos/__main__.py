@@ -16,6 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.checks import check
+from benchmarks.chaos.conversations import TALKING_AGENTS
 from benchmarks.chaos.endings import windows_text
 from benchmarks.chaos.home import chaos_home
 from benchmarks.chaos.storm import rage_and_gather
@@ -64,6 +65,15 @@ def _report(evidence: Evidence, settled_s: float) -> None:
     print(f"disk full: {windows_text(actions.full_disk)}; without tmux: {windows_text(actions.without_tmux)}")
     print(f"runs: {len(evidence.rows)} ({_counts(endings)}), {sum(row.retry_count for row in evidence.rows)} retries")
     print(f"programs: {len(programs)} ({_counts(Counter(program.kind for program in programs))})")
+    talks = [row for row in evidence.rows if row.agent_slug in TALKING_AGENTS]
+    told = Counter(
+        name.removeprefix("agent_event ")
+        for row in talks
+        for name, _ in evidence.events.get(row.id, ())
+        if name.startswith("agent_event ")
+    )
+    endings = Counter(_ending(row.status, row.error) for row in talks)
+    print(f"conversations: {len(talks)} ({_counts(endings)}); of their news: {_counts(told)}")
     print(f"output checked: {logged_bytes:,} bytes; events checked: {sum(map(len, evidence.events.values())):,}")
     most = max((len(sample.marked) for sample in evidence.samples), default=0)
     print(f"most live at one time: {most} (limit {evidence.running_limit})")

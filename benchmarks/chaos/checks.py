@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from benchmarks.chaos.conversations import approval_faults, replay_faults, row_faults, standing_faults
 from benchmarks.chaos.endings import ending_faults
 from benchmarks.chaos.outputs import output_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from benchmarks.chaos.evidence import Evidence
 
@@ -39,7 +40,7 @@ def _event_faults(evidence: Evidence) -> Iterator[str]:
             if numbers != list(range(1, len(numbers) + 1)):
                 yield f"{row.id} try {attempt.number}: its journal is numbered {numbers}"
         journaled = tuple(
-            (str(entry["type"]), entry.get("at_ms", 0))
+            (_name_of(entry), entry.get("at_ms", 0))
             for attempt in evidence.tries[row.id]
             for entry in attempt.entries
             if entry.get("type") != "output"
@@ -50,6 +51,11 @@ def _event_faults(evidence: Evidence) -> Iterator[str]:
                 f"{row.id} ({row.status}): its journals say {[name for name, _ in journaled]}, "
                 f"the table events {[name for name, _ in recorded]}"
             )
+
+
+def _name_of(entry: Mapping[str, object]) -> str:
+    event = entry.get("event")
+    return f"agent_event {event.get('kind')}" if isinstance(event, dict) else str(entry["type"])
 
 
 def _double_run_faults(evidence: Evidence) -> Iterator[str]:
@@ -204,6 +210,10 @@ CHECKS: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "never more live than the limit": _limit_faults,
     "nothing lives of what is over": _survivor_faults,
     "each row's end is what its program did": ending_faults,
+    "a protocol replays to its journal": replay_faults,
+    "each conversation has the rows of its journal": row_faults,
+    "nothing is left open of what is over": standing_faults,
+    "nothing is allowed that nobody allowed": approval_faults,
     "nothing starts before what it waits for": _dependency_faults,
     "the audit trail has each step once": _audit_faults,
     "what a client was told is true": _accepted_faults,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benchmarks.chaos.conversations import TALKING_AGENTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,7 +25,12 @@ def ending_faults(evidence: Evidence) -> Iterator[str]:
         last = evidence.tries[row.id][-1]
         mains = [ledger for ledger in evidence.ledgers.get(row.id, ()) if ledger.is_main]
         own = [main for main in mains if main.parent_pid == last.host_pid]
-        fault = _fault(evidence, row, last, own[-1] if own else None)
+        is_talking = row.agent_slug in TALKING_AGENTS
+        fault = (
+            _conversation_fault(evidence, row, last)
+            if is_talking
+            else _fault(evidence, row, last, own[-1] if own else None)
+        )
         if fault:
             yield f"{row.id} (#{row.task_number}): {fault}"
         if len(mains) > row.retry_count + 1:
@@ -33,6 +40,26 @@ def ending_faults(evidence: Evidence) -> Iterator[str]:
             for main in mains
             if evidence.secret and main.secret_sha256 != _digest(evidence.secret)
         )
+
+
+def _conversation_fault(evidence: Evidence, row: Row, last: Try) -> str | None:
+    """An agent that is spoken to keeps no ledger: its journal is what there is to compare with."""
+    ended = last.find("ended")
+    outcome = None if ended is None else ended.get("agent_outcome")
+    match row.status:
+        case "succeeded":
+            return None if outcome == "completed" else f"it succeeded, and its last turn was {outcome}"
+        case "cancelled":
+            return None if row.task_number in evidence.actions.stopped_tasks else "nobody asked to cancel it"
+        case "failed":
+            is_explained = outcome is not None or bool(evidence.actions.killed_hosts(row.id))
+            is_explained |= bool(evidence.actions.full_disk) and any(words in row.error for words in _OF_FULL_DISK)
+            is_explained |= bool(evidence.actions.without_tmux) and any(
+                words in row.error for words in _OF_MISSING_TMUX
+            )
+            return None if is_explained else f"it failed, and nothing explains it: {row.error!r}"
+        case _:
+            return f"it is still {row.status}"
 
 
 def _digest(secret: str) -> str:

@@ -200,7 +200,8 @@ def _events(connection: sqlite3.Connection) -> dict[str, tuple[tuple[str, int], 
     events: dict[str, list[tuple[str, int]]] = {}
     statement = "SELECT execution_id, payload, timestamp_ms FROM events WHERE execution_id IS NOT NULL ORDER BY id"
     for execution_id, payload, at_ms in connection.execute(statement):
-        entry = json.loads(payload).get("entry")
+        said = json.loads(payload)
+        entry = said.get("entry") or (f"agent_event {said['kind']}" if "kind" in said else None)
         if entry is not None:
             events.setdefault(execution_id, []).append((entry, at_ms))
     return {execution_id: tuple(found) for execution_id, found in events.items()}

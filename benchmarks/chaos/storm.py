@@ -21,9 +21,10 @@ from agentmon.worker.presence import read_presence
 from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.clients import AppInTerminal, Clients
 from benchmarks.chaos.evidence import gather
+from benchmarks.chaos.people import Decider
 from benchmarks.chaos.processes import find_processes, kill
 from benchmarks.chaos.sampling import ProcessScan
-from benchmarks.chaos.tasks import AGENT_LIMITS, RUNNING_LIMIT, Producer, chaos_agents, read_cards
+from benchmarks.chaos.tasks import AGENT_LIMITS, AGENT_SLUGS, RUNNING_LIMIT, Producer, chaos_agents, read_cards
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
@@ -58,12 +59,20 @@ class Storm:
         self.actions = Actions()
         self._clients = Clients(project=home.project, actions=self.actions, chance=random.Random(f"{seed} clients"))
         self._app = AppInTerminal(home.project)
+        self._decider = Decider(services, self.actions, random.Random(f"{seed} decisions"))
 
     async def rage(self, seconds: float) -> None:
         """Make tasks, run them, stop some, and kill whatever there is, for so long."""
         producer = await self._prepare()
         async with asyncio.TaskGroup() as group:
-            for work in (self._produce(producer), self._ask(group), self._use_app(), self._kill(), self._spoil()):
+            for work in (
+                self._produce(producer),
+                self._ask(group),
+                self._talk(),
+                self._use_app(),
+                self._kill(),
+                self._spoil(),
+            ):
                 group.create_task(work)
             await asyncio.sleep(seconds)
             self._over.set()
@@ -80,6 +89,9 @@ class Storm:
             cards = await self._cards()
             for card in [card for card in cards if card.is_fresh]:
                 await self._run(card)
+            await self._decider.decide_all()
+            for card in [card for card in cards if card.is_conversation and card.open_status == "running"]:
+                await self._decider.finish(card.id)
             if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):
                 break
             await asyncio.sleep(0.5)
@@ -97,7 +109,7 @@ class Storm:
     async def _prepare(self) -> Producer:
         services = self._services
         await AgentRepository(services.database).add_missing(chaos_agents(), at=SystemClock().now())
-        agents = {slug: (await services.agents.by_slug(slug)).id for slug in ("chaos", "chaos-brief")}
+        agents = {slug: (await services.agents.by_slug(slug)).id for slug in AGENT_SLUGS}
         workspace = await services.workspaces.open(self._home.project)
         return Producer(services, workspace, agents, self._home.place.ledgers, self._chance)
 
@@ -138,6 +150,14 @@ class Storm:
             elif fresh and len(busy) < _MOST_OPEN:
                 count = 4 if self._chance.random() < 0.5 else 1
                 await self._clients.run(self._chance.sample(fresh, min(count, len(fresh))))
+
+    async def _talk(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(0.1, 0.6))
+            await self._decider.decide_some()
+            talking = [card for card in await self._cards() if card.is_conversation]
+            if talking and self._chance.random() < 0.1:
+                await self._decider.disturb(self._chance.choice(talking).id)
 
     async def _run_and_disturb(self, cards: list[Card]) -> None:
         """Queue runs from this process, and at times stop one or kill the worker while it starts them."""

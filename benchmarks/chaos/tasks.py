@@ -13,6 +13,7 @@ from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 
 if TYPE_CHECKING:
     import random
@@ -39,10 +40,16 @@ _KINDS: Final = {
     "overtime_stubborn": 4,
 }
 """How often each kind comes among a hundred."""
+_ASKING: Final = "chaos-asking"
+"""The agent that waits for leave before it starts."""
+_PACE_S: Final = 0.03
+_CART: Final = "def discounted(price, percent):\n    return price * (100 - percent) // 100\n"
+_CART_TEST: Final = "import unittest\n\n\nclass DiscountTest(unittest.TestCase):\n    def test_it(self): ...\n"
 _READ: Final = """
 SELECT t.id, t.number, t.status,
     (SELECT count(*) FROM executions e WHERE e.task_id = t.id),
     (SELECT e.status FROM executions e WHERE e.task_id = t.id AND e.status IN ('queued', 'running', 'cancelling')),
+    EXISTS (SELECT 1 FROM executions e WHERE e.task_id = t.id AND e.session_id IS NOT NULL),
     EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
             WHERE d.task_id = t.id AND p.status IN ('todo', 'in_progress', 'blocked'))
 FROM tasks t
@@ -59,6 +66,8 @@ class Card:
     runs: int
     open_status: str | None
     """Of its execution that waits or runs."""
+    is_conversation: bool
+    """Whether an agent was spoken to."""
     is_waiting: bool
     """Whether it waits for others."""
 
@@ -76,20 +85,37 @@ def read_cards(database: Path) -> list[Card]:
     """
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None)) as connection:
         return [
-            Card(id=task_id, number=number, status=status, runs=runs, open_status=open_status, is_waiting=bool(waits))
-            for task_id, number, status, runs, open_status, waits in connection.execute(_READ)
+            Card(
+                id=task_id,
+                number=number,
+                status=status,
+                runs=runs,
+                open_status=open_status,
+                is_conversation=bool(talks),
+                is_waiting=bool(waits),
+            )
+            for task_id, number, status, runs, open_status, talks, waits in connection.execute(_READ)
         ]
 
 
 def chaos_agents() -> tuple[Agent, ...]:
-    """Return the agents whose program keeps a ledger: one that may run as long as it likes, one that may not."""
-    return tuple(
-        _agent(slug, timeout_s=timeout_s, limit=AGENT_LIMITS.get(slug, 0))
-        for slug, timeout_s in (("chaos", 0), ("chaos-brief", 2))
+    """Return the agents whose program keeps a ledger, and the one that is spoken to.
+
+    Of the others one may run as long as it likes, one may not, and one waits for leave before it starts.
+    """
+    return (
+        *(
+            _agent(slug, timeout_s=timeout_s, limit=AGENT_LIMITS.get(slug, 0), asks=slug == _ASKING)
+            for slug, timeout_s in (("chaos", 0), ("chaos-brief", 2), (_ASKING, 0))
+        ),
+        make_demo_agent(pace_s=_PACE_S),
     )
 
 
-def _agent(slug: str, *, timeout_s: int, limit: int) -> Agent:
+AGENT_SLUGS: Final = ("chaos", "chaos-brief", _ASKING, DEMO_AGENT_SLUG)
+
+
+def _agent(slug: str, *, timeout_s: int, limit: int, asks: bool) -> Agent:
     agent_id = AgentId(new_id())
     words = ("kind", "ledgers", "seed")
     capability = Capability(
@@ -100,6 +126,7 @@ def _agent(slug: str, *, timeout_s: int, limit: int) -> Agent:
         command_tokens=("-I", "-S", str(_PROGRAM), *(f"{{{{args.{word}}}}}" for word in words)),
         args_schema={"type": "object", "properties": {word: {"type": "string"} for word in words}},
         timeout_s=timeout_s,
+        requires_approval=asks,
     )
     return Agent(
         id=agent_id, slug=slug, name=slug, binary_path=sys.executable, max_concurrent=limit, capabilities=(capability,)
@@ -125,9 +152,11 @@ class Producer:
             AgentmonError: A task was not made; those before it were.
         """
         shape = self._chance.random()
-        if shape < 0.75:
+        if shape < 0.45:
+            await self._make_conversation()
+        elif shape < 0.8:
             await self._make(self._kind())
-        elif shape < 0.88:
+        elif shape < 0.9:
             first = await self._make("short")
             second = await self._make(self._chance.choice(("silent", "flaky", "forking")), after=[first.number])
             await self._make("short", after=[second.number])
@@ -137,11 +166,25 @@ class Producer:
             right = await self._make("silent", after=[top.number])
             await self._make("forking", after=[left.number, right.number])
 
+    async def _make_conversation(self) -> Task:
+        for name, text in (("shop/cart.py", _CART), ("tests/__init__.py", ""), ("tests/test_discount.py", _CART_TEST)):
+            path = Path(self._workspace.root_path) / name
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        draft = TaskDraft(
+            title=self._chance.choice(("repair the discount", "write the catalogue")),
+            assignee_agent_id=self._agents[DEMO_AGENT_SLUG],
+            input_context=InputContext(max_retries=self._chance.choice((0, 0, 2)), env_passed=("API_KEY",)),
+        )
+        return await self._services.tasks.add(self._workspace, draft, actor=USER_ACTOR)
+
     def _kind(self) -> str:
         return self._chance.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
 
     async def _make(self, kind: str, after: list[int] | None = None) -> Task:
         slug = "chaos-brief" if kind.startswith("overtime") else "chaos"
+        if kind == "short" and self._chance.random() < 0.3:
+            slug = _ASKING
         retries = {"failing": self._chance.randrange(3), "flaky": 3}.get(kind, self._chance.choice((0, 0, 2)))
         draft = TaskDraft(
             title=f"be {kind}",

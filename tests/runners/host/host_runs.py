@@ -24,6 +24,17 @@ def host_command(folder: Path) -> list[str]:
     return [sys.executable, "-I", "-S", str(HOST_PATH), str(folder)]
 
 
+def impatient_host_command(folder: Path) -> list[str]:
+    """Return the command of a host that waits for a full disk no longer than a second."""
+    script = (
+        f"import os, sys; sys.path.append({str(HOST_PATH.parents[3])!r})\n"
+        "from agentmon.runners.host import host, supervisor\n"
+        "supervisor._STORAGE_PATIENCE_S = 1.0\n"
+        "os._exit(host.main(sys.argv[1:]))"
+    )
+    return [sys.executable, "-I", "-S", "-c", script, str(folder)]
+
+
 def find_processes_with(text: str) -> list[int]:
     """Return the living processes that carry the text in their environment or command line."""
     found = []
@@ -47,6 +58,8 @@ class HostRun:
     spec: Document
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _commands: int = 0
+    _read_bytes: int = field(default=0, repr=False)
+    _read: list[Document] = field(default_factory=list, repr=False)
 
     @classmethod
     def prepare(cls, folder: Path, *argv: str, environment: dict[str, str] | None = None, **spec: object) -> HostRun:
@@ -68,11 +81,11 @@ class HostRun:
         (folder / "launch-environment.json").write_text(json.dumps(variables))
         return cls(folder, whole)
 
-    def start(self, **options: Any) -> HostRun:
+    def start(self, command: list[str] | None = None, **options: Any) -> HostRun:
         environ = {name: text for name, text in os.environ.items() if name not in {"TMUX", "TMUX_PANE", "TERM"}}
         with (self.folder / "host-errors").open("wb") as errors:
             self.process = subprocess.Popen(
-                host_command(self.folder),
+                command or host_command(self.folder),
                 **{
                     "stdin": subprocess.DEVNULL,
                     "stdout": subprocess.DEVNULL,
@@ -97,12 +110,17 @@ class HostRun:
         return (self.folder / "output.log").read_bytes()
 
     def entries(self, entry_type: str | None = None) -> list[Document]:
+        """Return what the journal holds so far; each line is read once, since tests look again and again."""
         try:
-            lines = (self.folder / "journal.jsonl").read_bytes().split(b"\n")[:-1]
+            with (self.folder / "journal.jsonl").open("rb") as file:
+                file.seek(self._read_bytes)
+                fresh = file.read()
         except FileNotFoundError:
             return []
-        documents: list[Document] = [json.loads(line) for line in lines]
-        return [document for document in documents if entry_type in {None, document["type"]}]
+        *lines, rest = fresh.split(b"\n")
+        self._read += [json.loads(line) for line in lines]
+        self._read_bytes += len(fresh) - len(rest)
+        return [document for document in self._read if entry_type in {None, document["type"]}]
 
     def types(self) -> list[str]:
         return [entry["type"] for entry in self.entries()]

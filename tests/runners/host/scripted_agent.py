@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 Act = Sequence[Any]
@@ -119,6 +120,10 @@ class ScriptedAgent:
     def act_wait_for_end(self) -> None:
         while hear() is not None:
             pass
+
+    def act_wait_for_file(self, path: str) -> None:
+        while not Path(path).exists():
+            time.sleep(0.02)
 
     def act_sleep(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -92,7 +92,9 @@ def test_what_the_program_writes_is_seen_in_the_pane(prepare_run: PrepareRun, tm
 
 
 def test_what_the_person_types_reaches_the_program(prepare_run: PrepareRun, tmux: RawTmux) -> None:
-    run = prepare_run("sh", "-c", "read line; echo got $line; trap 'echo interrupted; exit 7' INT; cat")
+    # A shell that gets the signal just before it starts a program waits for that program's end first.
+    script = "trap 'echo interrupted; exit 7' INT; read line; echo got $line; while :; do sleep 0.05; done"
+    run = prepare_run("sh", "-c", script)
     _start_in_pane(tmux, run)
     run.wait_for_entry("agent_started")
 

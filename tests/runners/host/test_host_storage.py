@@ -10,7 +10,7 @@ import pytest
 
 from agentmon.runners.host.journal import Journal
 from agentmon.runners.host.output_log import OutputLog
-from tests.runners.host.host_runs import HostRun, find_processes_with
+from tests.runners.host.host_runs import HostRun, find_processes_with, impatient_host_command
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_a_disk_that_is_really_full_gets_the_whole_journal(prepare_run: PrepareR
     else:
         run = HostRun.prepare(small_disk / "run", *program, timeout_s=1.5)
 
-    run.start()
+    run.start(impatient_host_command(run.folder))
 
     ended = run.wait_for_end()
     entries = run.entries()

@@ -218,15 +218,15 @@ async def test_a_parked_program_is_named_and_released(place: Place) -> None:
 async def test_the_words_of_a_time_go_when_it_is_over_though_nothing_changes(place: Place) -> None:
     await add(place, "a")
     execution_id = await queue(place, 1)
-    write(
-        place,
-        "UPDATE executions SET wait_reason = 'scheduled', not_before = ? WHERE id = ?",
-        datetime.now(UTC) + timedelta(seconds=6),
-        execution_id,
-    )
 
     async with open_board(place) as board:
-        assert "◌ queued · at " in column_text(board, TODO)
+        write(
+            place,
+            "UPDATE executions SET wait_reason = 'scheduled', not_before = ? WHERE id = ?",
+            datetime.now(UTC) + timedelta(seconds=3),
+            execution_id,
+        )
+        await board.until(lambda: "◌ queued · at " in column_text(board, TODO), "the time is shown")
         await board.until(lambda: "queued · at " not in column_text(board, TODO), "the time is over")
 
         assert "◌ queued" in column_text(board, TODO)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from random import Random
 
 from hypothesis import given, settings
@@ -10,12 +11,44 @@ from benchmarks.protocol_fuzz import check_one, recordings
 from tests.runners.protocols.fuzzing import check_conversation
 
 RECORDED = recordings("acp")
+FORM = {
+    "type": "object",
+    "properties": {
+        "colour": {"type": "string", "title": "Which?", "oneOf": [{"const": "A", "title": "a"}, {"const": "B"}]},
+        "count": {"type": "integer"},
+        "extras": {"type": "array", "items": {"enum": ["A", "B"]}},
+        "sure": {"type": "boolean", "description": "Sure?"},
+    },
+    "required": ["colour"],
+}
+ASKING = [
+    json.dumps({"jsonrpc": "2.0", **message}).encode()
+    for message in (
+        {"id": 1, "result": {"protocolVersion": 1}},
+        {"id": 2, "result": {"sessionId": "s1"}},
+        *(
+            {
+                "id": number,
+                "method": "elicitation/create",
+                "params": {"sessionId": "s1", "mode": "form", "message": "Choose.", "requestedSchema": FORM},
+            }
+            for number in range(6)
+        ),
+        {"id": 3, "result": {"stopReason": "end_turn"}},
+    )
+]
 
 
 @settings(max_examples=400, deadline=None)
 @given(seed=st.integers(min_value=0, max_value=2**32))
 def test_whatever_an_agent_writes_the_contract_holds(seed: int) -> None:
     check_one("acp", RECORDED, seed)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(min_value=0, max_value=2**32))
+def test_whatever_an_agent_asks_in_forms_the_contract_holds(seed: int) -> None:
+    check_one("acp", [ASKING, ASKING], seed)
 
 
 @settings(max_examples=200, deadline=None)

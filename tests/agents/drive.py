@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
+import subprocess
+import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
@@ -15,7 +19,6 @@ from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.activity import Activity
@@ -39,6 +42,12 @@ class Drive:
     workspace: Workspace
     project: Path
     agent: AgentHome
+    mock_url: str
+
+    @property
+    def home(self) -> Path:
+        """The agent's own home."""
+        return Path(self.agent.environ["HOME"])
 
     async def add(self, prompt: str, *, capability_key: str = "work", **args: object) -> Task:
         agent = await self.services.agents.by_slug(self.agent.slug)
@@ -125,6 +134,18 @@ class Drive:
         found = await self.services.executions.get(execution.id)
         assert found.session_id is not None
         return await self.services.sessions.get(found.session_id)
+
+    async def press(self, execution: Execution, *keys: str) -> None:
+        """Press keys in the agent's own screen, named as tmux names them."""
+        found = await self.services.executions.get(execution.id)
+        where = ["tmux", "-S", str(self.services.paths.tmux_socket), "send-keys", "-t", f"={found.tmux_session_name}:"]
+        await asyncio.to_thread(subprocess.run, [*where, *keys], check=True, timeout=10)
+
+    def asked(self) -> list[str]:
+        """Return every text of a user that the model was asked, oldest first."""
+        with urllib.request.urlopen(f"{self.mock_url}/asked", timeout=10) as answer:
+            found: list[str] = json.load(answer)["asked"]
+        return found
 
     def rows(self, table: str, execution: Execution) -> list[Row]:
         connection = sqlite3.connect(self.services.paths.database_path)

@@ -1,4 +1,7 @@
-"""A scripted model behind the APIs of four vendors, on loopback: ``python -m tests.agents.mock_llm PORT_FILE``."""
+"""A scripted model behind the APIs of four vendors, on loopback: ``python -m tests.agents.mock_llm PORT_FILE``.
+
+``GET /asked`` tells every text of a user that came in, each once, in the order in which it came first.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,8 @@ class Handler(BaseHTTPRequestHandler):
         (":streamGenerateContent", "gemini"),
     )
 
+    asked: ClassVar[dict[str, None]] = {}
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -42,6 +47,8 @@ class Handler(BaseHTTPRequestHandler):
         if path in {"/v1/models", "/models"}:
             listed = [{"id": name, "type": "model", "object": "model", "display_name": name} for name in _MODELS]
             self._send(200, {"object": "list", "has_more": False, "data": listed})
+        elif path == "/asked":
+            self._send(200, {"asked": list(self.asked)})
         elif path == "/v1beta/models":
             self._send(200, {"models": [{"name": f"models/{name}"} for name in _MODELS]})
         else:
@@ -70,7 +77,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, api: str, body: Json) -> None:
         dialect, tools = DIALECTS[api], find_tools(body)
-        step, tries = pick_step(list(dialect.read(body)), has_tools=bool(tools), schema=find_schema(body))
+        conversation = list(dialect.read(body))
+        self.asked.update(dict.fromkeys(text for role, text in conversation if role == "user"))
+        step, tries = pick_step(conversation, has_tools=bool(tools), schema=find_schema(body))
         time.sleep(step.get("delay", 0))
         if step.get("status") and tries <= step.get("times", _EVERY_TRY):
             headers = {"Retry-After": str(step["retry_after"])} if "retry_after" in step else {}

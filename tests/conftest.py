@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from agentmon.worker import launch
 from tests.live_home import LiveHome
@@ -16,6 +17,11 @@ from tests.worker_starts import WorkerStarts, start_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)

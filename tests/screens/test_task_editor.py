@@ -424,19 +424,19 @@ async def test_a_description_keeps_its_lines_and_loses_its_escape_codes() -> Non
         assert edited(stage).draft.description == "one\n\ttwo [/]\n"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 5), (1, 1), (200, 60)])
-async def test_the_editor_survives_any_size(size: tuple[int, int]) -> None:
+async def test_the_editor_survives_any_size() -> None:
     stage = Stage()
     async with stage.run_test(size=(80, 24)) as pilot:
         await opened(stage, pilot, editor(a_task()))
 
-        await pilot.resize_terminal(*size)
-        await pilot.pause()
-        await pilot.resize_terminal(80, 24)
-        await pilot.pause()
+        for size in ((80, 24), (40, 10), (20, 5), (1, 1), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            await pilot.resize_terminal(80, 24)
+            await pilot.pause()
 
-        assert "Edit #12" in screen_text(stage)
-        assert stage.failures == []
+            assert "Edit #12" in screen_text(stage)
+            assert stage.failures == []
 
 
 async def test_a_description_is_wrapped_anew_when_the_window_shrinks() -> None:

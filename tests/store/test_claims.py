@@ -152,7 +152,9 @@ _COUNT_LIVE = "SELECT count(*) AS live FROM executions WHERE status = 'running'"
 
 def _work_at_once(path: Path, *, processes: int, max_running: int) -> tuple[list[str], list[int]]:
     """Return what several processes claimed, and how many they saw running after each batch."""
-    context = multiprocessing.get_context("spawn")
+    # Each process is a fork of one that has imported everything, and shares nothing with this one.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     with context.Pool(processes) as pool:
         arguments = [(path, f"w{number}", max_running) for number in range(processes)]
         outcomes: Sequence[tuple[list[str], list[int]]] = pool.starmap(_work_until_empty, arguments, chunksize=1)

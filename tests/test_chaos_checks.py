@@ -33,10 +33,17 @@ CREATE TABLE agents (id TEXT, slug TEXT);
 CREATE TABLE tasks (id TEXT, number INTEGER);
 CREATE TABLE task_dependencies (task_id TEXT, depends_on_task_id TEXT);
 CREATE TABLE executions (id TEXT, task_id TEXT, agent_id TEXT, status TEXT, exit_code INTEGER, error TEXT,
-    retry_count INTEGER, max_retries INTEGER, log_byte_size INTEGER);
+    retry_count INTEGER, max_retries INTEGER, log_byte_size INTEGER, session_id TEXT, activity TEXT,
+    is_held INTEGER DEFAULT 0, tokens_used INTEGER);
+CREATE TABLE sessions (id TEXT, status TEXT, ended_at TEXT, total_tokens INTEGER, operation_count INTEGER);
+CREATE TABLE messages (execution_id TEXT, message_ref TEXT, content TEXT);
+CREATE TABLE operations (id TEXT, session_id TEXT, execution_id TEXT, operation_ref TEXT, status TEXT);
+CREATE TABLE approvals (id TEXT, execution_id TEXT, request_ref TEXT, ask_kind TEXT, status TEXT, closed_at TEXT);
+CREATE TABLE llm_interactions (execution_id TEXT, session_id TEXT, key TEXT, prompt_tokens INTEGER,
+    cache_read_tokens INTEGER, cache_write_5m_tokens INTEGER, cache_write_1h_tokens INTEGER, response_tokens INTEGER);
 CREATE TABLE events (id INTEGER PRIMARY KEY, execution_id TEXT, payload TEXT, timestamp_ms INTEGER);
 CREATE TABLE task_events (id INTEGER PRIMARY KEY, event_type TEXT, payload TEXT);
-INSERT INTO agents VALUES ('wide', 'wide'), ('narrow', 'narrow');
+INSERT INTO agents VALUES ('wide', 'wide'), ('narrow', 'narrow'), ('demo-agent', 'demo-agent');
 """
 _ENTRIES = ("host_started", "agent_started", "exited", "ended")
 
@@ -72,7 +79,8 @@ class Scene:
         """Add a run of the task of this number: from second ``10 * number`` on, for a second, by pid ``number``."""
         self.sql("INSERT INTO tasks VALUES (?, ?)", f"task-{name}", number)
         self.sql(
-            "INSERT INTO executions VALUES (?, ?, ?, ?, ?, NULL, 0, 0, ?)",
+            "INSERT INTO executions (id, task_id, agent_id, status, exit_code, retry_count, max_retries, "
+            "log_byte_size) VALUES (?, ?, ?, ?, ?, 0, 0, ?)",
             *(name, f"task-{name}", agent, status, row_code, len(OUTPUT)),
         )
         for step in ("queued", "started", "ended"):
@@ -487,3 +495,64 @@ def test_a_program_s_ledger_says_what_it_wrote(tmp_path: Path, kind: str, code: 
     for ledger in ledgers:
         lines = [line for line in finished.stdout.splitlines(True) if line.startswith(f"{ledger.writer} ".encode())]
         assert hashlib.sha256(b"".join(lines)).hexdigest() == ledger.written.sha256
+
+
+@pytest.fixture
+def talk(scene: Scene) -> Scene:
+    """A conversation in which one command was allowed and run."""
+    scene.add_run("talk", 9, agent="demo-agent")
+    for ledger in scene.place.ledgers.glob("talk*"):
+        ledger.unlink()
+    news: list[dict[str, object]] = [
+        {"kind": "message", "message_ref": "m", "text": "I run it"},
+        {"kind": "ask", "request_id": "r", "tool_ref": "t", "type": "execute"},
+        {"kind": "ask_closed", "request_id": "r", "outcome": "allowed"},
+        {"kind": "usage", "key": "k", "prompt_tokens": 3, "response_tokens": 4},
+    ]
+    entries: list[dict[str, object]] = [{"type": "host_started", "pid": 1009}]
+    entries += [{"type": "agent_event", "event": one} for one in news]
+    entries += [{"type": "ended", "output_bytes": len(OUTPUT), "left_out_bytes": 0, "agent_outcome": "completed"}]
+    lines = [json.dumps({"n": n, "at_ms": n, **entry}) for n, entry in enumerate(entries, 1)]
+    (scene.folder("talk") / "journal.jsonl").write_text("\n".join(lines) + "\n")
+    scene.sql("DELETE FROM events WHERE execution_id = 'talk'")
+    for n, entry in enumerate(entries, 1):
+        event = entry.get("event")
+        said = {"kind": event["kind"]} if isinstance(event, dict) else {"entry": entry["type"]}
+        scene.sql("INSERT INTO events (execution_id, payload, timestamp_ms) VALUES ('talk', ?, ?)", json.dumps(said), n)
+    scene.sql("UPDATE executions SET session_id = 's', tokens_used = 7 WHERE id = 'talk'")
+    scene.sql("INSERT INTO sessions VALUES ('s', 'completed', 'now', 7, 1)")
+    scene.sql("INSERT INTO messages VALUES ('talk', '0:m', 'I run it')")
+    scene.sql("INSERT INTO operations VALUES ('o', 's', 'talk', '0:t', 'success')")
+    scene.sql("INSERT INTO approvals VALUES ('a', 'talk', '0:r', 'permission', 'allowed', 'now')")
+    scene.sql("INSERT INTO llm_interactions VALUES ('talk', 's', 'k', 3, 0, 0, 0, 4)")
+    scene.sql(
+        "INSERT INTO task_events (event_type, payload) VALUES ('approval_decided', ?)",
+        json.dumps({"approval_id": "a", "status": "allowed"}),
+    )
+    return scene
+
+
+def test_a_conversation_that_went_as_it_should_breaks_nothing(talk: Scene) -> None:
+    assert talk.violations() == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "promise"),
+    [
+        ("DELETE FROM messages", "each conversation has the rows of its journal"),
+        ("UPDATE messages SET content = 'I run'", "each conversation has the rows of its journal"),
+        ("INSERT INTO operations VALUES ('p', 's', 'talk', '0:t', 'success')", "each conversation has the rows"),
+        ("DELETE FROM llm_interactions", "each conversation has the rows of its journal"),
+        ("UPDATE executions SET tokens_used = 14", "each conversation has the rows of its journal"),
+        ("UPDATE approvals SET closed_at = NULL", "nothing is left open of what is over"),
+        ("UPDATE executions SET is_held = 1", "nothing is left open of what is over"),
+        ("UPDATE sessions SET status = 'running'", "nothing is left open of what is over"),
+        ("UPDATE sessions SET total_tokens = 8", "nothing is left open of what is over"),
+        ("DELETE FROM task_events WHERE event_type = 'approval_decided'", "nothing is allowed that nobody allowed"),
+        ("UPDATE approvals SET status = 'denied'", "nothing is allowed that nobody allowed"),
+    ],
+)
+def test_a_conversation_whose_rows_are_not_what_happened_is_seen(talk: Scene, change: str, promise: str) -> None:
+    talk.sql(change)
+
+    assert any(name.startswith(promise) for name in talk.violations())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agentmon.runners.protocols.registry import make_adapter
@@ -49,7 +49,7 @@ def replay_faults(evidence: Evidence) -> Iterator[str]:
 
 def row_faults(evidence: Evidence) -> Iterator[str]:
     """Yield each row of a conversation that its journal does not tell of, and each that is missing or other."""
-    with closing(_connect(evidence.place.database)) as connection:
+    with _reading(evidence) as connection:
         for row in _talking(evidence):
             yield from _row_faults(connection, row, evidence.tries[row.id])
 
@@ -95,7 +95,7 @@ def _messages(told: list[tuple[int, Event]]) -> dict[str, str]:
 
 def standing_faults(evidence: Evidence) -> Iterator[str]:
     """Yield what is left open of a conversation that is over, and totals that are no sums."""
-    with closing(_connect(evidence.place.database)) as connection:
+    with _reading(evidence) as connection:
         yield from _open_faults(connection)
         yield from _session_faults(connection)
 
@@ -143,7 +143,7 @@ def _session_faults(connection: sqlite3.Connection) -> Iterator[str]:
 
 def approval_faults(evidence: Evidence) -> Iterator[str]:
     """Yield what an agent took as allowed though nobody had decided so, and what was decided twice."""
-    with closing(_connect(evidence.place.database)) as connection:
+    with _reading(evidence) as connection:
         decided: dict[str, list[Event]] = {}
         for (payload,) in connection.execute("SELECT payload FROM task_events WHERE event_type = 'approval_decided'"):
             said = json.loads(payload)
@@ -226,5 +226,8 @@ def _column(connection: sqlite3.Connection, table: str, name: str, execution_id:
     return [found for (found,) in connection.execute(statement, (execution_id,))]
 
 
-def _connect(database: Path) -> sqlite3.Connection:
-    return sqlite3.connect(database, timeout=10)
+@contextmanager
+def _reading(evidence: Evidence) -> Iterator[sqlite3.Connection]:
+    """Open the database for as long as a check reads it."""
+    with closing(sqlite3.connect(evidence.place.database, timeout=10)) as connection:
+        yield connection

@@ -6,6 +6,7 @@ what a model or a tool said as well.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -34,7 +35,7 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
         return ending
     has_spoken = claimed.execution.mode.is_protocol and ending.output_data.get("agent_outcome") is not None
     refusal = find_refusal(
-        (ending.error or "").encode() if has_spoken else _tail(folder),
+        _record_of(ending.error or "") if has_spoken else _tail(folder),
         program=_program(claimed),
         is_agent=claimed.agent.tool_type is ToolType.AI_AGENT,
         exit_code=ending.exit_code,
@@ -43,6 +44,11 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
         may_wrap_agent=not claimed.agent.binary_path,
     )
     return ending if refusal is None else replace(ending, refusal=refusal)
+
+
+def _record_of(error: str) -> bytes:
+    """Return what an agent said of its failure as the record of an error, which is what it is."""
+    return json.dumps({"type": "error", "message": error}).encode()
 
 
 def _program(claimed: ClaimedExecution) -> str:

@@ -72,6 +72,15 @@ async def test_the_limit_that_an_agent_tells_in_its_protocol_is_one(
     assert ending.refusal.until == datetime(2026, 5, 4, 15, tzinfo=UTC)
 
 
+async def test_the_status_of_the_vendors_answer_tells_of_a_limit(claimed: ClaimedExecution, tmp_path: Path) -> None:
+    gemini = replace(claimed, agent=replace(claimed.agent, binary_path="/bin/gemini"))
+
+    ending = with_refusal(an_end("slow down (HTTP 429)"), gemini, a_folder(tmp_path, ""))
+
+    assert ending.refusal is not None
+    assert ending.refusal.kind is RefusalKind.RATE_LIMIT
+
+
 async def test_a_limit_that_only_the_model_or_a_tool_speaks_of_is_none(
     claimed: ClaimedExecution, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ _SUFFIX: Final = ".screen.toml"
 _RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "note"})
 _FILE_KEYS: Final = frozenset(
     {"agent", "programs", "signal", "box", "box_hints", "paste_marks", "rule"}
-    | {"interrupt_keys", "ready_s", "guarded"}
+    | {"interrupt_keys", "ready_s", "guarded", "guard"}
 )
 _DEFAULT_LAST_LINES: Final = 15
 
@@ -59,14 +59,16 @@ class ScreenRules:
     """What the agent shows in the place of a long paste."""
     interrupt_keys: str = "\x1b"
     guarded: re.Pattern[str] | None = None
-    """Beginnings of texts that the agent would run as a command: a blank goes in front of them."""
+    """Beginnings of texts that the agent would run as a command: the guard goes in front of them."""
+    guard: str = " "
+    """What makes a text of it again."""
     ready_s: float = 1.0
     """For how long it has to be ready before it is given its first prompt."""
     rules: tuple[ScreenRule, ...] = ()
 
     def typed(self, text: str) -> str:
-        """Return the text as it is typed: unchanged, but for a blank before what would be run as a command."""
-        return f" {text}" if self.guarded is not None and self.guarded.match(text) else text
+        """Return the text as it is typed: unchanged, but for the guard before what would be run as a command."""
+        return f"{self.guard}{text}" if self.guarded is not None and self.guarded.match(text) else text
 
 
 NO_RULES: Final = ScreenRules(agent="", programs=frozenset())
@@ -116,6 +118,7 @@ _SETTINGS: Final = (
         "interrupt_keys",
         "ready_s",
         "guarded",
+        "guard",
     ),
 )
 
@@ -157,6 +160,7 @@ def _rules_of(document: Mapping[str, object], path: Path, lines: Sequence[int]) 
         paste_marks=tuple(re.compile(mark) for mark in _texts(document, "paste_marks")),
         interrupt_keys=_text(document.get("interrupt_keys", "\x1b")),
         guarded=re.compile(_text(document["guarded"])) if "guarded" in document else None,
+        guard=_text(document.get("guard", NO_RULES.guard)),
         ready_s=_seconds(document.get("ready_s", NO_RULES.ready_s)),
         rules=tuple(_rule(table, f"{path}:{line}") for table, line in zip(tables, lines, strict=True)),
     )

@@ -152,6 +152,14 @@ def test_what_cannot_be_resumed_says_so() -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["--help", "-p", "--dangerously-skip-permissions", "a\nb", "a\x1bb"])
+def test_the_name_of_a_conversation_is_never_an_option(name: str) -> None:
+    with pytest.raises(RunnerError, match="taken for an option"):
+        command(start=ConversationStart.RESUME, resumed_ref=name)
+    with pytest.raises(RunnerError, match="taken for an option"):
+        command(model=name)
+
+
 def test_tools_that_are_allowed_or_taken_away_become_flags() -> None:
     words = command(replace(AGENT, tools={"Bash": False, "Read": True, "WebFetch": False}))
 

@@ -155,4 +155,15 @@ def _tool_flags(agent: Agent, config: SessionConfig) -> list[str]:
 
 
 def _filled(flags: tuple[str, ...], value: str | None) -> list[str]:
-    return [] if value is None else [flag.replace("{{value}}", value) for flag in flags]
+    """Return the flags with the value, which is a word that the agent or a person chose and must not be an option.
+
+    Raises:
+        RunnerError: It would be read as one, as the name of a conversation that is ``--help``.
+    """
+    if value is None:
+        return []
+    if "{{value}}" in flags and (value.startswith("-") or not value.isprintable()):
+        raise RunnerError(
+            f"{value!r} cannot be passed to the agent: it would be taken for an option", hint="run the task afresh"
+        )
+    return [flag.replace("{{value}}", value) for flag in flags]

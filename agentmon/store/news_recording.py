@@ -174,7 +174,7 @@ async def _write_activity(
         is_told = bool(said) and said[-1][1].activity is Activity.WAITING
         activity = Activity.WAITING
         columns = {
-            "activity_note": (said[-1][1].note or title) if is_told else title,
+            "activity_note": title,
             "activity_source": (said[-1][1].source or APPROVAL_SOURCE) if is_told else APPROVAL_SOURCE,
         }
     elif said:

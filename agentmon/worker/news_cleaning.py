@@ -57,6 +57,8 @@ _DOING: Final = {
     OperationType.EXECUTE: "Running",
     OperationType.QUERY: "Looking for",
 }
+_TOLD_IN_INBOX: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
+"""Calls that ask a person, and do nothing else."""
 _TYPES: Final[Mapping[type, EventType]] = {
     MessageNews: EventType.MESSAGE,
     PlanNews: EventType.PLAN_UPDATE,
@@ -118,12 +120,13 @@ def payload_of(kind: str, news: ConversationNews) -> dict[str, object]:
 
 
 def card_line(news: ConversationNews, *, max_characters: int) -> str | None:
-    """Return the line by which a card shows the news; None for news that no card shows."""
+    """Return the line by which a card shows the news; None for news that no card shows.
+
+    A call that is aimed at nothing, such as one that writes down a plan, says less than the words before it.
+    """
     match news:
-        case ToolStartedNews():
-            return plain_line(
-                f"› {_DOING[news.type]} {news.target or news.tool_name}".rstrip(), max_characters=max_characters
-            )
+        case ToolStartedNews() if news.target and news.tool_name not in _TOLD_IN_INBOX:
+            return plain_line(f"{_DOING[news.type]} {news.target}".rstrip(), max_characters=max_characters)
         case MessageNews(role=MessageRole.ASSISTANT, is_thinking=False, continues=False, parent_tool_ref=None):
             first = next((line for line in news.text[:_TOLD_CHARACTERS].splitlines() if line.strip()), None)
             return None if first is None else plain_line(first.strip(), max_characters=max_characters)

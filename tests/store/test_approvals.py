@@ -250,6 +250,15 @@ async def test_an_agent_waits_until_the_last_of_its_requests_is_decided(place: C
     assert await place.approvals.undecided([]) == ()
 
 
+async def test_a_card_tells_what_is_asked_rather_than_that_its_agent_waits(place: ConversationPlace) -> None:
+    execution_id, _ = await _asked(place)
+
+    await place.tell(execution_id, ActivityNews(activity=Activity.WAITING, note="permission", source="status"))
+
+    execution = await place.queue.executions.get(execution_id)
+    assert (execution.activity_note, execution.activity_source) == ("Run make test", "status")
+
+
 async def test_what_waits_for_too_long_is_named_but_dialogs_and_new_requests_are_not(place: ConversationPlace) -> None:
     execution_id, approval = await _asked(place)
     await place.tell(execution_id, AskNews(request_id="d", ask_kind=AskKind.DIALOG, title="Trust?"))

@@ -104,14 +104,16 @@ def test_a_run_ends_as_its_agent_and_its_exit_code_say(
 @pytest.mark.parametrize(
     ("entries", "mode", "line"),
     [
-        ([output("raw"), event(CALL), output("raw")], ExecutionMode.ACP, "› Running pytest -k login"),
+        ([output("raw"), event(CALL), output("raw")], ExecutionMode.ACP, "Running pytest -k login"),
         ([event(CALL), event(TEXT)], ExecutionMode.ACP, "All is well."),
         ([event(TEXT | {"role": "user"}), event(TEXT | {"is_thinking": True}), output("raw")], ExecutionMode.ACP, None),
-        ([event(CALL | {"target": "a\x1b[31m\nb"})], ExecutionMode.ACP, "› Running a b"),
+        ([event(CALL | {"target": "a\x1b[31m\nb"})], ExecutionMode.ACP, "Running a b"),
+        ([event(TEXT), event(CALL | {"tool_name": "TodoWrite", "target": ""})], ExecutionMode.ACP, "All is well."),
+        ([event(TEXT), event(CALL | {"tool_name": "AskUserQuestion"})], ExecutionMode.ACP, "All is well."),
         ([output("raw")], ExecutionMode.TEMPLATE, "raw"),
         ([event({"kind": "activity", "activity": "waiting"}), output("raw")], ExecutionMode.TMUX, "raw"),
         ([event(CALL), output("command not found"), ended(exit_code=1)], ExecutionMode.ACP, "command not found"),
-        ([event(CALL), output("raw"), ended(agent_outcome="failed")], ExecutionMode.ACP, "› Running pytest -k login"),
+        ([event(CALL), output("raw"), ended(agent_outcome="failed")], ExecutionMode.ACP, "Running pytest -k login"),
     ],
 )
 def test_a_card_shows_what_the_agent_says_and_does(

@@ -31,7 +31,8 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
     waited = duration_text((now - approval.asked_at).total_seconds())
     place = f"{plain_line(listing.workspace_name, max_characters=30)}, {listing.agent_slug}"
     title = plain_line(listing.task_title, max_characters=60)
-    lines = [f"#{listing.task_number} {title}  ({place}, asked {waited} ago)", f"  {wish_words(approval)}"]
+    wish = wish_words(approval, folder=listing.working_dir)
+    lines = [f"#{listing.task_number} {title}  ({place}, asked {waited} ago)", f"  {wish}"]
     detail = [f"    {plain_line(line)}" for line in approval.detail.splitlines()]
     if is_whole or len(detail) <= _DETAIL_LINES:
         lines += detail

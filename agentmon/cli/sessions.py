@@ -203,7 +203,7 @@ def _print_list(folder: str | None, words: str, *, is_all: bool, is_live: bool, 
                 "" if listing.task_number is None else f"#{listing.task_number}",
                 listing.agent_slug,
                 local_words(listing.session.started_at),
-                plain_line(listing.match or listing.session.title or listing.task_title, max_characters=200),
+                plain_line(listing.match or listing.title, max_characters=200),
             )
             for listing in found
         ]

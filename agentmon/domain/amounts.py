@@ -40,6 +40,11 @@ def count_text(count: int) -> str:
     return f"{amount:.{1 if amount < _ONE_DECIMAL_BELOW else 0}f} {unit}"
 
 
+def calls_text(count: int) -> str:
+    """Return a number of tool calls: ``1 tool call``, ``1,200 tool calls``; empty for none."""
+    return f"{count:,} tool call{'' if count == 1 else 's'}" if count else ""
+
+
 def cost_text(cost_nano: int | None) -> str:
     """Return an amount of nano-USD as dollars and cents; an unknown amount is empty."""
     return "" if cost_nano is None else f"${cost_nano / _NANO_PER_DOLLAR:,.2f}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.near_paths import near_text
 from agentmon.domain.plain_text import plain_line
 
 if TYPE_CHECKING:
@@ -22,10 +23,13 @@ _STATUS_GLYPHS: Final = {
 }
 
 
-def wish_words(approval: Approval) -> str:
-    """Return what is asked in one line: ``wants Bash: rm -r tmp``, ``asks: Which file?``, ``shows a plan: …``."""
-    target = plain_line(approval.target, max_characters=MAX_WISH_CHARACTERS)
-    title = plain_line(approval.title, max_characters=MAX_WISH_CHARACTERS)
+def wish_words(approval: Approval, *, folder: str = "") -> str:
+    """Return what is asked in one line: ``wants Bash: rm -r tmp``, ``asks: Which file?``, ``shows a plan: …``.
+
+    Paths below the folder are told from there.
+    """
+    target = plain_line(near_text(approval.target, folder), max_characters=MAX_WISH_CHARACTERS)
+    title = plain_line(near_text(approval.title, folder), max_characters=MAX_WISH_CHARACTERS)
     match approval.ask_kind:
         case AskKind.PERMISSION:
             tool = plain_line(approval.tool_name, max_characters=60)

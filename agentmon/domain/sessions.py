@@ -92,6 +92,12 @@ class SessionListing:
     match: str = ""
     """The piece of a message or an operation in which a search found its words."""
 
+    @property
+    def title(self) -> str:
+        """What it is called: its title, else the first line of its first words, else its task."""
+        first = next((line.strip() for line in self.session.initial_prompt.splitlines() if line.strip()), "")
+        return self.session.title or first or self.task_title or "without a word"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:

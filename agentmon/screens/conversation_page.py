@@ -8,7 +8,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from agentmon.domain.amounts import cost_text, count_text
+from agentmon.domain.amounts import calls_text, cost_text, count_text
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.screens.bindings import CONVERSATION
 from agentmon.screens.conversation_source import ConversationSource
@@ -188,7 +188,7 @@ class ConversationPage(ServiceScreen[None]):
         self.query_one("#title", Static).update(title, layout=False)
         words, style = session_words(session.status)
         tokens = f"{count_text(session.total_tokens)} tokens" if session.total_tokens else ""
-        calls = f"{session.operation_count:,} tool calls" if session.operation_count else ""
+        calls = calls_text(session.operation_count)
         cost = cost_text(session.total_cost_nano or None)
         parts = [(words, _COLOURS[style]), (listing.agent_slug, "")]
         facts = (session.model or "", session.permission_mode or "", calls, tokens, cost, session.workspace)

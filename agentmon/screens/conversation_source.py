@@ -56,6 +56,7 @@ class ConversationSource:
         operations = await services.conversations.operations(session_id=self.session_id, limit=_MOST_OPERATIONS)
         requests = await services.approvals.history(workspace_id, limit=_MOST_REQUESTS)
         executions = await services.sessions.executions(self.session_id)
+        session = await services.sessions.get(self.session_id)
         plan = await services.conversations.plan(executions[-1].id) if executions else None
         blocks = conversation_blocks(
             messages=self._messages,
@@ -64,6 +65,7 @@ class ConversationSource:
             diffs=self._diffs,
             agent_name=agent_name,
             now=now,
+            folder=session.workspace,
         )
         return Conversation(blocks=blocks, operations=operations, plan=plan)
 

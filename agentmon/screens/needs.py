@@ -31,7 +31,7 @@ class NeedsWatch:
         for listing in await services.approvals.inbox(workspace.id):
             approval = listing.approval
             asking.add(approval.execution_id)
-            told[str(approval.id)] = f"#{listing.task_number} {wish_words(approval)}"
+            told[str(approval.id)] = f"#{listing.task_number} {wish_words(approval, folder=listing.working_dir)}"
         for one in await services.executions.list(workspace, limit=_OPEN_ROWS):
             execution = one.execution
             if execution.live_state is LiveState.NEEDS_YOU and execution.id not in asking:

@@ -16,8 +16,7 @@ _LONGEST_TITLE: Final = 80
 
 def session_title(listing: SessionListing) -> str:
     """Return what a conversation is called: its title, else its first words, else its task."""
-    session = listing.session
-    return even_line(session.title or session.initial_prompt or listing.task_title or "without a word")
+    return even_line(listing.title)
 
 
 async def go_on(screen: ServiceScreen[None], listing: SessionListing) -> None:

@@ -14,7 +14,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.ids import ApprovalRuleId, new_id
 from agentmon.domain.requested_actions import requested_action
-from agentmon.services.question_answers import checked_answers
+from agentmon.services.question_answers import answers_text, checked_answers
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
@@ -232,12 +232,11 @@ class ApprovalService:
         _require_answerable(listing)
         if listing.approval.ask_kind is not AskKind.QUESTION:
             raise UsageError("this asks for a leave, not for an answer", hint="allow or deny it")
-        answer: dict[str, object] = {
-            "decision": "answer",
-            "answers": checked_answers(listing.approval.questions, answers),
-        }
+        checked = checked_answers(listing.approval.questions, answers)
+        answer: dict[str, object] = {"decision": "answer", "answers": checked}
+        said = answers_text(listing.approval.questions, checked)
         return await self._decide(
-            approval_id, ApprovalStatus.ANSWERED, answer, actor=actor, reason="", seen_digest=seen_digest
+            approval_id, ApprovalStatus.ANSWERED, answer, actor=actor, reason=said, seen_digest=seen_digest
         )
 
     async def proposed_rule(self, approval_id: ApprovalId) -> ApprovalRule:

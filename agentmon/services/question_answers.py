@@ -26,6 +26,18 @@ def checked_answers(
     return {question.question: _checked(question, answers.get(question.question, ())) for question in questions}
 
 
+def answers_text(questions: Sequence[AskQuestion], answers: Mapping[str, str | list[str]]) -> str:
+    """Return checked answers as a person reads them: ``JSON``, or ``Clock: Wall; Tests: Unit, End to end``."""
+    said = []
+    for question in questions:
+        answer = answers[question.question]
+        labels = {choice.key: choice.label for choice in question.choices}
+        words = ", ".join(labels.get(one, one) for one in ([answer] if isinstance(answer, str) else answer))
+        name = question.header or question.question
+        said.append(f"{name}: {words}" if len(questions) > 1 else words)
+    return "; ".join(said)
+
+
 def _checked(question: AskQuestion, answer: str | Sequence[str]) -> str | list[str]:
     given = [answer] if isinstance(answer, str) else list(answer)
     chosen = [_key_of(question, one) for one in given if one.strip()]

@@ -16,6 +16,7 @@ from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
+from agentmon.domain.near_paths import near_text
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store.moments import moment_text
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, PAUSE, RUNNING_LIMIT
@@ -30,12 +31,13 @@ _CARDS: Final = """
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note,
-       e.activity, e.is_held, e.activity_note
+       e.activity, e.is_held, e.activity_note, s.workspace
 FROM tasks t
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
     SELECT newest.id FROM executions newest WHERE newest.task_id = t.id
     ORDER BY newest.created_at DESC, newest.id DESC LIMIT 1)
+LEFT JOIN sessions s ON s.id = e.session_id
 LEFT JOIN agents r ON r.id = e.agent_id AND e.status = 'queued' AND r.parked_until > :now
 WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS NULL {text_filter}
 ORDER BY t.sort_order, t.id
@@ -180,7 +182,8 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
     end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:22]
-    activity, is_held, activity_note = row[22:]
+    activity, is_held, activity_note, working_dir = row[22:]
+    folder = _optional_text(working_dir) or ""
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
     return Card(
@@ -207,9 +210,9 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
         error=_optional_text(error if park_note is None else park_note),
         started_at=_optional_time(started_at),
         ended_at=_optional_time(ended_at),
-        last_line=_optional_text(last_line),
+        last_line=_near(last_line, folder),
         cost_nano=None if cost_nano is None else _integer(cost_nano),
-        activity_note=_optional_text(activity_note),
+        activity_note=_near(activity_note, folder),
         waits_until=waits_until,
         is_retry=wait_reason == WaitReason.RETRY,
         waits_for=waits_for,
@@ -253,6 +256,10 @@ def _integer(number: object, fallback: int = 0) -> int:
 
 def _optional_text(text: object) -> str | None:
     return None if text is None else str(text)
+
+
+def _near(text: object, folder: str) -> str | None:
+    return None if text is None else near_text(str(text), folder)
 
 
 def _latest(*moments: datetime | None) -> datetime | None:

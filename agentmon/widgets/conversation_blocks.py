@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.amounts import count_text, duration_text
 from agentmon.domain.approvals import ApprovalStatus
-from agentmon.domain.conversation import PlanStatus
+from agentmon.domain.conversation import AskKind, PlanStatus
+from agentmon.domain.near_paths import near_text
 from agentmon.domain.operations import MessageRole, OperationStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.local_time import local_time_text
@@ -16,7 +17,7 @@ from agentmon.widgets.request_words import decision_style, decision_words, wish_
 from agentmon.widgets.text_rows import Span, diff_rows, is_diff, text_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from agentmon.domain.approvals import Approval
@@ -82,6 +83,8 @@ class OperationBlock:
     """One tool call in one row; unfolded with what went in and what came out."""
 
     operation: Operation
+    folder: str = ""
+    """Paths below it are told from there."""
     can_unfold: bool = True
     has_gap: bool = True
     """Whether a blank row sets it apart from the next; calls that follow each other stand close."""
@@ -99,7 +102,7 @@ class OperationBlock:
         took = took_text(operation)
         tool = even_line(operation.tool_name, max_characters=60)
         room = max(0, width - cells(indent) - cells(tool) - cells(took) - 4)
-        target = pad(even_line(operation.target, max_characters=_LONGEST_LINE), room)
+        target = pad(even_line(near_text(operation.target, self.folder), max_characters=_LONGEST_LINE), room)
         line = (
             Span(f"{indent}", "muted"),
             Span(f"{glyph} ", style),
@@ -164,6 +167,8 @@ class AskBlock:
     """What was asked, and what was decided; unfolded with the whole request."""
 
     approval: Approval
+    folder: str = ""
+    """Paths below it are told from there."""
 
     @property
     def key(self) -> str:
@@ -179,8 +184,9 @@ class AskBlock:
         """Return wish and decision in two rows, or with all that was to be decided on."""
         approval = self.approval
         is_pending = approval.status is ApprovalStatus.PENDING
-        rows: list[Row] = [(Span("◆ ", "warning"), Span(cut(wish_words(approval), width - 2), "text"))]
-        words = "waits for you: y, Y, n" if is_pending else decision_words(approval)
+        wish = cut(wish_words(approval, folder=self.folder), width - 2)
+        rows: list[Row] = [(Span("◆ ", "warning"), Span(wish, "text"))]
+        words = "waits for you: y shows it, with the keys that decide" if is_pending else decision_words(approval)
         rows += text_rows(words, width, decision_style(approval), indent=_INDENT)
         if is_unfolded:
             if approval.reason:
@@ -222,13 +228,17 @@ def took_text(operation: Operation) -> str:
 def conversation_blocks(
     *,
     messages: Iterable[Message],
-    operations: Iterable[Operation],
-    approvals: Iterable[Approval],
+    operations: Sequence[Operation],
+    approvals: Sequence[Approval],
     diffs: Iterable[Event],
     agent_name: str,
     now: datetime,
+    folder: str = "",
 ) -> tuple[Block, ...]:
-    """Return all of a conversation in the order of time."""
+    """Return all of a conversation in the order of time; paths below the folder are told from there.
+
+    A question stands once, as the request, with its answer: the call would say it again.
+    """
     names = {
         MessageRole.USER: "you",
         MessageRole.ASSISTANT: even_line(agent_name, max_characters=40),
@@ -239,9 +249,11 @@ def conversation_blocks(
     for message in messages:
         block = MessageBlock(message, names[message.role], local_time_text(message.created_at, now))
         timed.append((message.created_at.timestamp(), 0, block))
-    timed += [(operation.started_at.timestamp(), 1, OperationBlock(operation)) for operation in operations]
-    timed += [(approval.asked_at.timestamp(), 2, AskBlock(approval)) for approval in approvals]
-    timed += [(event.timestamp_ms / _MS_PER_S, 3, _diff_block(event)) for event in diffs]
+    asked = {one.operation_id for one in approvals if one.ask_kind is AskKind.QUESTION}
+    done = [operation for operation in operations if operation.id not in asked]
+    timed += [(operation.started_at.timestamp(), 1, OperationBlock(operation, folder)) for operation in done]
+    timed += [(approval.asked_at.timestamp(), 2, AskBlock(approval, folder)) for approval in approvals]
+    timed += [(event.timestamp_ms / _MS_PER_S, 3, _diff_block(event, folder)) for event in diffs]
     timed.sort(key=lambda one: one[:2])
     ordered: list[Block] = [block for _, _, block in timed]
     for at, (one, following) in enumerate(pairwise(ordered)):
@@ -277,12 +289,12 @@ def tokens_text(operation: Operation) -> str:
     return count_text(tokens) if tokens else ""
 
 
-def _diff_block(event: Event) -> DiffBlock:
+def _diff_block(event: Event, folder: str) -> DiffBlock:
     payload: Mapping[str, object] = event.payload
     added, removed = payload.get("added_lines"), payload.get("removed_lines")
     return DiffBlock(
         event_id=event.id,
-        path=str(payload.get("path", "")),
+        path=near_text(str(payload.get("path", "")), folder),
         diff=str(payload.get("diff") or ""),
         added_lines=added if isinstance(added, int) else 0,
         removed_lines=removed if isinstance(removed, int) else 0,

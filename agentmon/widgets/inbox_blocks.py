@@ -79,14 +79,14 @@ class InboxBlock:
         if listing is not None:
             number, title, agent = listing.task_number, listing.task_title, listing.agent_slug
             is_open = self.item.is_pending
-            wish = f" {wish_words(listing.approval)}" if is_open else f" {decision_words(listing.approval)}"
+            wanted = wish_words(listing.approval, folder=listing.working_dir)
+            wish = f" {wanted if is_open else decision_words(listing.approval)}"
             style = "warning" if is_open else decision_style(listing.approval)
             wish_style = "text" if is_open else "muted"
-            place = f" in {even_line(listing.workspace_name, max_characters=40)}"
         elif execution is not None:
             number, title, agent = execution.task_number, execution.task_title, execution.agent_slug
             note = even_line(execution.execution.activity_note or "", max_characters=200)
-            wish, style, wish_style, place = f" {note or _WAITS_FOR_WORDS}", "warning", "text", ""
+            wish, style, wish_style = f" {note or _WAITS_FOR_WORDS}", "warning", "text"
         else:
             return [_BLANK]
         lead = f"{'◆' if style == 'warning' else '·'} #{number} "
@@ -97,7 +97,7 @@ class InboxBlock:
                 Span(pad(even_line(title, max_characters=300), room), "bold" if style == "warning" else "muted"),
                 Span(f" {self.waited}", "muted"),
             ),
-            (Span(f"  {even_line(agent, max_characters=40)}{place}", "muted"), Span(cut(wish, width), wish_style)),
+            (Span(f"  {even_line(agent, max_characters=40)}", "muted"), Span(cut(wish, width), wish_style)),
             _BLANK,
         ]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.near_paths import near_text
 from agentmon.domain.operations import OperationType
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
@@ -38,7 +39,8 @@ class RequestHead:
     def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
         """Return the title, what became of it, what it is about, and the reason."""
         listing, approval = self.listing, self.listing.approval
-        title = even_line(approval.title, max_characters=_LONGEST_TITLE)
+        title = even_line(near_text(approval.title, listing.working_dir), max_characters=_LONGEST_TITLE)
+        target = near_text(approval.target, listing.working_dir)
         is_asked_below = any(even_line(one.question) == title for one in approval.questions)
         rows = [] if is_asked_below else text_rows(title, width, "bold")
         is_pending = approval.status is ApprovalStatus.PENDING
@@ -48,7 +50,7 @@ class RequestHead:
             rows += text_rows(_GONE, width, "muted")
         told = [kind_word(approval.ask_kind)]
         if approval.ask_kind is not AskKind.QUESTION:
-            told += [approval.tool_name, "" if _is_said_below(listing) else approval.target]
+            told += [approval.tool_name, "" if _is_said_above(listing, title) else target]
         rows += text_rows(" · ".join(part for part in told if part), width, "muted")
         if approval.reason:
             rows += text_rows(f"“{approval.reason}”", width, "text")
@@ -123,6 +125,12 @@ def _is_said_below(listing: ApprovalListing) -> bool:
     """Whether the detail is the target itself."""
     approval = listing.approval
     return _is_command(listing) and (not approval.detail or approval.detail.strip() == approval.target.strip())
+
+
+def _is_said_above(listing: ApprovalListing, title: str) -> bool:
+    """Whether the target stands in the detail, or at the end of the title."""
+    target = near_text(listing.approval.target, listing.working_dir)
+    return _is_said_below(listing) or title.endswith(target)
 
 
 def _fact_rows(name: str, fact: str, style: str, width: int) -> list[Row]:

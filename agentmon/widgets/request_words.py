@@ -40,9 +40,9 @@ _STATUS_STYLES: Final = {
 }
 
 
-def wish_words(approval: Approval) -> str:
+def wish_words(approval: Approval, *, folder: str = "") -> str:
     """Return what is asked in one line that is as wide as its characters are."""
-    return even_line(request_words.wish_words(approval))
+    return even_line(request_words.wish_words(approval, folder=folder))
 
 
 def kind_word(kind: AskKind) -> str:

@@ -49,7 +49,7 @@ def session_rows(listings: Iterable[SessionListing], now: datetime) -> tuple[Tab
     for listing in listings:
         session = listing.session
         words, style = _WORDS[session.status]
-        title = session.title or session.initial_prompt or listing.task_title or "without a word"
+        title = listing.title
         cells = (
             Span(words, style),
             Span(f"{title} › {listing.match}" if listing.match else title),

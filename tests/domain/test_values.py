@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmon.domain.amounts import cost_text, count_text, duration_text, size_text
+from agentmon.domain.amounts import calls_text, cost_text, count_text, duration_text, size_text
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import new_id
 from agentmon.domain.live_state import LiveState, live_state
@@ -119,3 +119,8 @@ def test_no_text_takes_long_to_be_looked_through(piece: str) -> None:
 )
 def test_ordinary_text_holds_no_secret(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, ""), (1, "1 tool call"), (1200, "1,200 tool calls")])
+def test_tool_calls_are_counted_in_words(count: int, text: str) -> None:
+    assert calls_text(count) == text

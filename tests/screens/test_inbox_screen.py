@@ -194,6 +194,8 @@ async def test_enter_opens_a_question_in_which_digits_space_and_enter_answer(tmp
             "Which clock should the session use?": "Wall",
             "Which tests should run?": ["Unit", "End to end"],
         }
+        await pilot.press("h")
+        await sees(stage, pilot, "answered by you: Clock: Wall; Tests: Unit,")
 
 
 async def test_digits_are_places_in_the_inbox_and_choose_nothing(tmp_path: Path) -> None:

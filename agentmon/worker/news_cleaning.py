@@ -168,7 +168,7 @@ def _clean(content: object) -> object:
         parts = tuple(_clean(part) for part in content)
         return content if all(one is other for one, other in zip(parts, content, strict=True)) else parts
     if isinstance(content, dict):
-        return {name: _clean(part) for name, part in content.items()}
+        return {redact(str(name)): _clean(part) for name, part in content.items()}
     return _clean_fields(content)
 
 

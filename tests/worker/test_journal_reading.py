@@ -128,7 +128,7 @@ def test_no_secret_gets_past_the_journal_and_a_masked_input_cannot_be_edited(tmp
         "request_id": "r",
         "ask_kind": "question",
         "title": f"Use {SECRET}?",
-        "tool_input": {"env": [{"KEY": SECRET}]},
+        "tool_input": {"env": [{"KEY": SECRET, SECRET: ""}]},
         "can_edit_input": True,
         "questions": [{"question": SECRET, "choices": [{"key": "a", "label": SECRET}]}],
     }
@@ -139,7 +139,7 @@ def test_no_secret_gets_past_the_journal_and_a_masked_input_cannot_be_edited(tmp
     message, request = (one.news for one in stretch.news)
     assert isinstance(message, MessageNews)
     assert isinstance(request, AskNews)
-    assert request.tool_input == {"env": [{"KEY": "[secret]"}]}
+    assert request.tool_input == {"env": [{"KEY": "[secret]", "[secret]": ""}]}
     assert not request.can_edit_input
 
 

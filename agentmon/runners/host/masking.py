@@ -10,6 +10,8 @@ from agentmon.domain.redaction import MASK, redact
 
 _SECRET_NAME = re.compile(r"(?i)api[_-]?key|secret|passw(?:or)?d|credential|authorization|(?:^|[_-])token$")
 _SHORTEST_SECRET = 6
+_SHORTEST_SECRET_NAME = 16
+"""A shorter name of a field is no secret of any shape."""
 _MAX_DEPTH = 100
 _KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END "
 _MAX_WORD_CHARACTERS = 4_000
@@ -19,7 +21,7 @@ _CONTEXT_CHARACTERS = 200
 
 
 def mask(value: object, depth: int = 0) -> object:
-    """Return the JSON value with every text in it masked; numbers, names and the form stay.
+    """Return the JSON value with every text in it masked, names among them; numbers and the form stay.
 
     What no reader of JSON takes is ``None``: a number that is none, and what is nested more than 100 deep.
     """
@@ -29,7 +31,7 @@ def mask(value: object, depth: int = 0) -> object:
         return None
     if isinstance(value, dict):
         return {
-            str(name): MASK
+            _mask_name(str(name)): MASK
             if isinstance(part, str) and len(part) >= _SHORTEST_SECRET and _SECRET_NAME.search(str(name))
             else mask(part, depth + 1)
             for name, part in value.items()
@@ -37,6 +39,10 @@ def mask(value: object, depth: int = 0) -> object:
     if isinstance(value, list | tuple):
         return [mask(part, depth + 1) for part in value]
     return value
+
+
+def _mask_name(name: str) -> str:
+    return name if len(name) < _SHORTEST_SECRET_NAME else redact(name)
 
 
 def mask_lines(text: str) -> list[str]:

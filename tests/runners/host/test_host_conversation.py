@@ -258,7 +258,12 @@ def test_secrets_are_nowhere_in_the_record(prepare_run: PrepareRun) -> None:
     acts: list[Act] = [
         ["prompt"],
         ["stream", *pieces],
-        ["tool", "Bash", {"command": f"export TOKEN={_SECRET}", "env": {"api_key": "hunter2hunter2"}}, _SECRET],
+        [
+            "tool",
+            "Bash",
+            {"command": f"export TOKEN={_SECRET}", "env": {"api_key": "hunter2hunter2", _SECRET: 1}},
+            _SECRET,
+        ],
         ["errors", f"stderr {_SECRET}\n"],
         ["result", f"{_SECRET}"],
         ["wait_for_end"],

@@ -49,10 +49,11 @@ class Drive:
         """The agent's own home."""
         return Path(self.agent.environ["HOME"])
 
-    async def add(self, prompt: str, *, capability_key: str = "work", **args: object) -> Task:
+    async def add(self, prompt: str, *, description: str = "", capability_key: str = "work", **args: object) -> Task:
         agent = await self.services.agents.by_slug(self.agent.slug)
         draft = TaskDraft(
             title=prompt,
+            description=description,
             assignee_agent_id=agent.id,
             input_context=InputContext(
                 capability_key=capability_key, args={**self.agent.args, **args}, env_passed=self.agent.passed
@@ -60,8 +61,10 @@ class Drive:
         )
         return await self.services.tasks.add(self.workspace, draft, actor=USER_ACTOR)
 
-    async def start(self, prompt: str, *, capability_key: str = "work", **args: object) -> Execution:
-        task = await self.add(prompt, capability_key=capability_key, **args)
+    async def start(
+        self, prompt: str, *, description: str = "", capability_key: str = "work", **args: object
+    ) -> Execution:
+        task = await self.add(prompt, description=description, capability_key=capability_key, **args)
         return await self.services.queue.run(task.id, actor=USER_ACTOR, environ=self.agent.environ)
 
     async def until(self, condition: Callable[[], Any], what: str) -> Any:
@@ -147,12 +150,17 @@ class Drive:
             found: list[str] = json.load(answer)["asked"]
         return found
 
+    def executions(self) -> list[Row]:
+        return self._select("SELECT * FROM executions ORDER BY id", ())
+
     def rows(self, table: str, execution: Execution) -> list[Row]:
+        return self._select(f"SELECT * FROM {table} WHERE execution_id = ? ORDER BY id", (execution.id,))
+
+    def _select(self, statement: str, values: tuple[str, ...]) -> list[Row]:
         connection = sqlite3.connect(self.services.paths.database_path)
         connection.row_factory = sqlite3.Row
         try:
-            found = connection.execute(f"SELECT * FROM {table} WHERE execution_id = ? ORDER BY id", (execution.id,))
-            return [dict(row) for row in found]
+            return [dict(row) for row in connection.execute(statement, values)]
         finally:
             connection.close()
 

@@ -64,11 +64,13 @@ pattern = '^={20,}\n>.*\n(?:  .*\n)*={20,}'
 """
 
 
-async def start_stub(services: Services, home: LiveHome, prompt: str, **wishes: object) -> Execution:
-    """Queue a task for an agent that does as a test wishes; see ``stub_agent``."""
-    rules = home.paths.config_dir / "screens" / "stub.toml"
+async def start_stub(
+    services: Services, home: LiveHome, prompt: str, *, name: str = "stub", **wishes: object
+) -> Execution:
+    """Queue a task for an agent that does as a test wishes (``stub_agent``); several need names of their own."""
+    rules = home.paths.config_dir / "screens" / f"{name}.toml"
     rules.parent.mkdir(parents=True, exist_ok=True)
-    rules.write_text(RULES)
+    rules.write_text(RULES.replace('agent = "stub"', f'agent = "{name}"'))
     agent_id = AgentId(new_id())
     capability = Capability(
         id=CapabilityId(new_id()),
@@ -83,11 +85,11 @@ async def start_stub(services: Services, home: LiveHome, prompt: str, **wishes: 
     )
     agent = Agent(
         id=agent_id,
-        slug="stub",
-        name="Stub",
+        slug=name,
+        name=name.capitalize(),
         tool_type=ToolType.AI_AGENT,
         binary_path=sys.executable,
-        base_args=(str(STUB), repr({"received": str(home.folder / "received"), **wishes})),
+        base_args=(str(STUB), repr({"received": str(home.folder / f"received-by-{name}"), **wishes})),
         discovery_method=DiscoveryMethod.MANUAL,
         session_config=SessionConfig(bidirectional_protocol=ExecutionMode.TMUX),
         max_concurrent=0,
@@ -101,9 +103,9 @@ async def start_stub(services: Services, home: LiveHome, prompt: str, **wishes: 
     return await services.queue.run(task.id, actor=USER_ACTOR, message=prompt)
 
 
-def received(home: LiveHome) -> list[str]:
+def received(home: LiveHome, name: str = "stub") -> list[str]:
     """Return the texts that the stub got, in their order."""
-    path = home.folder / "received"
+    path = home.folder / f"received-by-{name}"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -114,5 +116,5 @@ async def until_note(services: Services, execution: Execution, note: str) -> Exe
         present = await services.executions.get(execution.id)
         return note in (present.activity_note or "")
 
-    await until(says_so, f"the note {note!r}", deadline_s=12.0)
+    await until(says_so, f"the note {note!r}", deadline_s=20.0)
     return await services.executions.get(execution.id)

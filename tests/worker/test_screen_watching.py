@@ -194,26 +194,22 @@ async def test_a_worker_that_dies_in_between_types_nothing_twice(live_home: Live
         assert received(live_home) == ["once\nonly"]
 
 
-async def test_a_conversation_that_is_finished_ends_well(live_home: LiveHome) -> None:
+async def test_a_conversation_that_is_finished_ends_well_also_when_its_agent_says_goodbye_and_stays(
+    live_home: LiveHome,
+) -> None:
     async with open_services() as services:
-        execution = await start_stub(services, live_home, "go")
-        await until_note(services, execution, DONE)
+        runs = [
+            await start_stub(services, live_home, "go", name="leaves"),
+            await start_stub(services, live_home, "go", name="stays", turn="bye"),
+        ]
+        for run in runs:
+            await until_note(services, run, DONE)
 
-        await services.conversations.finish(execution.task_id, actor=USER_ACTOR)
-        ended = await services.queue.wait(execution.id)
+        for run in runs:
+            await services.conversations.finish(run.task_id, actor=USER_ACTOR)
+        ended = [await services.queue.wait(run.id) for run in runs]
 
-        assert ended.status is ExecutionStatus.SUCCEEDED
-
-
-async def test_an_agent_that_says_goodbye_and_stays_can_be_finished(live_home: LiveHome) -> None:
-    async with open_services() as services:
-        execution = await start_stub(services, live_home, "go", turn="bye")
-        await until_note(services, execution, DONE)
-
-        await services.conversations.finish(execution.task_id, actor=USER_ACTOR)
-        ended = await services.queue.wait(execution.id)
-
-        assert ended.status is ExecutionStatus.SUCCEEDED
+        assert [one.status for one in ended] == [ExecutionStatus.SUCCEEDED] * 2
 
 
 async def test_the_event_says_what_decided(live_home: LiveHome) -> None:

@@ -125,7 +125,7 @@ class TaskPage(ServiceScreen[None]):
                 yield ExecutionTable(columns=_COLUMNS, clock=self._clock, id="runs")
             with Vertical(id="log"):
                 yield Static(id="log-heading")
-                yield LogPane(placeholder=_NEVER_RUN.plain, id="log-pane")
+                yield LogPane(placeholder="", id="log-pane")
             yield ConversationPane(placeholder=_NO_CONVERSATION, id="conversation")
             with Vertical(id="operations"):
                 yield Static(id="operations-heading")
@@ -471,9 +471,10 @@ class TaskPage(ServiceScreen[None]):
     def _show_log(self, services: Services, snapshot: TaskFacts) -> None:
         picked = self._picked
         self.set_class(picked is None, "-no-log")
-        if picked is None:
-            return
         pane = self.query_one(LogPane)
+        if picked is None:
+            pane.view.placeholder = _NEVER_RUN.plain
+            return
         now = self._clock.now()
         removed = log_removal_words(picked, snapshot.history, now)
         pane.view.placeholder = removed or ("No output yet." if picked.status.is_open else "It wrote nothing.")

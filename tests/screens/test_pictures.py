@@ -244,7 +244,7 @@ async def inbox(board: Board) -> None:
     shown = board.app.screen
     assert isinstance(shown, InboxScreen)
     await board.until(lambda: len(shown._items) == 3, "the requests")
-    await board.until(lambda: "clock.now()" in shown._request_view.shown_text, "the difference")
+    await board.until(lambda: "clock.now()" in shown.request_view.shown_text, "the difference")
 
 
 async def sessions(board: Board) -> None:

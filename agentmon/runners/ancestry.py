@@ -13,20 +13,21 @@ if TYPE_CHECKING:
 
 _MOST_ANCESTORS: Final = 64
 _PARENT: Final = 1
+_HOST_MAIN: Final = b"/runners/host/__main__.py"
 
 
 def find_executions_around(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the ids of the executions that this process is part of, the nearest first.
 
     A program that takes the marker out of the environment of a command is still found above it, where the system
-    shows the environment of other processes.
+    shows the environment of other processes. So is one that left its parents behind: it becomes a child of the host.
     """
     found = [environ.get(MARKER_VARIABLE, "")]
     pid = os.getppid()
     for _ in range(_MOST_ANCESTORS):
         if pid <= 1:
             break
-        found.append(_marker_of(pid))
+        found += [_marker_of(pid), _hosted_by(pid)]
         pid = _parent_of(pid)
     return tuple(dict.fromkeys(one for one in found if one))
 
@@ -38,6 +39,16 @@ def _marker_of(pid: int) -> str:
     except OSError:
         return ""
     return next((one[len(wanted) :].decode("utf-8", "replace") for one in variables if one.startswith(wanted)), "")
+
+
+def _hosted_by(pid: int) -> str:
+    """Return whose host the process is; the host itself carries no marker."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return ""
+    is_host = len(words) > 1 and words[-2].endswith(_HOST_MAIN)
+    return words[-1].rpartition(b"/")[2].decode("utf-8", "replace") if is_host else ""
 
 
 def _parent_of(pid: int) -> int:

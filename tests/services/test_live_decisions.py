@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.tasks import InputContext, TaskDraft
@@ -114,4 +116,27 @@ async def test_a_program_that_hides_where_it_runs_still_changes_no_rule(
 
     assert ended.exit_code == 1
     assert "an agent may not decide" in services.executions.log_path(ended).read_text()
+    assert await services.approvals.rules() == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans come to the host on Linux alone")
+async def test_a_program_that_left_its_parents_behind_still_changes_no_rule(
+    services: Services, workspace: Workspace
+) -> None:
+    line = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
+    home = shlex.quote(str(services.paths.database_path.parent))
+    # The inner shell asks once the one that started it is gone.
+    left = f"while kill -0 $1 2>/dev/null; do sleep 0.02; done; {line} > said 2>&1; echo $? > code"
+    start = f"sh -c {shlex.quote(left)} sh $$ &"
+    outer = (
+        f'env -i PATH="$PATH" HOME="$HOME" AGENTMON_HOME={home} sh -c {shlex.quote(start)}; '
+        "while [ ! -s code ]; do sleep 0.05; done"
+    )
+    task = await add_command(services, workspace, "sh", "-c", outer)
+
+    ended = await run_to_end(services, task)
+
+    assert ended.exit_code == 0
+    assert (Path(workspace.root_path) / "code").read_text() == "1\n"
+    assert "an agent may not decide" in (Path(workspace.root_path) / "said").read_text()
     assert await services.approvals.rules() == ()

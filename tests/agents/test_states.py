@@ -150,7 +150,7 @@ async def test_an_own_screen_is_interrupted_takes_a_message_and_shows_an_error(d
     seen("API error", failed)
 
 
-@pytest.mark.only("claude")  # The others ask questions of this kind with no tool that is offered to every model.
+@pytest.mark.only("claude")  # The others offer their models no tool that asks.
 async def test_an_own_screen_asks_a_question(drive: Drive, seen: Seen) -> None:
     started = await start_own_screen(drive, ASK_QUESTION)
     asks = await until_noted(drive, started, Activity.WAITING, "question")
@@ -263,8 +263,10 @@ async def test_a_conversation_works_asks_and_is_done(drive: Drive, seen: Seen) -
 
 
 async def test_a_conversation_is_interrupted_and_killed(drive: Drive, seen: Seen) -> None:
-    started = await drive.start("go #mock:slow")
-    works = await until_at_work(drive, started)
+    prompt = f"go in {drive.project} #mock:slow"
+    started = await drive.start(prompt)
+    await require_asked(drive, prompt)
+    works = await until_noted(drive, started, Activity.WORKING)
     require_board(works, LiveState.RUNNING)
     seen("working", works)
 
@@ -288,7 +290,7 @@ async def test_a_conversation_that_the_vendor_refuses_fails(drive: Drive, seen: 
     seen("API error", ended)
 
 
-@pytest.mark.only("claude")  # The others ask questions of this kind with no tool that is offered to every model.
+@pytest.mark.only("claude")  # The others offer their models no tool that asks.
 async def test_a_conversation_asks_a_question(drive: Drive, seen: Seen) -> None:
     started = await drive.start(ASK_QUESTION)
     asked = (await drive.until_asked(started)).approval

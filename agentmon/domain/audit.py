@@ -180,7 +180,7 @@ def _decided(payload: Mapping[str, object]) -> str:
 def _withdrawn(payload: Mapping[str, object]) -> str:
     cause = payload.get("cause")
     if cause:
-        return f"noted that a decision was not heard: {_part(payload.get('title'))} – {_part(cause)}"
+        return f"noted of a request: {_part(payload.get('title'))} – {_part(cause)}"
     return f"noted that nobody asks any more: {_part(payload.get('title'))}"
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.approvals import ApprovalStatus
-from agentmon.domain.conversation import AskClosedNews, AskNews
+from agentmon.domain.conversation import AskClosedNews, AskNews, AskOutcome
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.ids import new_id
 from agentmon.store import tables
@@ -42,6 +42,7 @@ _ASKED: Final = (
     "can_edit_input",
     "questions",
 )
+_FORGED: Final = "its agent got the answer “{}” from somewhere else: nobody decided that here"
 _STANDING: Final = ("status", "decided_at", "closed_at", "updated_at")
 
 
@@ -67,6 +68,7 @@ async def write_approvals(
         {news.tool_ref for _, news in told if isinstance(news, AskNews) and news.tool_ref is not None},
     )
     changed, asked, withdrawn = dict[str, None](), dict[str, datetime](), dict[str, datetime]()
+    undecided: dict[str, datetime] = {}
     for at_ms, news in told:
         ref, at = conversation.ref(news.request_id), moment_of(at_ms)
         row = rows.get(ref)
@@ -77,8 +79,13 @@ async def write_approvals(
             rows[ref] = (_new(conversation, ref, at) if row is None else row) | ask_columns(news)
             rows[ref] |= {"operation_id": operation_id, "updated_at": at}
             changed[ref] = None
-        elif isinstance(news, AskClosedNews) and row is not None and _close(row, news, at):
+        elif isinstance(news, AskClosedNews) and row is not None:
+            was_pending = row["status"] is ApprovalStatus.PENDING
+            if not _close(row, news, at):
+                continue
             changed[ref] = None
+            if was_pending and news.command_id is not None and news.outcome is not AskOutcome.WITHDRAWN:
+                undecided[ref] = at
             if row["status"] is ApprovalStatus.WITHDRAWN:
                 withdrawn[ref] = at
     if not changed:
@@ -93,6 +100,10 @@ async def write_approvals(
     )
     lines = [(TaskEventType.APPROVAL_ASKED, at, rows[ref]) for ref, at in asked.items()]
     lines += [(TaskEventType.APPROVAL_WITHDRAWN, at, rows[ref]) for ref, at in withdrawn.items()]
+    lines += [
+        (TaskEventType.APPROVAL_WITHDRAWN, at, rows[ref] | {"cause": _FORGED.format(rows[ref]["status"])})
+        for ref, at in undecided.items()
+    ]
     await _tell(connection, conversation, lines)
 
 
@@ -215,7 +226,8 @@ async def _tell(
                         "approval_id": row["id"],
                         "ask_kind": str(row["ask_kind"]),
                         "title": row["title"],
-                    },
+                    }
+                    | ({"cause": row["cause"]} if "cause" in row else {}),
                     "created_at": at,
                 }
                 for event_type, at, row in lines

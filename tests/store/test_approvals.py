@@ -207,6 +207,15 @@ async def test_an_answer_that_the_agent_did_not_take_puts_the_request_back(place
     assert (await place.queue.executions.get(execution_id)).live_state is LiveState.NEEDS_YOU
 
 
+async def test_an_answer_that_nobody_gave_here_stands_in_the_audit_trail(place: ConversationPlace) -> None:
+    execution_id, _ = await _asked(place)
+
+    await place.tell(execution_id, AskClosedNews(request_id="7", outcome=AskOutcome.ALLOWED, command_id="forged"))
+
+    (told,) = place.rows("SELECT payload FROM task_events WHERE event_type = 'approval_withdrawn'")
+    assert "nobody decided that here" in str(told["payload"])
+
+
 async def test_a_decision_that_the_agent_never_got_is_told_when_it_ends(place: ConversationPlace) -> None:
     execution_id, approval = await _asked(place)
     await _decide(place, approval.id)

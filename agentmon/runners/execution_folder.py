@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _OF_ONE_TRY: Final = ("spec.json", "output.log", "journal.jsonl", "protocol.jsonl", "host.lock")
 """Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
-present one, whose stop may have been asked before it was prepared."""
+present one, whose stop may have been asked before it was prepared. What was said to an agent names its try."""
 
 _FIFO_LINE_MAX_BYTES: Final = select.PIPE_BUF
 """What a FIFO takes whole, whoever else writes to it; a longer line only wakes the host. Source: POSIX, PIPE_BUF."""

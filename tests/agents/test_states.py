@@ -77,7 +77,11 @@ async def until_at_work(drive: Drive, execution: Execution) -> Execution:
         is_told = found.activity_source not in ours and found.activity_note != "starts"
         return found if found.activity is Activity.WORKING and is_told else None
 
-    found: Execution = await drive.until(is_so, "work of its own words")
+    try:
+        found: Execution = await drive.until(is_so, "work of its own words")
+    except AssertionError as error:
+        now = await drive.services.executions.get(execution.id)
+        raise AssertionError(f"{now.activity} {now.activity_note!r} {now.activity_source!r}; {error}") from None
     return found
 
 

@@ -29,6 +29,7 @@ from agentmon.services.demo import AddedDemoTask, add_demo_tasks, write_project
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _APP_ENDS_WITHIN_S = 10.0
 _ALL_CARDS = 100
+_MAX_RUNNING = 8
 
 
 def demo(as_json: JsonOption = False) -> None:
@@ -166,6 +167,8 @@ async def _run_all(services: Services, place: DemoPlace) -> BoardPage:
 
 async def _filled(services: Services, place: DemoPlace) -> tuple[Workspace, tuple[AddedDemoTask, ...]]:
     workspace = await services.workspaces.open(place.project)
+    # Those that wait for a person would take the places of all others.
+    await services.settings.set("worker.max_running", str(_MAX_RUNNING))
     return workspace, await add_demo_tasks(services.tasks, services.agents, workspace)
 
 

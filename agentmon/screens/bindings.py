@@ -419,8 +419,8 @@ QUESTION: Final = [
 """Keys of the dialog of a question: the places are out of reach there, and digits choose."""
 
 INBOX: Final = [
-    Binding("enter,y", "answer", "Answer", key_display="enter", id="inbox.answer", tooltip="Answer the question."),
-    Binding("enter", "open_task", "Open", key_display="enter", id="inbox.open", tooltip="Show the task."),
+    Binding("y", "answer", "Answer", id="inbox.answer", tooltip="Answer the question."),
+    Binding("enter", "open_item", "Open", id="inbox.open", tooltip="Show the question to answer it; else the task."),
     Binding("a", "attach", "Attach", id="inbox.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding("m", "send_message", "Message", id="inbox.message", tooltip="Write to the agent."),
     Binding("h", "toggle_history", "History", id="inbox.history", tooltip="Show what was decided; again what waits."),

@@ -119,7 +119,7 @@ class InboxScreen(RequestScreen):
         if action == "answer":
             approval = self.pending_approval
             return approval is not None and approval.ask_kind is AskKind.QUESTION
-        if action in {"open_task", "send_message", "attach"}:
+        if action in {"open_item", "open_task", "send_message", "attach"}:
             return True if self._selected is not None else None
         return super().check_action(action, parameters)
 
@@ -132,6 +132,13 @@ class InboxScreen(RequestScreen):
         listing = self.may_decide()
         if listing is not None:
             self.open_dialog(self._answer(listing), name="answer")
+
+    def action_open_item(self) -> None:
+        """Show the question with the keys that choose, or the task of anything else."""
+        if self.check_action("answer", ()):
+            self.action_answer()
+        else:
+            self.action_open_task()
 
     def action_open_task(self) -> None:
         """Show the task."""
@@ -192,9 +199,9 @@ class InboxScreen(RequestScreen):
             self._show_selected(is_by_person=message.is_by_person)
 
     def on_block_view_opened(self, message: BlockView.Opened) -> None:
-        """Open the task of the one that was clicked twice."""
+        """Open the one that was clicked twice."""
         message.stop()
-        self.action_open_task()
+        self.action_open_item()
 
     def on_block_view_clicked(self, message: BlockView.Clicked) -> None:
         """Answer the question that was clicked."""

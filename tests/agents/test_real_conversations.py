@@ -284,8 +284,8 @@ async def test_an_error_of_the_vendor_fails_the_run_with_its_words(drive: Drive,
     await require_failed_with_words(drive, error)
 
 
-# opencode asks a server that fails again and again, and says nothing of it over ACP. Codex calls it high demand, which is
-# waited for as a limit is; see test_a_limit_of_the_vendor_parks_or_fails_the_run.
+# opencode asks a server that fails again and again, and says nothing of it over ACP. Codex calls it high demand, which
+# is waited for as a limit is.
 @pytest.mark.only("claude", "gemini")
 async def test_a_server_that_fails_fails_the_run_with_its_words(drive: Drive) -> None:
     await require_failed_with_words(drive, "e500")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentmon.runners.protocols.acp.asks import MAX_DETAIL_CHARACTERS
 from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.app_server.forms import MAX_CHOICES, form_content, form_questions
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
     NO_ANSWER,
@@ -13,6 +12,7 @@ from agentmon.runners.protocols.asks import (
     digest_of,
     require_same_input,
 )
+from agentmon.runners.protocols.forms import MAX_CHOICES, form_content, form_questions
 from agentmon.runners.protocols.json_values import as_json, object_in, one_line, text_in, texts_in
 
 TYPE_CHECKING = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.app_server import items
-from agentmon.runners.protocols.app_server.forms import form_content, form_questions
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
     INPUT_CANNOT_BE_EDITED,
@@ -16,6 +15,7 @@ from agentmon.runners.protocols.asks import (
     require_same_input,
 )
 from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS
+from agentmon.runners.protocols.forms import form_content, form_questions
 from agentmon.runners.protocols.json_values import (
     MAX_REF_CHARACTERS,
     as_json,

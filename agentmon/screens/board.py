@@ -141,15 +141,15 @@ class BoardScreen(ServiceScreen[None]):
         services = await self.services()
         workspace = await self.workspace()
         text_filter = self._text_filter
-        begun_count = self._changes.begun_count
+        was_writing, begun_count = self.is_writing, self._changes.begun_count
         requests = [column.request(text_filter) for column in self._board.values()]
         page = await services.board.page(workspace, requests)
         pause = await services.queue.find_pause() if page.status_line.is_paused else None
         self.query_one(StatusBar).paused_since = None if pause is None else pause.since
         if text_filter != self._text_filter or begun_count != self._changes.begun_count:
             self.request_refresh()
-        elif not self.is_writing:
-            # While something is being written the page is older than what is shown; the end of the write asks again.
+        elif not was_writing:
+            # A page read while something was written may be older than what is shown; the end of the write asks again.
             self._apply(page)
 
     def _apply(self, page: BoardPage) -> None:

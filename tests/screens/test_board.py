@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,11 @@ from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from agentmon.domain.board import BoardPage, Card, ColumnRequest
+    from agentmon.domain.tasks import Workspace
 
 TODO, IN_PROGRESS, BLOCKED, DONE, CANCELLED = TaskStatus
 
@@ -99,6 +103,37 @@ async def test_moves_in_quick_succession_are_all_stored_in_their_order(place: Pl
 
         assert board.selected == "a"
     assert await place.titles(BLOCKED) == ["a"]
+
+
+async def test_a_page_that_was_read_while_a_move_was_written_does_not_take_the_move_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.fill("a")
+    shown: list[Card] = []
+    read, go_on = asyncio.Event(), asyncio.Event()
+
+    async with open_board(place) as board:
+        services = await board.screen.services()
+        read_page = services.board.page
+
+        async def held_page(workspace: Workspace, requests: Sequence[ColumnRequest]) -> BoardPage:
+            page = await read_page(workspace, requests)
+            read.set()
+            await go_on.wait()
+            return page
+
+        monkeypatch.setattr(services.board, "page", held_page)
+        async with board.screen._changes._writes:
+            await board.press("L")
+            board.screen.request_refresh()
+            await asyncio.wait_for(read.wait(), 20)
+        await board.until(lambda: not board.screen.is_writing, "the move is written")
+        board.screen.watch(board.column(TODO), "page", lambda page: shown.extend(page.cards), init=False)
+        go_on.set()
+        await board.settled()
+
+        assert shown == []
+        assert board.shown(IN_PROGRESS) == ["a"]
 
 
 async def test_an_illegal_move_is_told_and_the_card_stays(place: Place) -> None:

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentmon.domain.errors import TmuxUnavailableError
@@ -16,7 +17,7 @@ from agentmon.paths import Paths, find_paths
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
 from agentmon.runners.tmux import find_tmux
-from agentmon.worker.presence import read_presence
+from agentmon.worker.presence import WorkerLock, read_presence
 
 _PREFIX = "agentmon-demo-"
 _LOCK_NAME = "lock"
@@ -80,34 +81,53 @@ def remove_leftovers() -> list[Path]:
 
 def end_everything(paths: Paths) -> None:
     """End the worker, every run and the tmux server that belong to these paths; without any of them it does nothing."""
-    _end_worker(paths)
-    _end_hosts(paths)
-    _end_tmux_server(paths)
-    # A host that had only been started when the worker ended holds its lock by now.
-    _end_hosts(paths)
+    with _everything_ended(paths):
+        pass
+
+
+@contextmanager
+def _everything_ended(paths: Paths) -> Iterator[None]:
+    """End all there is; no other worker comes up inside, not even one that was already on its way."""
+    lock = _end_worker(paths)
+    try:
+        _end_hosts(paths)
+        _end_tmux_server(paths)
+        # A host that had only been started when the worker ended holds its lock by now.
+        _end_hosts(paths)
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def _remove(folder: Path) -> None:
     if not folder.exists():
         return
     paths = find_paths({"AGENTMON_HOME": str(folder / "home")})
-    end_everything(paths)
-    if not paths.run_dir.is_relative_to(folder):
-        shutil.rmtree(paths.run_dir, ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    with _everything_ended(paths):
+        if not paths.run_dir.is_relative_to(folder):
+            shutil.rmtree(paths.run_dir, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _end_worker(paths: Paths) -> None:
+def _end_worker(paths: Paths) -> WorkerLock | None:
+    """End the worker and return its lock, or None when there is no place for one or nothing ends the one there is."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        pid = read_presence(paths.worker_lock).pid
-        if pid is None:
-            return
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            return
-        if _comes_true(lambda: not read_presence(paths.worker_lock).is_running, within_s=_WORKER_ENDS_WITHIN_S):
-            return
+        deadline = time.monotonic() + _WORKER_ENDS_WITHIN_S
+        asked: int | None = None
+        while time.monotonic() < deadline:
+            if not paths.worker_lock.parent.is_dir():
+                return None
+            lock = WorkerLock.take(paths.worker_lock)
+            if lock is not None:
+                return lock
+            # One that is only starting has not written its number yet.
+            pid = read_presence(paths.worker_lock).pid
+            if pid is not None and pid != asked:
+                asked = pid
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+    return None
 
 
 def _end_hosts(paths: Paths) -> None:

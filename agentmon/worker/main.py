@@ -24,6 +24,8 @@ from agentmon.worker.repositories import Repositories
 from agentmon.worker.wake import WakeSocket
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentmon.paths import Paths
 
 _log = logging.getLogger(__name__)
@@ -33,17 +35,28 @@ _LOG_FILES: Final = 3
 _LOOK_FOR_DATABASE_EVERY_S: Final = 1.0
 
 
-def run_foreground(paths: Paths | None = None) -> int:
+def run_foreground(paths: Paths | None = None, *, makes_home: bool = True) -> int:
     """Run the worker in this process until SIGTERM or SIGINT; return the exit code.
 
     When another worker lives already this says so and returns 0: there is nothing to do.
+
+    Args:
+        paths: Where its files are; the environment tells when it is None.
+        makes_home: Whether a missing data folder is made. Whoever starts a worker in the background has one: when it
+            is gone by now, somebody removed it, and it stays so.
     """
     paths = find_paths() if paths is None else paths
+    home = _inode(paths.data_dir)
+    if home is None and not makes_home:
+        return _no_home(paths)
     lock = WorkerLock.take(paths.worker_lock)
     if lock is None:
         presence = read_presence(paths.worker_lock)
         sys.stderr.write(f"a worker is running already (pid {presence.pid})\n")
         return 0
+    if not makes_home and _inode(paths.data_dir) != home:
+        lock.release()
+        return _no_home(paths)
     _start_log(paths)
     try:
         asyncio.run(_serve(paths, lock))
@@ -54,6 +67,18 @@ def run_foreground(paths: Paths | None = None) -> int:
     finally:
         lock.release()
     return 0
+
+
+def _inode(folder: Path) -> int | None:
+    try:
+        return folder.stat().st_ino
+    except OSError:
+        return None
+
+
+def _no_home(paths: Paths) -> int:
+    sys.stderr.write(f"error: the folder {paths.data_dir} was removed while the worker started\n")
+    return 1
 
 
 async def _serve(paths: Paths, lock: WorkerLock) -> None:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.cli.demo_place import end_everything
 from tests.cli.command_lines import CommandLine
 from tests.waiting import wait_for
 
@@ -119,6 +121,53 @@ def test_the_demo_in_a_terminal_shows_the_app_and_is_gone_when_the_terminal_is(d
     assert b"Publish the packages" in shown
     assert demo.returncode == 128 + signal.SIGHUP
     _assert_nothing_is_left(demo_line)
+
+
+def test_a_worker_that_is_only_starting_does_not_outlive_its_place(demo_line: CommandLine) -> None:
+    script = (
+        "import signal, sys\n"
+        "from pathlib import Path\n"
+        "from agentmon.worker.presence import WorkerLock\n"
+        "lock = WorkerLock.take(Path(sys.argv[1]))\n"
+        "print('locked', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "lock.announce(version='1', started_at='')\n"
+        "signal.pause()\n"
+    )
+    starting = subprocess.Popen(
+        [sys.executable, "-P", "-c", script, str(demo_line.paths.worker_lock)],
+        env=demo_line.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert starting.stdin is not None
+    assert starting.stdout is not None
+    starting.stdout.readline()
+    ending = threading.Thread(target=end_everything, args=(demo_line.paths,))
+
+    ending.start()
+    starting.stdin.write(b"\n")
+    starting.stdin.flush()
+    ending.join(60)
+
+    assert starting.wait(60) == -signal.SIGTERM
+    starting.stdin.close()
+    starting.stdout.close()
+
+
+def test_a_worker_on_its_way_brings_no_removed_home_back(demo_line: CommandLine) -> None:
+    assert not demo_line.home.exists()
+
+    started = subprocess.run(
+        [sys.executable, "-P", "-m", "agentmon.worker", "--background"],
+        env=demo_line.environ,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert started.stderr.decode() == f"error: the folder {demo_line.home} was removed while the worker started\n"
+    assert not demo_line.home.exists()
 
 
 def _read_until(controller: int, wanted: bytes) -> bytes:

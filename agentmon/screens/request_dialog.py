@@ -12,7 +12,7 @@ from textual.widgets import Static
 from agentmon.domain.conversation import AskKind
 from agentmon.screens.bindings import QUESTION, REQUEST, REQUEST_DIALOG
 from agentmon.screens.choices import Choices
-from agentmon.screens.request_screen import RequestScreen
+from agentmon.screens.request_screen import OPENING_GUARD_S, RequestScreen
 from agentmon.widgets.block_view import BlockView
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.key_footer import KeyFooter
@@ -78,7 +78,8 @@ class RequestDialog(RequestScreen, ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Show the request; the key that opened the dialog decides nothing when it is pressed again at once."""
-        self.show_request(self._listing, is_by_person=False)
+        self.show_request(self._listing, is_by_person=True)
+        self.guard(OPENING_GUARD_S)
 
     async def refresh_snapshot(self) -> None:
         """Show what has become of the request."""

@@ -27,8 +27,15 @@ if TYPE_CHECKING:
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.widgets.block_view import Block
 
-GUARD_S: Final = 0.4
-"""How long keys decide nothing after another request came under them by itself."""
+GUARD_S: Final = 1.0
+"""How long keys decide nothing after another request came under them by itself, and after each key that came too early.
+
+So a key that is held or pressed in a rhythm stops at what nobody has looked at yet.
+"""
+OPENING_GUARD_S: Final = 0.4
+"""How long keys decide nothing in a dialog that a person has opened just now."""
+_TOO_EARLY: Final = "This came just now: look at it, then press the key again"
+_WARNING_S: Final = 3.0
 _LONGEST_TITLE: Final = 120
 _LET_GO: Final = {AskKind.PERMISSION, AskKind.PLAN, AskKind.START}
 """Requests that are allowed, rather than answered."""
@@ -54,12 +61,18 @@ class RequestScreen(ServiceScreen[None]):
         self.request: ApprovalListing | None = None
         """What is shown."""
         self._guarded_until = 0.0
+        self._has_warned = False
         self._deciding: set[ApprovalId] = set()
 
     @property
     def is_guarded(self) -> bool:
         """Whether keys decide nothing yet, since what is shown came by itself just now."""
         return monotonic() < self._guarded_until
+
+    def guard(self, seconds: float) -> None:
+        """Let keys decide nothing for so long."""
+        self._guarded_until = monotonic() + seconds
+        self._has_warned = False
 
     def show_request(self, listing: ApprovalListing | None, *, is_by_person: bool) -> None:
         """Show a request, or the newest state of the one that is shown."""
@@ -78,7 +91,9 @@ class RequestScreen(ServiceScreen[None]):
             self.begin_answer(() if listing is None else listing.approval.questions)
             self.request_view.clear()
         if (is_other or has_changed) and not is_by_person:
-            self._guarded_until = monotonic() + GUARD_S
+            self.guard(GUARD_S)
+        elif is_other:
+            self.guard(0)
         self.draw_request()
         self.refresh_bindings()
 
@@ -168,9 +183,15 @@ class RequestScreen(ServiceScreen[None]):
         return None if listing is None or listing.approval.status is not ApprovalStatus.PENDING else listing.approval
 
     def may_decide(self) -> ApprovalListing | None:
-        """Return the request that a key may decide on now."""
+        """Return the request that a key may decide on now; a key that came too early is told so, once."""
         listing = self.request
-        if listing is None or self.pending_approval is None or self.is_guarded or listing.approval.id in self._deciding:
+        if listing is None or self.pending_approval is None or listing.approval.id in self._deciding:
+            return None
+        if self.is_guarded:
+            self._guarded_until = max(self._guarded_until, monotonic() + GUARD_S)
+            if not self._has_warned:
+                self._has_warned = True
+                self.notify(_TOO_EARLY, severity="warning", timeout=_WARNING_S)
             return None
         return listing
 

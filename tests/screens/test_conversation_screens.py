@@ -9,7 +9,7 @@ from agentmon.domain.conversation import MessageNews, SessionNews
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.operations import MessageRole
-from agentmon.screens import request_screen
+from agentmon.screens import request_dialog
 from agentmon.screens.choice import ChoiceDialog
 from agentmon.screens.conversation_page import ConversationPage
 from agentmon.screens.frame import StoreChanged
@@ -233,7 +233,7 @@ async def test_model_and_permission_mode_are_chosen_from_a_menu_or_typed(tmp_pat
 async def test_y_on_a_task_shows_the_request_before_anything_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_screen, "GUARD_S", 1000.0)
+    monkeypatch.setattr(request_dialog, "OPENING_GUARD_S", 1000.0)
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
         execution = await place.begin()
         await place.tell(execution, *a_talk(), wants_command())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskClosedNews, AskKind, AskNews, AskOutcome, AskQuestion
 from agentmon.domain.executions import CommandType
-from agentmon.screens import request_screen
+from agentmon.screens import request_dialog, request_screen
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.request_dialog import RequestDialog
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def short_guard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_screen, "GUARD_S", 0.0)
+    monkeypatch.setattr(request_dialog, "OPENING_GUARD_S", 0.0)
 
 
 async def opened(stage: Stage, pilot: Pilot[None], place: Talks, *, shown: str = "") -> InboxScreen:
@@ -326,8 +328,45 @@ async def test_a_key_right_after_another_request_came_under_it_is_ignored(
         assert screen.is_guarded
         assert stage.screen is screen
         assert [one.approval.target for one in await place.waiting()] == ["make deploy"]
-        await pilot.press("k", "j")
-        assert stage.screen is screen
+        told = [one.message for one in stage._notifications]
+        assert sum("This came just now" in words for words in told) == 1
+
+
+async def test_each_key_that_came_too_early_asks_for_another_second_of_looking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        await place.ask("Another one", ask=wants_command("make deploy"))
+        screen = await opened(stage, pilot, place, shown="$ rm -r build")
+        monkeypatch.setattr(request_screen, "GUARD_S", 1000.0)
+        await pilot.press("y")
+        await sees(stage, pilot, "$ make deploy")
+        screen._guarded_until = monotonic() + 30
+
+        await pilot.press("y")
+
+        assert screen._guarded_until > monotonic() + 900
+
+
+async def test_a_request_that_a_person_went_to_can_be_decided_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask()
+        await place.ask("Another one", ask=wants_command("make deploy"))
+        await place.ask("The third", ask=wants_command("make clean"))
+        await opened(stage, pilot, place, shown="$ rm -r build")
+        monkeypatch.setattr(request_screen, "GUARD_S", 1000.0)
+        await pilot.press("y")
+        await sees(stage, pilot, "$ make deploy")
+
+        await pilot.press("j")
+        await sees(stage, pilot, "$ make clean")
+        await pilot.press("y")
+        await until(pilot, lambda: "make clean" not in screen_text(stage))
+
+        assert [one.approval.target for one in await place.waiting()] == ["make deploy"]
 
 
 async def test_history_shows_what_was_decided_by_whom_and_why(tmp_path: Path) -> None:

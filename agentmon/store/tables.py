@@ -37,6 +37,7 @@ from agentmon.domain.agents import (
     ToolType,
 )
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
+from agentmon.domain.billing import Confidence
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import ActorType, EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
@@ -674,10 +675,13 @@ class LlmInteractionRow(_Row, table=True):
             "reasoning_tokens",
             "latency_ms",
             "cost_nano",
+            "web_searches",
+            "reported_cost_nano",
+            "source_offset",
         ),
         Index(None, "session_id", "at_ms"),
-        Index(None, "execution_id"),
-        Index(None, "day_local"),
+        _where("ix_llm_interactions_execution_id", "execution_id", where=text("execution_id IS NOT NULL")),
+        _where("ix_llm_interactions_unlooked", "at_ms", where=text("price_version = ''")),
         Index(None, "at_ms"),
     )
 
@@ -707,6 +711,75 @@ class LlmInteractionRow(_Row, table=True):
     at_ms: int = Field(sa_type=_BIG)
     day_local: str = Field(sa_type=String(10))
     created_at: datetime = Field(sa_type=_MOMENT)
+    web_searches: int = Field(sa_column_kwargs=_ZERO)
+    speed: str = Field(sa_column_kwargs={"server_default": text("'standard'")})
+    geo: str = Field(sa_column_kwargs=_EMPTY)
+    is_subagent: bool = Field(sa_column_kwargs=_FALSE)
+    reported_cost_nano: int | None = Field(sa_type=_BIG)
+    """What the agent itself wrote down as its cost."""
+    confidence: Confidence = Field(
+        sa_type=word(Confidence, "confidence"), sa_column_kwargs={"server_default": text("'exact'")}
+    )
+    source_file_id: str | None = Field(foreign_key="usage_files.id", ondelete="SET NULL", sa_type=_ID)
+    """The file that told it last; NULL for what only a conversation here told."""
+    source_offset: int | None = Field(sa_type=_BIG)
+    """Where its line begins in that file, in bytes after decompression."""
+
+
+class UsageFileRow(_Row, table=True):
+    """A file in which an agent keeps its own history, and up to where it was read; it outlives the file."""
+
+    __tablename__ = "usage_files"
+    __table_args__ = (
+        UniqueConstraint("path"),
+        *_not_negative("size_bytes", "read_offset"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    agent_slug: str
+    path: str
+    thread_key: str
+    inode: int = Field(sa_type=_BIG)
+    size_bytes: int = Field(sa_type=_BIG)
+    mtime_ns: int = Field(sa_type=_BIG)
+    read_offset: int = Field(sa_type=_BIG)
+    """Bytes after decompression; always behind a whole line."""
+    head_hash: str
+    parser_version: int
+    state: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    """What the reader has to know to go on."""
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class DailyUsageRow(_Row, table=True):
+    """The sum of all billed answers of a day, agent, model and project; it changes in the transaction of the answers.
+
+    There is none for a combination without answers. It names its agent without a reference, since an answer may have
+    none.
+    """
+
+    __tablename__ = "daily_usage"
+    __table_args__ = (*_not_negative("answers", "unpriced_answers", "reported_answers"), {"sqlite_with_rowid": False})
+
+    day_local: str = Field(primary_key=True, sa_type=String(10))
+    agent_id: str = Field(primary_key=True, sa_type=_ID)
+    model: str = Field(primary_key=True)
+    project: str = Field(primary_key=True)
+    """The folder of the conversation."""
+    answers: int = Field(sa_type=_BIG)
+    prompt_tokens: int = Field(sa_type=_BIG)
+    cache_read_tokens: int = Field(sa_type=_BIG)
+    cache_write_5m_tokens: int = Field(sa_type=_BIG)
+    cache_write_1h_tokens: int = Field(sa_type=_BIG)
+    response_tokens: int = Field(sa_type=_BIG)
+    reasoning_tokens: int = Field(sa_type=_BIG)
+    web_searches: int = Field(sa_type=_BIG)
+    cost_nano: int = Field(sa_type=_BIG)
+    """Of the answers with a known cost."""
+    unpriced_answers: int = Field(sa_type=_BIG)
+    reported_answers: int = Field(sa_type=_BIG)
+    """Those whose cost is what the agent itself reported."""
 
 
 class ArtifactRow(_Row, table=True):
@@ -762,6 +835,8 @@ approvals: Final[Table] = metadata.tables["approvals"]
 approval_rules: Final[Table] = metadata.tables["approval_rules"]
 changes: Final[Table] = metadata.tables["changes"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
+usage_files: Final[Table] = metadata.tables["usage_files"]
+daily_usage: Final[Table] = metadata.tables["daily_usage"]
 artifacts: Final[Table] = metadata.tables["artifacts"]
 documents: Final[Table] = metadata.tables["documents"]
 

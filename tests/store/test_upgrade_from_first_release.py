@@ -288,7 +288,7 @@ def _all_rows(path: Path) -> dict[str, list[dict[str, object]]]:
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('alembic_version', 'sqlite_sequence')"
         ).fetchall()
         return {
-            table["name"]: [dict(row) for row in connection.execute(f"SELECT * FROM {table['name']} ORDER BY rowid")]
+            table["name"]: [dict(row) for row in connection.execute(f"SELECT * FROM {table['name']} ORDER BY 1, 2")]
             for table in tables
         }
 
@@ -318,7 +318,7 @@ def upgraded(tmp_path: Path, before: object) -> Path:
 def test_every_row_of_every_table_keeps_what_it_had(before: dict[str, list[dict[str, object]]], upgraded: Path) -> None:
     after = _all_rows(upgraded)
 
-    assert set(after) - set(before) == {"approvals", "approval_rules"}
+    assert set(after) - set(before) == {"approvals", "approval_rules", "usage_files", "daily_usage"}
     for table, rows in before.items():
         kept = [{name: row[name] for name in earlier} for earlier, row in zip(rows, after[table], strict=True)]
         assert kept == rows, table
@@ -333,6 +333,13 @@ def test_new_columns_get_what_the_old_ones_tell(upgraded: Path) -> None:
     assert {(row["failure_streak"], row["parked_until"]) for row in rows["agents"]} == {(0, None)}
     assert {(row["cron"], row["next_run_at"]) for row in rows["tasks"]} == {(None, None)}
     assert {row["payload"] for row in rows["execution_commands"]} == {"{}"}
+
+
+def test_the_answers_that_are_there_are_summed_up(upgraded: Path) -> None:
+    (row,) = _all_rows(upgraded)["daily_usage"]
+
+    named = ("day_local", "agent_id", "model", "project", "answers", "prompt_tokens", "cost_nano", "unpriced_answers")
+    assert [row[name] for name in named] == ["2026-03-01", "agent", "m", "/p", 1, 0, 0, 1]
 
 
 def test_all_references_are_whole_and_deletions_still_follow_them(upgraded: Path) -> None:

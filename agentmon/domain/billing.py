@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -15,16 +15,22 @@ class Confidence(StrEnum):
     """The difference of two running totals."""
     FALLBACK_MODEL = "fallback_model"
     """The agent did not name the model; the one it used by default at that time is assumed."""
+    INCOMPLETE = "incomplete"
+    """Written down while the answer had only begun; its end was never told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledAnswer:
-    """One billed answer of a model, as an agent's own file tells it; the same key again replaces the earlier one."""
+    """One billed answer of a model, as an agent's own file tells it; see ``merge_answers`` when it is told again."""
 
     key: str
     """Unique per agent; ``UsageNews`` of a live conversation names the same answer by the same key."""
     session_ref: str
     """The conversation that paid: the first owner of copied history, the parent of a subagent."""
+    is_owner_marked: bool = False
+    """Whether the record names the owner of copied history. Where none does, the oldest file that has it owns it."""
+    cwd: str = ""
+    """Where the agent worked then; empty when the record does not say."""
     provider: str
     """``anthropic``, ``openai``, ``google`` …; empty when it is not known."""
     model: str
@@ -51,6 +57,45 @@ class BilledAnswer:
     confidence: Confidence = Confidence.EXACT
     offset: int
     """Where the record's line begins in the file, in bytes after decompression."""
+    provisional_key: str = ""
+    """The key under which a live conversation told of it, where the protocol does not name the true one."""
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens of the answer; those of reasoning are among those of the response."""
+        return (
+            self.prompt_tokens
+            + self.cache_read_tokens
+            + self.cache_write_5m_tokens
+            + self.cache_write_1h_tokens
+            + self.response_tokens
+        )
+
+
+def merge_answers(earlier: BilledAnswer, later: BilledAnswer) -> BilledAnswer:
+    """Return what is known of an answer that was told twice under one key.
+
+    The numbers are those of the larger telling: agents write an answer down before its size is known, and copy it into
+    other files. Of two that are alike the later counts. Its time is that of the earliest telling, since copies may be
+    stamped anew. A marked owner stays, and so does the first one when none is marked; a cost once reported stays.
+    """
+    larger = later if _size(later) >= _size(earlier) else earlier
+    owner = later if later.is_owner_marked and not earlier.is_owner_marked else earlier
+    times = [answer.at_ms for answer in (earlier, later) if answer.at_ms]
+    costs = [answer.reported_cost_nano for answer in (larger, later, earlier) if answer.reported_cost_nano is not None]
+    return replace(
+        larger,
+        session_ref=owner.session_ref,
+        is_owner_marked=owner.is_owner_marked,
+        is_subagent=owner.is_subagent,
+        cwd=owner.cwd or larger.cwd,
+        at_ms=min(times, default=0),
+        reported_cost_nano=costs[0] if costs else None,
+    )
+
+
+def _size(answer: BilledAnswer) -> tuple[int, int, int]:
+    return answer.response_tokens, answer.total_tokens, answer.web_searches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

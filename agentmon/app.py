@@ -22,8 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
-from textual import events
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.reactive import Reactive
 from textual.worker import WorkerState
 
@@ -42,6 +41,7 @@ from agentmon.screens.frame import (
 )
 from agentmon.screens.themes import DARK, THEMES
 from agentmon.widgets.guarded import Failed, Guarded
+from agentmon.widgets.ordered_keys import OrderedKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ def _find_action_provider() -> type[Provider]:
     return ActionProvider
 
 
-class AgentmonApp(Guarded, App[None], inherit_bindings=False):
+class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     """The board and all that is reached from it, over one database and one workspace.
 
     Attributes:
@@ -128,7 +128,6 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         self._needs: NeedsWatch | None = None
         self._is_need_look_planned = False
         self._is_lost_look_planned = False
-        self._held_keys: list[events.Key] = []
         self._is_slow_start_told = False
         self._is_first_frame_shown = False
         self.add_mode("executions", self._make_executions)
@@ -206,31 +205,16 @@ class AgentmonApp(Guarded, App[None], inherit_bindings=False):
         with suppress(TimeoutError):
             await asyncio.wait_for(self._services_ended.wait(), _CLOSE_TIMEOUT_S)
 
-    async def on_event(self, event: events.Event) -> None:
-        """Hold back keys that are meant for a dialog which is not there yet."""
-        if isinstance(event, events.Key) and not event.is_forwarded and self._is_dialog_coming:
-            self._held_keys.append(event)
-            return
-        await super().on_event(event)
-
-    def on_key(self, event: events.Key) -> None:
-        """Hold back such keys also when they were on their way to the screen already."""
-        if self._is_dialog_coming:
-            event.stop()
-            event.prevent_default()
-            self._held_keys.append(event)
+    @property
+    def are_keys_held(self) -> bool:
+        """Whether keys are meant for a dialog which is not there yet."""
+        return any(isinstance(screen, ServiceScreen) and screen.is_dialog_coming for screen in self.screen_stack)
 
     async def on_dialog_shown(self, message: DialogShown) -> None:
         """Give the held keys to what is shown now."""
         message.stop()
         message.release()
-        held, self._held_keys = self._held_keys, []
-        for key in held:
-            await super().on_event(events.Key(key.key, key.character))
-
-    @property
-    def _is_dialog_coming(self) -> bool:
-        return any(isinstance(screen, ServiceScreen) and screen.is_dialog_coming for screen in self.screen_stack)
+        await self.hand_keys_on()
 
     def on_failed(self, message: Failed) -> None:
         """Tell what failed."""

@@ -35,7 +35,11 @@ class Person:
         self.press("-l", text, until=until)
 
     def see(self, text: str) -> None:
-        wait_for(lambda: text in self.tmux.screen("person:"))
+        try:
+            wait_for(lambda: text in self.tmux.screen("person:"))
+        except AssertionError as error:
+            error.add_note(self.tmux.screen("person:"))
+            raise
 
 
 async def test_a_card_is_made_run_entered_left_stopped_and_the_rest_goes_on_without_the_app(

@@ -1,0 +1,71 @@
+"""Keys one after the other: each goes to what has the focus once the one before it was handled.
+
+Textual hands a key to the widget that has the focus when the key comes, and runs its binding only after the key went
+through that widget and everything around it. Whoever types fast would so type into the field that was just left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
+
+_PATIENCE_S: Final = 0.25
+"""How long a key waits for one whose handler takes its time, or whose widget went away with it."""
+
+
+class KeyHandled(Message):
+    """Follows a key through the same queues: when it arrives, the key was handled."""
+
+
+class OrderedKeys(App[None]):
+    """An application that handles keys and pastes in the order in which they were typed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._typed: deque[events.Key | events.Paste] = deque()
+        self._follower: KeyHandled | None = None
+        self._patience: Timer | None = None
+
+    @property
+    def are_keys_held(self) -> bool:
+        """Whether what is typed has to wait for what it is meant for."""
+        return False
+
+    async def on_event(self, event: events.Event) -> None:
+        """Put what is typed behind what was typed before."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            self._typed.append(event)
+            await self.hand_keys_on()
+        else:
+            await super().on_event(event)
+
+    async def hand_keys_on(self) -> None:
+        """Hand on what waits, as far as it can go now."""
+        while self._typed and self._follower is None and not self.are_keys_held:
+            target = self.focused or self.screen
+            await super().on_event(self._typed.popleft())
+            follower = KeyHandled()
+            if target.post_message(follower):
+                self._follower = follower
+        if self._typed and self._follower is not None and self._patience is None:
+            self._patience = self.set_timer(_PATIENCE_S, self._go_on, name="keys")
+
+    async def on_key_handled(self, message: KeyHandled) -> None:
+        """Hand the next one on."""
+        message.stop()
+        if message is self._follower:
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        self._follower = None
+        if self._patience is not None:
+            self._patience.stop()
+            self._patience = None
+        await self.hand_keys_on()

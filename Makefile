@@ -26,7 +26,7 @@ run:
 
 test:
 	@scripts/setup test
-	@$(OUTSIDE_MAKE) workers=$$($(BIN)/python -c 'import os; print(max(2, os.cpu_count() or 2))') && \
+	@$(OUTSIDE_MAKE) workers=$$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 2))') && \
 		$(BIN)/python -m pytest -n "$$workers" $(ARGS)
 
 AGENTS ?= claude codex gemini opencode

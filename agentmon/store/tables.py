@@ -711,6 +711,10 @@ class LlmInteractionRow(_Row, table=True):
     at_ms: int = Field(sa_type=_BIG)
     day_local: str = Field(sa_type=String(10))
     created_at: datetime = Field(sa_type=_MOMENT)
+    project: str = Field(sa_column_kwargs=_EMPTY)
+    """The folder or repository in which the agent worked; empty when it is not known."""
+    is_owner_marked: bool = Field(sa_column_kwargs=_FALSE)
+    """Whether its record names the conversation that paid; where none does, the oldest one that has it does."""
     web_searches: int = Field(sa_column_kwargs=_ZERO)
     speed: str = Field(sa_column_kwargs={"server_default": text("'standard'")})
     geo: str = Field(sa_column_kwargs=_EMPTY)
@@ -766,7 +770,6 @@ class DailyUsageRow(_Row, table=True):
     agent_id: str = Field(primary_key=True, sa_type=_ID)
     model: str = Field(primary_key=True)
     project: str = Field(primary_key=True)
-    """The folder of the conversation."""
     answers: int = Field(sa_type=_BIG)
     prompt_tokens: int = Field(sa_type=_BIG)
     cache_read_tokens: int = Field(sa_type=_BIG)

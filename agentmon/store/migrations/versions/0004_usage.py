@@ -89,6 +89,8 @@ CREATE TABLE llm_interactions (
     at_ms BIGINT NOT NULL,
     day_local VARCHAR(10) NOT NULL,
     created_at VARCHAR(24) NOT NULL,
+    project VARCHAR DEFAULT '' NOT NULL,
+    is_owner_marked BOOLEAN DEFAULT false NOT NULL,
     web_searches INTEGER DEFAULT 0 NOT NULL,
     speed VARCHAR DEFAULT 'standard' NOT NULL,
     geo VARCHAR DEFAULT '' NOT NULL,
@@ -113,7 +115,7 @@ CREATE TABLE llm_interactions (
     CONSTRAINT fk_llm_interactions_session_id FOREIGN KEY(session_id) REFERENCES sessions (id) ON DELETE RESTRICT,
     CONSTRAINT fk_llm_interactions_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id) ON DELETE SET NULL,
     CONSTRAINT fk_llm_interactions_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id) ON DELETE RESTRICT,
-    CONSTRAINT ck_llm_interactions_confidence CHECK (confidence IN ('exact', 'derived', 'fallback_model')),
+    CONSTRAINT ck_llm_interactions_confidence CHECK (confidence IN ('exact', 'derived', 'fallback_model', 'incomplete')),
     CONSTRAINT fk_llm_interactions_source_file_id FOREIGN KEY(source_file_id) REFERENCES usage_files (id) ON DELETE SET NULL
 )
 """,
@@ -127,12 +129,17 @@ CREATE TABLE llm_interactions (
 
 _SUMS = """
 INSERT INTO daily_usage
-SELECT i.day_local, coalesce(i.agent_id, ''), i.model, s.workspace, count(*),
+SELECT i.day_local, coalesce(i.agent_id, ''), i.model, i.project, count(*),
     sum(i.prompt_tokens), sum(i.cache_read_tokens), sum(i.cache_write_5m_tokens), sum(i.cache_write_1h_tokens),
     sum(i.response_tokens), sum(i.reasoning_tokens), sum(i.web_searches), coalesce(sum(i.cost_nano), 0),
     sum(i.cost_nano IS NULL), sum(i.cost_source = 'reported')
-FROM llm_interactions i JOIN sessions s ON s.id = i.session_id
-GROUP BY i.day_local, coalesce(i.agent_id, ''), i.model, s.workspace
+FROM llm_interactions i
+GROUP BY i.day_local, coalesce(i.agent_id, ''), i.model, i.project
+"""
+
+_PROJECTS = """
+UPDATE llm_interactions
+SET project = coalesce((SELECT workspace FROM sessions WHERE sessions.id = llm_interactions.session_id), '')
 """
 
 
@@ -157,4 +164,5 @@ def upgrade() -> None:
     for statement in _ANSWERS[1:]:
         connection.exec_driver_sql(statement)
     connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
+    connection.exec_driver_sql(_PROJECTS)
     connection.exec_driver_sql(_SUMS)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.events import EventType
 from agentmon.widgets.conversation_blocks import conversation_blocks
+from agentmon.widgets.plan_blocks import is_plan_call
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from agentmon.bootstrap import Services
     from agentmon.domain.conversation import PlanNews
     from agentmon.domain.events import Event
-    from agentmon.domain.ids import SessionId, WorkspaceId
+    from agentmon.domain.ids import ExecutionId, SessionId, WorkspaceId
     from agentmon.domain.operations import Operation
     from agentmon.domain.sessions import Message
     from agentmon.widgets.block_view import Block
@@ -42,6 +44,9 @@ class ConversationSource:
         self.session_id = session_id
         self._messages: list[Message] = []
         self._diffs: list[Event] = []
+        self._plans: dict[ExecutionId, PlanNews] = {}
+        self._newest_id: ExecutionId | None = None
+        """The run whose plan may have changed since it was read."""
 
     async def read(
         self, services: Services, workspace_id: WorkspaceId, *, agent_name: str, now: datetime
@@ -57,7 +62,10 @@ class ConversationSource:
         requests = await services.approvals.history(workspace_id, limit=_MOST_REQUESTS)
         executions = await services.sessions.executions(self.session_id)
         session = await services.sessions.get(self.session_id)
-        plan = await services.conversations.plan(executions[-1].id) if executions else None
+        newest = executions[-1].id if executions else None
+        await self._read_plans(services, {one.execution_id for one in operations if is_plan_call(one)} | {newest})
+        self._newest_id = newest
+        plan = None if newest is None else self._plans.get(newest)
         blocks = conversation_blocks(
             messages=self._messages,
             operations=operations,
@@ -65,6 +73,7 @@ class ConversationSource:
             diffs=self._diffs,
             agent_name=agent_name,
             now=now,
+            plans=self._plans,
             folder=session.workspace,
         )
         return Conversation(blocks=blocks, operations=operations, plan=plan)
@@ -78,6 +87,13 @@ class ConversationSource:
             if len(page) < _PAGE:
                 break
         self._messages = known
+
+    async def _read_plans(self, services: Services, runs: Iterable[ExecutionId | None]) -> None:
+        for run in runs:
+            if run is not None and (run not in self._plans or run == self._newest_id):
+                plan = await services.conversations.plan(run)
+                if plan is not None:
+                    self._plans[run] = plan
 
     async def _read_diffs(self, services: Services) -> None:
         while True:

@@ -9,8 +9,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentmon.widgets.block_view import BlockView
-from agentmon.widgets.conversation_blocks import plan_rows
 from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.plan_blocks import plan_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.operations import OperationStatus
-from agentmon.widgets.conversation_blocks import OperationBlock, tokens_text, took_text
+from agentmon.widgets.call_blocks import OperationBlock, tokens_text, took_text
 from agentmon.widgets.row_table import Column, TableRow
 from agentmon.widgets.text_rows import Span
 

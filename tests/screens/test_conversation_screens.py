@@ -120,7 +120,7 @@ async def test_thoughts_calls_and_changes_are_one_row_until_they_are_unfolded(tm
         assert "clock.now()" not in screen_text(stage)
 
         await pilot.press("k", "enter")
-        await sees(stage, pilot, "+    return check(user, clock.now())")
+        await sees(stage, pilot, "Edit src/login.py +1 −1", "+    return check(user, clock.now())")
         await pilot.press("enter", "g", "j", "j", "j", "enter")
 
         await sees(stage, pilot, "In", '{"file_path": "src/login.py"}', "Out")

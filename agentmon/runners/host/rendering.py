@@ -17,6 +17,7 @@ _BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN, _PLAIN = (
 _MAX_REMEMBERED = 1000
 _MAX_RESULT_LINES = 6
 _MAX_DIFF_LINES = 60
+_MAX_ASKED_LINES = 20
 _MAX_LINE_CHARACTERS = 400
 _PLAN_MARKS = {"completed": "✓", "in_progress": "▸", "pending": "·"}
 _STATUS_MARKS = {"success": "✓", "failed": "✗", "blocked": "⊘", "cancelled": "⊘"}
@@ -32,7 +33,7 @@ _LEVELS = {"info": _DIM, "warn": _YELLOW, "error": _RED}
 class Rendering:
     """Turns events into text with line feeds; remembers what was streamed, so that nothing is shown twice."""
 
-    __slots__ = ("_calls", "_is_mid_line", "_plan", "_root", "_streamed", "_vague")
+    __slots__ = ("_asked", "_calls", "_is_mid_line", "_plan", "_root", "_streamed", "_vague")
 
     def __init__(self, working_dir: str) -> None:
         self._root = working_dir.rstrip("/") + "/"
@@ -42,6 +43,8 @@ class Rendering:
         """The line of each open call."""
         self._vague: set[str] = set()
         """Calls whose line was not shown, since it says no more than the name of the tool."""
+        self._asked: dict[str, int] = {}
+        """The mark of the changed lines that a request showed, by the call that waited for it."""
         self._plan: object = None
         self._is_mid_line = False
 
@@ -142,6 +145,8 @@ class Rendering:
         lines = clean(_text(event, "diff")).rstrip("\n").split("\n")
         counts = f"+{event.get('added_lines', 0)} -{event.get('removed_lines', 0)}"
         head = f"  {_DIM}{_one_line(_text(event, 'path'))} {counts}{_PLAIN}\n"
+        if _mark(lines) == self._asked.pop(_text(event, "tool_ref"), None):
+            return head
         body = []
         for line in lines[:_MAX_DIFF_LINES] if lines != [""] else []:
             colour = _GREEN if line.startswith("+") else _RED if line.startswith("-") else _DIM
@@ -153,7 +158,13 @@ class Rendering:
     def _show_ask(self, event: Mapping[str, object]) -> str:
         detail = clean(_text(event, "detail")).strip()
         lines = [f"{_BOLD}{_YELLOW}◆ needs you: {_one_line(_text(event, 'title'))}{_PLAIN}"]
-        lines += [f"  {_one_line(line)}" for line in detail.split("\n")[:20] if detail]
+        told = detail.split("\n") if detail else []
+        lines += [f"  {_one_line(line)}" for line in told[:_MAX_ASKED_LINES]]
+        tool_ref = _text(event, "tool_ref")
+        if tool_ref and len(told) <= _MAX_ASKED_LINES:
+            if len(self._asked) > _MAX_REMEMBERED:
+                self._asked.clear()
+            self._asked[tool_ref] = _mark(told)
         lines.append(f"  {_DIM}answer in agentmon: inbox (6), or y on the card{_PLAIN}")
         return "\n" + "\n".join(lines) + "\n"
 
@@ -182,6 +193,11 @@ def clean(text: str) -> str:
 def _one_line(text: str) -> str:
     line = clean(text).replace("\n", " ⏎ ").rstrip()
     return line if len(line) <= _MAX_LINE_CHARACTERS else line[: _MAX_LINE_CHARACTERS - 1] + "…"
+
+
+def _mark(diff: list[str]) -> int:
+    """Return a number that is the same for differences that add and remove the same lines, wherever that is."""
+    return hash(tuple(line.rstrip() for line in diff if line[:1] in ("+", "-") and line[:4] not in ("+++ ", "--- ")))
 
 
 def _indented(text: str) -> str:

@@ -78,6 +78,18 @@ def test_a_request_says_that_it_needs_a_person_and_where_to_answer() -> None:
     assert shown == "\n◆ needs you: Run ls\n  ls\n  answer in agentmon: inbox (6), or y on the card\n"
 
 
+def test_a_difference_that_the_request_showed_is_not_shown_again() -> None:
+    asked: dict[str, object] = {"kind": "ask", "tool_ref": "t", "title": "Edit a", "detail": "@@ -1 +1 @@\n-one\n+two"}
+    done: dict[str, object] = {"kind": "diff", "tool_ref": "t", "path": "a", "added_lines": 1, "removed_lines": 1}
+
+    same = _shown(asked, {**done, "diff": "@@ -7,2 +7,2 @@\n zero\n-one\n+two\n"})
+    other = _shown(asked, {**done, "diff": "@@ -7,2 +7,2 @@\n zero\n-one\n+three\n"})
+
+    assert same.count("+two") == 1
+    assert same.endswith("  a +1 -1\n")
+    assert "+three" in other
+
+
 def test_a_plan_is_a_list_to_be_ticked_off() -> None:
     steps = [{"text": "a", "status": "completed"}, {"text": "b", "status": "in_progress"}]
 

@@ -89,6 +89,8 @@ class RequestDetail:
 
     text: str
     is_command: bool
+    circumstances: str = ""
+    """What is told of a command beside it: another folder, a host, more permissions."""
     key: str = "detail"
     can_unfold: bool = False
 
@@ -100,7 +102,7 @@ class RequestDetail:
         if self.is_command:
             for at, row in enumerate(text_rows(self.text, width - 2, "heading", at_words=False)):
                 rows.append((Span("$ " if not at else "  ", "muted"), *row))
-            return rows
+            return rows + (text_rows(self.circumstances, width) if self.circumstances else [])
         return rows + text_rows(self.text, width)
 
 
@@ -109,8 +111,11 @@ def request_blocks(listing: ApprovalListing, questions: Iterable[Block], now: da
     approval = listing.approval
     detail = approval.detail or (approval.target if _is_said_below(listing) else "")
     blocks: list[Block] = [RequestHead(listing)]
-    if detail:
-        blocks.append(RequestDetail(text=detail, is_command=_is_command(listing)))
+    if detail and _is_command(listing):
+        command, circumstances = _parted(detail, listing)
+        blocks.append(RequestDetail(text=command, is_command=True, circumstances=circumstances))
+    elif detail:
+        blocks.append(RequestDetail(text=detail, is_command=False))
     blocks += questions
     waited, asked = waited_text(approval.asked_at, now), local_time_text(approval.asked_at, now)
     return [*blocks, RequestFacts(listing, waited, asked)]
@@ -119,6 +124,15 @@ def request_blocks(listing: ApprovalListing, questions: Iterable[Block], now: da
 def _is_command(listing: ApprovalListing) -> bool:
     approval = listing.approval
     return approval.type is OperationType.EXECUTE and approval.ask_kind in {AskKind.PERMISSION, AskKind.START}
+
+
+def _parted(detail: str, listing: ApprovalListing) -> tuple[str, str]:
+    """Return the command of a detail, and what else it tells; that it runs in the folder of the facts goes unsaid."""
+    command = listing.approval.tool_input.get("command")
+    if not isinstance(command, str) or not command or not detail.startswith(f"{command}\n"):
+        return detail, ""
+    rest = detail[len(command) :].strip("\n").split("\n")
+    return command, "\n".join(line for line in rest if line != f"In {listing.working_dir}")
 
 
 def _is_said_below(listing: ApprovalListing) -> bool:

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from agentmon.domain.approvals import Approval, ApprovalListing
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.ids import ApprovalId, ExecutionId, TaskId, WorkspaceId
+from agentmon.domain.operations import OperationType
+from agentmon.widgets.request_blocks import request_blocks
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def a_request(detail: str, *, command: str) -> ApprovalListing:
+    approval = Approval(
+        id=ApprovalId("a"),
+        execution_id=ExecutionId("e"),
+        request_id="r",
+        ask_kind=AskKind.PERMISSION,
+        tool_name="shell",
+        type=OperationType.EXECUTE,
+        target=command,
+        title=f"Run {command}",
+        detail=detail,
+        tool_input={"command": command},
+        asked_at=AT,
+    )
+    return ApprovalListing(
+        approval=approval,
+        task_id=TaskId("t"),
+        task_number=1,
+        task_title="Build it",
+        workspace_id=WorkspaceId("w"),
+        workspace_name="shop",
+        agent_slug="codex",
+        working_dir="/shop",
+    )
+
+
+def shown(listing: ApprovalListing) -> list[str]:
+    rows = [row for block in request_blocks(listing, (), AT) for row in block.rows(80, is_unfolded=False)]
+    return [text for row in rows if (text := "".join(span.text for span in row).rstrip())]
+
+
+def test_the_folder_of_a_command_stands_among_the_facts_alone() -> None:
+    rows = shown(a_request("make -C api\nIn /shop", command="make -C api"))
+
+    assert "$ make -C api" in rows
+    assert [row for row in rows if "/shop" in row] == ["Folder    /shop"]
+
+
+def test_another_folder_and_more_permissions_are_told_below_the_command_and_not_as_part_of_it() -> None:
+    rows = shown(a_request("make\nIn /etc\nWith more permissions: {}", command="make"))
+
+    at = rows.index("$ make")
+    assert rows[at + 1 : at + 3] == ["In /etc", "With more permissions: {}"]
+
+
+def test_a_line_of_the_command_itself_stays_in_it() -> None:
+    rows = shown(a_request("cat <<E\nIn /shop\nE\nIn /shop", command="cat <<E\nIn /shop\nE"))
+
+    at = rows.index("$ cat <<E")
+    assert rows[at + 1 : at + 3] == ["  In /shop", "  E"]
+
+
+def test_a_detail_that_does_not_begin_with_the_command_is_shown_as_it_is() -> None:
+    rows = shown(a_request("sh -c 'make'\nIn /shop", command="make"))
+
+    at = rows.index("$ sh -c 'make'")
+    assert rows[at + 1] == "  In /shop"

@@ -185,7 +185,7 @@ def _agent_ending(entry: EndedEntry) -> tuple[ExecutionStatus, bool, str | None]
         case TurnOutcome.LIMIT:
             return ExecutionStatus.FAILED, False, failure or "it reached its limit of turns or money"
         case TurnOutcome.INTERRUPTED:
-            return ExecutionStatus.FAILED, False, "interrupted"
+            return ExecutionStatus.FAILED, False, "interrupted by a person, then it ended"
         case _:
             return ExecutionStatus.FAILED, True, failure or "its agent failed"
 

@@ -72,7 +72,12 @@ def read(path: Path, *entries: dict[str, object], mode: ExecutionMode = Executio
         ({"agent_outcome": "failed", "agent_error": "overloaded"}, ExecutionStatus.FAILED, "overloaded", True),
         ({"agent_outcome": "failed"}, ExecutionStatus.FAILED, "its agent failed", True),
         ({"agent_outcome": "limit", "agent_error": "5 turns"}, ExecutionStatus.FAILED, "5 turns", False),
-        ({"agent_outcome": "interrupted"}, ExecutionStatus.FAILED, "interrupted", False),
+        (
+            {"exit_code": 137, "agent_outcome": "interrupted"},
+            ExecutionStatus.FAILED,
+            "interrupted by a person, then it ended",
+            False,
+        ),
         ({"agent_outcome": "of a later release"}, ExecutionStatus.FAILED, "its agent failed", True),
         (
             {"outcome": "finished", "exit_code": 143, "agent_outcome": "completed"},

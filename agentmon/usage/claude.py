@@ -1,0 +1,217 @@
+"""Billed answers out of a transcript of Claude Code, ``projects/<folder>/<session>.jsonl`` (1.0 to 2.1.332).
+
+An answer has one line for each part of its content, all with its id and its usage; older releases wrote the usage
+down before the size of the answer was known, so that the largest counts.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from agentmon.domain.billing import BilledAnswer, Confidence
+from agentmon.usage.fields import count_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in
+from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
+from agentmon.usage.session_notes import SessionNotes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROVIDER: Final = "anthropic"
+SYNTHETIC_MODEL: Final = "<synthetic>"
+"""Names the answers that the program itself makes up, such as the text of an error: nothing is billed."""
+MAX_BEGUN_TOKENS: Final = 10
+"""What an answer has at most when it has only begun; more without a reason to stop is the size of a whole one."""
+_TITLE_RANKS: Final = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
+"""Under which field each kind of record has a title, and which title is the better one."""
+_TITLE_MARKS: Final = (b'"type":"summary"', b'-title"')
+_SPEEDS: Final = frozenset({"priority", "flex", "batch"})
+_MAX_DOLLARS: Final = 1_000_000
+_HEAD_LINES: Final = 8
+_MAX_HEAD_BYTES: Final = 65_536
+
+
+class ClaudeReader:
+    """Reads one transcript of a conversation or of a subagent."""
+
+    parser_version: ClassVar[int] = 1
+
+    __slots__ = ("_is_subagent", "_last_at_ms", "_session_ref", "_title_rank")
+
+    def __init__(self, *, session_ref: str = "", is_subagent: bool = False) -> None:
+        """Begin at the start of a file.
+
+        Args:
+            session_ref: The conversation of records that name none.
+            is_subagent: Whether the file is that of a subagent, even where its records do not say so.
+        """
+        self._session_ref = session_ref
+        self._is_subagent = is_subagent
+        self._last_at_ms = 0
+        self._title_rank = 0
+
+    @classmethod
+    def restore(cls, state: Mapping[str, object]) -> Self:
+        """Return a reader that goes on where the one with that state was."""
+        reader = cls(session_ref=text_in(state, "session_ref"), is_subagent=state.get("is_subagent") is True)
+        reader._last_at_ms = count_in(state, "last_at_ms")
+        reader._title_rank = count_in(state, "title_rank")
+        return reader
+
+    def state(self) -> dict[str, object]:
+        """Return what is to be known of the lines so far."""
+        return {
+            "session_ref": self._session_ref,
+            "is_subagent": self._is_subagent,
+            "last_at_ms": self._last_at_ms,
+            "title_rank": self._title_rank,
+        }
+
+    def read(self, chunk: bytes, offset: int) -> Reading:
+        """Return what the lines tell; see ``Reader``."""
+        chunk = without_byte_order_mark(chunk, offset)
+        answers, notes, problems = Answers(), SessionNotes(), []
+        if offset == 0:
+            self._read_head(chunk, notes)
+        for begin, line in lines_with(chunk, b'"usage"'):
+            if b'"assistant"' not in line:
+                continue
+            record = parse_record(line)
+            if record is None:
+                problems.append(ReadingProblem(offset=offset + begin, reason="a damaged line"))
+            elif record.get("type") == "assistant":
+                self._take_answer(record, offset + begin, answers, notes)
+        for mark in _TITLE_MARKS:
+            for _, line in lines_with(chunk, mark):
+                self._take_title(parse_record(line) or {}, notes)
+        return Reading(answers=tuple(answers.by_key.values()), sessions=notes.sessions(), problems=tuple(problems))
+
+    def _read_head(self, chunk: bytes, notes: SessionNotes) -> None:
+        """Take from the first lines when the conversation began, and where."""
+        for line in chunk[:_MAX_HEAD_BYTES].split(b"\n", _HEAD_LINES)[:_HEAD_LINES]:
+            record = parse_record(line) if b'"timestamp"' in line else None
+            if record is not None and not self._is_subagent and record.get("isSidechain") is not True:
+                notes.note(
+                    ref_in(record, "sessionId"),
+                    at_ms=moment_in(record, "timestamp"),
+                    cwd=text_in(record, "cwd"),
+                    git_branch=text_in(record, "gitBranch"),
+                )
+
+    def _take_title(self, record: Mapping[str, object], notes: SessionNotes) -> None:
+        name, rank = _TITLE_RANKS.get(text_in(record, "type"), ("", 0))
+        title = text_in(record, name)
+        if title and rank >= self._title_rank and not self._is_subagent:
+            self._title_rank = rank
+            notes.note(ref_in(record, "sessionId") or self._session_ref, title=title)
+
+    def _take_answer(self, record: Mapping[str, object], offset: int, answers: Answers, notes: SessionNotes) -> None:
+        message = object_in(record, "message")
+        usage = object_in(message, "usage")
+        model = text_in(message, "model", 200)
+        key = ref_in(message, "id") or ref_in(record, "uuid")
+        at_ms = moment_in(record, "timestamp") or self._last_at_ms
+        self._last_at_ms = at_ms
+        if not key or not usage or model == SYNTHETIC_MODEL:
+            return
+        own_ref = ref_in(record, "sessionId") or self._session_ref
+        owner_ref = ref_in(record, "requestSessionId") or ref_in(object_in(record, "forkedFrom"), "sessionId")
+        is_subagent = self._is_subagent or record.get("isSidechain") is True or bool(ref_in(record, "agentId"))
+        answer = _answer(
+            usage,
+            key=key,
+            session_ref=owner_ref or own_ref,
+            is_owner_marked=bool(owner_ref),
+            cwd=text_in(record, "cwd"),
+            model=model,
+            at_ms=at_ms,
+            is_subagent=is_subagent,
+            reported_cost_nano=_nano(record.get("costUSD")),
+            has_ended=message.get("stop_reason") is not None,
+            offset=offset,
+        )
+        if answer.total_tokens or answer.web_searches:
+            answers.add(answer)
+        self._take_advice(usage, answer, answers)
+        if is_subagent:
+            return
+        if owner_ref and owner_ref != own_ref:
+            notes.note(own_ref, parent_ref=owner_ref)
+        else:
+            notes.note(own_ref, at_ms=at_ms, cwd=answer.cwd, git_branch=text_in(record, "gitBranch"), model=model)
+
+    @staticmethod
+    def _take_advice(usage: Mapping[str, object], answer: BilledAnswer, answers: Answers) -> None:
+        """Take what other models were asked within the answer, which its own numbers leave out."""
+        advices = [part for part in objects_in(usage, "iterations") if part.get("type") == "advisor_message"]
+        for number, advice in enumerate(advices, start=1):
+            advised = _answer(
+                {"speed": usage.get("speed"), "inference_geo": usage.get("inference_geo"), **advice},
+                key=f"{answer.key}#adv{number}",
+                session_ref=answer.session_ref,
+                is_owner_marked=answer.is_owner_marked,
+                cwd=answer.cwd,
+                model=text_in(advice, "model", 200) or answer.model,
+                at_ms=answer.at_ms,
+                is_subagent=answer.is_subagent,
+                reported_cost_nano=None,
+                has_ended=True,
+                offset=answer.offset,
+            )
+            if advised.total_tokens:
+                answers.add(advised)
+
+
+def _answer(
+    usage: Mapping[str, object],
+    *,
+    key: str,
+    session_ref: str,
+    is_owner_marked: bool,
+    cwd: str,
+    model: str,
+    at_ms: int,
+    is_subagent: bool,
+    reported_cost_nano: int | None,
+    has_ended: bool,
+    offset: int,
+) -> BilledAnswer:
+    written = object_in(usage, "cache_creation")
+    for_an_hour = count_in(written, "ephemeral_1h_input_tokens")
+    # What is not split lives for five minutes; the total is missing where only the parts are told.
+    unsplit = count_in(usage, "cache_creation_input_tokens") - for_an_hour
+    response_tokens = count_in(usage, "output_tokens")
+    tier = usage.get("service_tier")
+    return BilledAnswer(
+        key=key,
+        session_ref=session_ref,
+        is_owner_marked=is_owner_marked,
+        cwd=cwd,
+        provider=PROVIDER,
+        model=model,
+        at_ms=at_ms,
+        prompt_tokens=count_in(usage, "input_tokens"),
+        cache_read_tokens=count_in(usage, "cache_read_input_tokens"),
+        cache_write_5m_tokens=max(unsplit, count_in(written, "ephemeral_5m_input_tokens")),
+        cache_write_1h_tokens=for_an_hour,
+        response_tokens=response_tokens,
+        reasoning_tokens=min(count_in(object_in(usage, "output_tokens_details"), "thinking_tokens"), response_tokens),
+        web_searches=count_in(object_in(usage, "server_tool_use"), "web_search_requests"),
+        speed="fast"
+        if usage.get("speed") == "fast"
+        else tier
+        if isinstance(tier, str) and tier in _SPEEDS
+        else "standard",
+        geo="us" if usage.get("inference_geo") == "us" else "",
+        is_subagent=is_subagent,
+        reported_cost_nano=reported_cost_nano,
+        confidence=(Confidence.EXACT if has_ended or response_tokens > MAX_BEGUN_TOKENS else Confidence.INCOMPLETE),
+        offset=offset,
+    )
+
+
+def _nano(dollars: object) -> int | None:
+    """Return the dollars, as JSON has them, in nano-dollars; None when they are no amount."""
+    if isinstance(dollars, bool) or not isinstance(dollars, (int, float)) or not 0 <= dollars < _MAX_DOLLARS:
+        return None
+    return round(Decimal(repr(dollars)) * 10**9)

@@ -1,0 +1,91 @@
+"""What every reader of an agent's files gives and takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
+
+from agentmon.domain.billing import merge_answers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agentmon.domain.billing import BilledAnswer, HistorySession
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingProblem:
+    """A stretch of a file, or a whole one, that could not be read and was passed over."""
+
+    offset: int
+    """Where it begins, in bytes after decompression."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What some lines of a file tell; each key and each conversation occurs once."""
+
+    answers: tuple[BilledAnswer, ...] = ()
+    """An answer that was told before counts by ``merge_answers``."""
+    sessions: tuple[HistorySession, ...] = ()
+    problems: tuple[ReadingProblem, ...] = ()
+
+
+class Reader(Protocol):
+    """Reads one file of an agent from its beginning, in pieces of whole lines."""
+
+    parser_version: ClassVar[int]
+    """Grows when the same bytes would give other answers: files that an older one read are read again."""
+
+    def read(self, chunk: bytes, offset: int) -> Reading:
+        """Return what the lines tell; damaged ones are passed over and reported, and no bytes make it fail.
+
+        Args:
+            chunk: Whole lines, each with its newline, right after those of the call before.
+            offset: Where they begin in the file, in bytes.
+        """
+        ...
+
+    def state(self) -> dict[str, object]:
+        """Return as JSON values what is to be known of the lines so far to read on."""
+        ...
+
+    @classmethod
+    def restore(cls, state: Mapping[str, object]) -> Self:
+        """Return a reader that goes on where the one with that state was."""
+        ...
+
+
+class Answers:
+    """The answers of one reading, each key once."""
+
+    __slots__ = ("by_key",)
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, BilledAnswer] = {}
+
+    def add(self, answer: BilledAnswer) -> None:
+        """Take an answer, which may have been told before."""
+        earlier = self.by_key.get(answer.key)
+        self.by_key[answer.key] = answer if earlier is None else merge_answers(earlier, answer)
+
+
+def lines_with(chunk: bytes, mark: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that hold the mark, with where each begins in the chunk."""
+    at = chunk.find(mark)
+    while at >= 0:
+        begin = chunk.rfind(b"\n", 0, at) + 1
+        end = chunk.find(b"\n", at)
+        end = len(chunk) if end < 0 else end
+        yield begin, chunk[begin:end]
+        at = chunk.find(mark, end)
+
+
+def without_byte_order_mark(chunk: bytes, offset: int) -> bytes:
+    """Return the chunk with a mark at the beginning of the file blanked, so that offsets stay."""
+    if offset == 0 and chunk.startswith(BYTE_ORDER_MARK):
+        return b"   " + chunk[len(BYTE_ORDER_MARK) :]
+    return chunk

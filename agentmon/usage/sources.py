@@ -1,0 +1,267 @@
+"""Finds the files in which agents on this computer keep what they were billed for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentmon.usage.ages import begun_and_ended_ms
+from agentmon.usage.reading import ReadingProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+CLAUDE: Final = "claude"
+CODEX: Final = "codex"
+GEMINI: Final = "gemini"
+_MAX_DEPTH: Final = 8
+_ROLLOUT: Final = re.compile(r"^rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl(?:\.zst)?$")
+_MAX_SETTING_BYTES: Final = 1_048_576
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """One file to be read, as it was when it was found."""
+
+    agent_slug: str
+    path: str
+    thread_key: str
+    """Names what the file is about beyond its path: a rollout keeps it while it is compressed and unpacked again."""
+    size: int
+    """In bytes, as the file lies there."""
+    mtime_ns: int
+    inode: int
+    project_hint: str = ""
+    """The folder of the project, where the place of the file tells it and its records do not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePlace:
+    """A folder in which an agent's files are looked for."""
+
+    agent_slug: str
+    path: str
+    problem: str = ""
+    """Why nothing can be found there; empty when it can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+
+def list_places(environ: Mapping[str, str]) -> list[SourcePlace]:
+    """Return the folders in which the agents' files are looked for, those that are not there as well."""
+    folders = [
+        *((CLAUDE, folder) for folder in _claude_folders(environ)),
+        *((CODEX, folder) for folder in _codex_folders(environ)),
+        (GEMINI, _gemini_home(environ) / "tmp"),
+    ]
+    return [SourcePlace(agent_slug=slug, path=str(folder), problem=_problem_with(folder)) for slug, folder in folders]
+
+
+def find_sources(
+    environ: Mapping[str, str],
+    *,
+    known_paths: Collection[str] = (),
+    problems: list[ReadingProblem] | None = None,
+) -> list[SourceFile]:
+    """Return the files of all agents that can be read here, oldest first, each once.
+
+    The order is that in which they are to be read first: of two files with the same unmarked history, the one that
+    ended earlier owns it.
+
+    Args:
+        environ: Says where the agents keep their files.
+        known_paths: Of files that were read before: they are not opened to learn their age.
+        problems: Gets the folders that could not be read.
+    """
+    seen: set[tuple[int, int]] = set()
+    found: list[SourceFile] = []
+    report = problems if problems is not None else []
+    for folder in _claude_folders(environ):
+        found += [
+            _source(CLAUDE, entry, entry.path)
+            for entry in _files_below(folder, seen, report)
+            if entry.path.endswith(".jsonl")
+        ]
+    found += _rollouts(environ, seen, report)
+    gemini_home = _gemini_home(environ)
+    hints = _ProjectHints(gemini_home)
+    found += [
+        _source(GEMINI, entry, entry.path, hints.folder_of(entry.path))
+        for entry in _files_below(gemini_home / "tmp", seen, report)
+        if _is_chat(entry.path)
+    ]
+    ages = {source.path: _age(source, known_paths) for source in found}
+    return sorted(found, key=lambda source: ages[source.path])
+
+
+def _claude_folders(environ: Mapping[str, str]) -> list[Path]:
+    named = [part.strip() for part in environ.get("CLAUDE_CONFIG_DIR", "").split(",") if part.strip()]
+    home = _home(environ)
+    if named:
+        roots = [_expanded(part, home) for part in named]
+    else:
+        config_home = environ.get("XDG_CONFIG_HOME", "")
+        roots = [(Path(config_home) if config_home else home / ".config") / "claude", home / ".claude"]
+    folders = [root if root.name == "projects" else root / "projects" for root in roots]
+    return list(dict.fromkeys(folders))
+
+
+def _codex_folders(environ: Mapping[str, str]) -> list[Path]:
+    home = _home(environ)
+    named = environ.get("CODEX_HOME", "").strip()
+    root = _expanded(named, home) if named else home / ".codex"
+    return [root / "sessions", root / "archived_sessions"]
+
+
+def _gemini_home(environ: Mapping[str, str]) -> Path:
+    home = _home(environ)
+    named = environ.get("GEMINI_CLI_HOME", "").strip()
+    return (_expanded(named, home) if named else home) / ".gemini"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    named = environ.get("HOME", "")
+    return Path(named) if named else Path.home()
+
+
+def _expanded(named: str, home: Path) -> Path:
+    return home / named[2:] if named.startswith("~/") else home if named == "~" else Path(named).absolute()
+
+
+def _problem_with(folder: Path) -> str:
+    try:
+        with os.scandir(folder):
+            return ""
+    except OSError as error:
+        return (error.strerror or "it cannot be read").lower()
+
+
+def _rollouts(environ: Mapping[str, str], seen: set[tuple[int, int]], report: list[ReadingProblem]) -> list[SourceFile]:
+    """Return the rollouts; one that lies there unpacked and compressed is taken unpacked."""
+    by_key: dict[str, SourceFile] = {}
+    for folder in _codex_folders(environ):
+        is_archive = folder.name == "archived_sessions"
+        for entry in _files_below(folder, seen, report):
+            named = _ROLLOUT.match(Path(entry.path).name)
+            if named is None:
+                continue
+            key = f"archived/{named[1]}" if is_archive else named[1]
+            source = _source(CODEX, entry, key)
+            present = by_key.get(key)
+            if present is None or _preference(source) > _preference(present):
+                by_key[key] = source
+    return list(by_key.values())
+
+
+def _preference(source: SourceFile) -> tuple[bool, int, str]:
+    return source.size > 0 and not source.path.endswith(".zst"), source.size, source.path
+
+
+def _is_chat(path: str) -> bool:
+    parts = Path(path).parts
+    return "chats" in parts[-3:-1] and path.endswith((".jsonl", ".json"))
+
+
+class _ProjectHints:
+    """Knows which folder of Gemini's belongs to which project."""
+
+    def __init__(self, gemini_home: Path) -> None:
+        self._tmp = gemini_home / "tmp"
+        self._folders: dict[str, str] = {}
+        self._by_name: dict[str, str] = {}
+        try:
+            projects = json.loads(_small_text(gemini_home / "projects.json")).get("projects", {})
+        except (AttributeError, RecursionError, ValueError):
+            projects = {}
+        if isinstance(projects, dict):
+            for folder, name in projects.items():
+                self._by_name[sha256(folder.encode("utf-8", "replace")).hexdigest()] = folder
+                if isinstance(name, str):
+                    self._by_name[name] = folder
+
+    def folder_of(self, path: str) -> str:
+        """Return the folder of the project of a chat, or an empty text."""
+        try:
+            name = Path(path).relative_to(self._tmp).parts[0]
+        except (IndexError, ValueError):
+            return ""
+        if name not in self._folders:
+            told = _small_text(self._tmp / name / ".project_root").strip()
+            self._folders[name] = told or self._by_name.get(name, "")
+        return self._folders[name]
+
+
+def _small_text(path: Path) -> str:
+    try:
+        with path.open("rb") as opened:
+            return opened.read(_MAX_SETTING_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _files_below(folder: Path, seen: set[tuple[int, int]], report: list[ReadingProblem]) -> Iterator[_Entry]:
+    """Yield the regular files below, each file and each folder once however many links lead to it."""
+    waiting = [(str(folder), 0)]
+    while waiting:
+        path, depth = waiting.pop()
+        try:
+            with os.scandir(path) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            report.append(ReadingProblem(offset=0, reason=f"{path}: {error.strerror or error}"))
+            continue
+        for entry in listed:
+            try:
+                facts = entry.stat()
+            except OSError:
+                continue
+            identity = (facts.st_dev, facts.st_ino)
+            if identity in seen:
+                continue
+            if stat.S_ISDIR(facts.st_mode) and depth < _MAX_DEPTH:
+                seen.add(identity)
+                waiting.append((entry.path, depth + 1))
+            elif stat.S_ISREG(facts.st_mode):
+                seen.add(identity)
+                yield _Entry(
+                    path=entry.path,
+                    size=facts.st_size,
+                    mtime_ns=facts.st_mtime_ns,
+                    inode=facts.st_ino,
+                    device=facts.st_dev,
+                )
+
+
+def _source(agent_slug: str, entry: _Entry, thread_key: str, project_hint: str = "") -> SourceFile:
+    return SourceFile(
+        agent_slug=agent_slug,
+        path=entry.path,
+        thread_key=thread_key,
+        size=entry.size,
+        mtime_ns=entry.mtime_ns,
+        inode=entry.inode,
+        project_hint=project_hint,
+    )
+
+
+def _age(source: SourceFile, known_paths: Collection[str]) -> tuple[int, int, int, str]:
+    changed_ms = source.mtime_ns // 1_000_000
+    if source.agent_slug != CLAUDE or source.path in known_paths:
+        return changed_ms, changed_ms, source.size, source.path
+    begun_ms, ended_ms = begun_and_ended_ms(source.path)
+    return begun_ms or changed_ms, ended_ms or changed_ms, source.size, source.path

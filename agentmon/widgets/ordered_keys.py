@@ -7,6 +7,7 @@ through that widget and everything around it. Whoever types fast would so type i
 from __future__ import annotations
 
 from collections import deque
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from textual import events
@@ -15,9 +16,11 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from textual.timer import Timer
+    from textual.widget import Widget
 
-_PATIENCE_S: Final = 0.25
-"""How long a key waits for one whose handler takes its time, or whose widget went away with it."""
+_PATIENCE_S: Final = 2.0
+"""How long a key waits for one whose handler takes its time; more than a busy machine makes of any honest handler."""
+_LOOK_INTERVAL_S: Final = 0.05
 
 
 class KeyHandled(Message):
@@ -31,7 +34,9 @@ class OrderedKeys(App[None]):
         super().__init__()
         self._typed: deque[events.Key | events.Paste] = deque()
         self._follower: KeyHandled | None = None
-        self._patience: Timer | None = None
+        self._target: Widget | None = None
+        self._handed_on_at = 0.0
+        self._look: Timer | None = None
 
     @property
     def are_keys_held(self) -> bool:
@@ -53,9 +58,9 @@ class OrderedKeys(App[None]):
             await super().on_event(self._typed.popleft())
             follower = KeyHandled()
             if target.post_message(follower):
-                self._follower = follower
-        if self._typed and self._follower is not None and self._patience is None:
-            self._patience = self.set_timer(_PATIENCE_S, self._go_on, name="keys")
+                self._follower, self._target, self._handed_on_at = follower, target, monotonic()
+        if self._typed and self._follower is not None and self._look is None:
+            self._look = self.set_interval(_LOOK_INTERVAL_S, self._look_after_follower, name="keys")
 
     async def on_key_handled(self, message: KeyHandled) -> None:
         """Hand the next one on."""
@@ -63,9 +68,15 @@ class OrderedKeys(App[None]):
         if message is self._follower:
             await self._go_on()
 
+    async def _look_after_follower(self) -> None:
+        """Go on when the follower cannot come any more, since its widget went away with the key."""
+        is_lost = self._target is None or not self._target.is_attached
+        if is_lost or monotonic() - self._handed_on_at > _PATIENCE_S:
+            await self._go_on()
+
     async def _go_on(self) -> None:
-        self._follower = None
-        if self._patience is not None:
-            self._patience.stop()
-            self._patience = None
+        self._follower = self._target = None
+        if self._look is not None:
+            self._look.stop()
+            self._look = None
         await self.hand_keys_on()

@@ -9,12 +9,14 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from agentmon.widgets import ordered_keys
 from agentmon.widgets.ordered_keys import OrderedKeys
 from tests.screens.boards import until
 
 if TYPE_CHECKING:
     from typing import ClassVar
 
+    import pytest
     from textual.app import App, ComposeResult
     from textual.binding import BindingType
 
@@ -25,6 +27,7 @@ class Fields(OrderedKeys):
     def __init__(self) -> None:
         super().__init__()
         self.is_held = False
+        self.is_blocked = False
         self.go_on = asyncio.Event()
 
     @property
@@ -58,6 +61,7 @@ class SlowInput(Input):
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "f5":
             assert isinstance(self.app, Fields)
+            self.app.is_blocked = True
             await self.app.go_on.wait()
         await super()._on_key(event)
 
@@ -128,13 +132,15 @@ async def test_held_keys_wait_and_come_in_their_order() -> None:
         assert held == ["", ""]
 
 
-async def test_a_handler_that_takes_long_holds_nothing_up_for_long() -> None:
+async def test_a_handler_that_takes_long_holds_nothing_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered_keys, "_PATIENCE_S", 0.1)
     async with SlowFields().run_test() as pilot:
         app = pilot.app
         assert isinstance(app, Fields)
         await until(lambda: app.focused is not None)
 
         type_at_once(app, "f5")
+        await until(lambda: app.is_blocked)
         app.set_focus(app.query_one("#second"))
         type_at_once(app, "b")
 

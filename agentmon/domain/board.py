@@ -38,6 +38,8 @@ class Card:
     cost_nano: int | None = None
     activity_note: str | None = None
     """What its agent wants of a person, in a few words."""
+    is_conversation: bool = False
+    """Whether the newest execution is an agent's that can be spoken to."""
     waits_until: datetime | None = None
     """A queued execution does not start before: a retry, a schedule, a vendor's limit, a parked agent."""
     is_retry: bool = False

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual.containers import Vertical
 from textual.css.query import NoMatches
 
-from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board import StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
@@ -53,6 +52,7 @@ PREVIEW_BESIDE_FROM: Final = 150
 """Least width of a window that has room for the preview on the right third, beside four columns."""
 
 _TICK_S: Final = 1.0
+_TALKS: Final = {"send_message", "interrupt", "change_agent"}
 _LOG_POLL_S: Final = 0.2
 _FIRST_CARDS_SPARE: Final = 5
 _LEAST_CARD_LINES: Final = 3
@@ -591,6 +591,13 @@ class BoardScreen(ServiceScreen[None]):
 
     # Speaking with agents.
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """Offer to speak only with what can be spoken to; a plain command takes no messages."""
+        if action not in _TALKS or not self.is_mounted:
+            return True
+        card = self._current.selected
+        return True if card is not None and card.is_conversation else None
+
     def action_show_request(self) -> None:
         """Show what the agent of the selected card asks, with the keys to decide."""
         card = self._current.selected
@@ -771,7 +778,7 @@ def _hidden_actions(card: Card | None) -> frozenset[str]:
     hidden = set()
     if card.state is not LiveState.NEEDS_YOU:
         hidden.add("show_request")
-    if not is_ongoing(card) or card.agent_slug == ANY_COMMAND_SLUG:
+    if not is_ongoing(card) or not card.is_conversation:
         hidden.add("send_message")
     if not is_open(card):
         hidden.add("stop")

@@ -119,8 +119,11 @@ class InboxScreen(RequestScreen):
         if action == "answer":
             approval = self.pending_approval
             return approval is not None and approval.ask_kind is AskKind.QUESTION
-        if action in {"open_item", "open_task", "send_message", "attach"}:
-            return True if self._selected is not None else None
+        selected = self._selected
+        if action in {"send_message", "attach"}:
+            return True if selected is not None and not selected.waits_to_start else None
+        if action in {"open_item", "open_task"}:
+            return True if selected is not None else None
         return super().check_action(action, parameters)
 
     async def on_decided(self, listing: ApprovalListing) -> None:

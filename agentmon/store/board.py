@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from agentmon.domain.activity import Activity
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
@@ -31,7 +32,7 @@ _CARDS: Final = """
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note,
-       e.activity, e.is_held, e.activity_note, s.workspace
+       e.activity, e.is_held, e.activity_note, s.workspace, e.mode
 FROM tasks t
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
@@ -182,7 +183,7 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
     end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:22]
-    activity, is_held, activity_note, working_dir = row[22:]
+    activity, is_held, activity_note, working_dir, mode = row[22:]
     folder = _optional_text(working_dir) or ""
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
@@ -213,6 +214,7 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
         last_line=_near(last_line, folder),
         cost_nano=None if cost_nano is None else _integer(cost_nano),
         activity_note=_near(activity_note, folder),
+        is_conversation=mode is not None and ExecutionMode(str(mode)).is_conversation,
         waits_until=waits_until,
         is_retry=wait_reason == WaitReason.RETRY,
         waits_for=waits_for,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.conversation import AskKind
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.request_words import decision_style, decision_words, waited_text, wish_words
 from agentmon.widgets.text_rows import Span, text_rows
@@ -58,6 +59,11 @@ class InboxItem:
     def is_pending(self) -> bool:
         """Whether it is a request that can be decided."""
         return self.listing is not None and self.listing.approval.status is ApprovalStatus.PENDING
+
+    @property
+    def waits_to_start(self) -> bool:
+        """Whether nothing runs yet that could be spoken to or entered."""
+        return self.is_pending and self.listing is not None and self.listing.approval.ask_kind is AskKind.START
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.needs import NeedsWatch
 from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.run_dialog import RunChoice, RunDialog
+from tests.live_home import add_command
 from tests.screen_stage import any_command, screen_text, until
+from tests.screens.boards import Place, open_board
 from tests.screens.boards import until as until_true
 from tests.screens.scenes import scene
 from tests.screens.talks import a_talk, make_talks, talks, wants_command
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from tests.live_home import LiveHome
 
 
 async def test_a_card_shows_what_its_agent_wants_and_y_shows_it_whole(
@@ -35,6 +39,7 @@ async def test_a_card_shows_what_its_agent_wants_and_y_shows_it_whole(
         await board.press("w")
         await until_true(lambda: board.selected == "Mend the login", "the card")
         assert "◆ " in screen_text(board.app)
+        assert "m Message" in screen_text(board.app)
         await board.press("y")
         await until_true(lambda: isinstance(board.app.screen, RequestDialog), "the request")
         await until_true(lambda: "$ rm -r build" in screen_text(board.app), "the command")
@@ -42,6 +47,24 @@ async def test_a_card_shows_what_its_agent_wants_and_y_shows_it_whole(
 
         await until_true(lambda: isinstance(board.app.screen, InboxScreen), "the inbox")
         assert len(await place.waiting()) == 1
+
+
+async def test_a_plain_command_is_offered_no_message_and_the_keys_of_agents_do_nothing_to_it(
+    live_home: LiveHome,
+) -> None:
+    place = Place(paths=live_home.paths, root=live_home.project)
+    async with place.services() as (services, workspace):
+        await add_command(services, workspace, "sleep", "600", title="a command")
+    async with open_board(place) as board:
+        await board.press("r")
+        await until_true(lambda: "x Stop" in screen_text(board.app), "the command runs")
+        assert "m Message" not in screen_text(board.app)
+
+        await board.press("m", "i", "M")
+        await board.settled()
+
+        assert board.app.screen is board.screen
+        assert board.toasts == []
 
 
 async def test_what_is_new_is_told_once_and_the_bell_rings_at_most_once_in_five_seconds(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
 
 from agentmon.cli import exit_codes
 
@@ -22,7 +23,17 @@ def main() -> None:
             "hint: install it with a newer one, for example: pipx install --python python3.11 agentmon\n"
         )
         sys.exit(exit_codes.USAGE)
-    sys.exit(run(sys.argv[1:]))
+    leave(run(sys.argv[1:]))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with this exit code, also when its terminal is gone: Python would make 120 of it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
 
 
 def run(words: list[str]) -> int:

@@ -39,12 +39,13 @@ MOUSE_OFF = b"\x1b[?1003l"
 START = """
 import sys
 from pathlib import Path
+from agentmon.__main__ import leave
 from agentmon.app import AgentmonApp
 from agentmon.paths import find_paths
 {extra}
 app = App(find_paths(), Path(sys.argv[1]))
 app.run()
-sys.exit(app.return_code or 0)
+leave(app.return_code or 0)
 """
 PLAIN = "App = AgentmonApp"
 BROKEN_WIDGET = """

@@ -35,11 +35,6 @@ def moment_of(at_ms: int) -> datetime:
     return datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
 
 
-def local_day_of(at_ms: int) -> str:
-    """Return the day, as the clock of this machine shows it."""
-    return moment_of(at_ms).astimezone().date().isoformat()
-
-
 def in_pieces(parts: Sequence[_Part]) -> Iterator[Sequence[_Part]]:
     """Yield the parts in pieces that one condition can hold."""
     for start in range(0, len(parts), MAX_NAMES):

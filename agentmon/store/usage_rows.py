@@ -10,21 +10,30 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.ids import new_id
 from agentmon.store import tables
-from agentmon.store.told_conversation import in_pieces, local_day_of, moment_of
+from agentmon.store.told_conversation import in_pieces, moment_of
+from agentmon.store.usage_days import stored_days
+from agentmon.store.usage_sums import SumChanges, write_sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.conversation import CostNews, UsageNews
+    from agentmon.domain.local_days import LocalDays
     from agentmon.store.told_conversation import ToldConversation
 
 COST_SAID: Final = "cost_said"
 COST_SAID_BY: Final = "cost_said_by"
 """Keys of a session's metadata: what its agent last said the conversation has cost, and in which try."""
-_COUNTED: Final = (
+STAND_IN_SPAN_MS: Final = 60_000
+"""A row under a key of the adapter's own stands in for what the agent's file has not told yet. It goes, and none is
+made, once the file has told an answer of the same conversation that is not older than this before it: what the file has
+not told by then follows with its next lines. One row may stand for all answers of a turn, so that they are not compared
+one by one."""
+COUNTED: Final = (
     "prompt_tokens",
     "cache_read_tokens",
     "cache_write_5m_tokens",
@@ -33,7 +42,7 @@ _COUNTED: Final = (
 )
 """All tokens of an answer; those of reasoning are among those of the response."""
 _REPLACED: Final = (
-    *_COUNTED,
+    *COUNTED,
     "reasoning_tokens",
     "model",
     "provider",
@@ -64,14 +73,19 @@ async def write_usage(
 ) -> TokenChanges:
     """Write billed answers; the same key again replaces the numbers, and stays with the session that had it first.
 
-    Nothing is priced here: the cost is NULL, which is not a cost of nothing.
+    What an agent's own file has told stays as it is, see also ``STAND_IN_SPAN_MS``. Nothing is priced here: the cost is
+    NULL, which is not a cost of nothing.
     """
     interactions = tables.llm_interactions
     changes = TokenChanges()
+    sums = SumChanges()
+    place = await _read_place(connection, conversation, moment_of(told[-1][0]))
     newest: dict[str, dict[str, object]] = {}
     for at_ms, news in told:
+        if news.is_key_provisional and at_ms - STAND_IN_SPAN_MS <= place.told_until_ms:
+            continue
         first = newest.get(news.key)
-        row = _row(conversation, news, at_ms)
+        row = _row(conversation, news, at_ms, place)
         if first is not None:
             row |= {name: first[name] for name in ("id", "at_ms", "day_local", "created_at")}
         newest[news.key] = row
@@ -81,11 +95,19 @@ async def write_usage(
         )
         present = {row["key"]: row for row in (await connection.execute(statement)).mappings()}
         for key in piece:
-            earlier = present.get(key)
+            earlier, row = present.get(key), newest[key]
             if earlier is None:
-                changes.add(conversation.execution_id, conversation.session_id, _total(newest[key]))
+                changes.add(conversation.execution_id, conversation.session_id, _total(row))
+            elif earlier["source_file_id"] is not None:
+                del newest[key]
+                continue
             else:
-                changes.add(earlier["execution_id"], earlier["session_id"], _total(newest[key]) - _total(earlier))
+                changes.add(earlier["execution_id"], earlier["session_id"], _total(row) - _total(earlier))
+                sums.take_away(earlier)
+                row = {**earlier, **{name: row[name] for name in _REPLACED}}
+            sums.add(row)
+    if not newest:
+        return changes
     upsert = insert(interactions)
     await connection.execute(
         upsert.on_conflict_do_update(
@@ -93,6 +115,7 @@ async def write_usage(
         ),
         list(newest.values()),
     )
+    await write_sums(connection, sums)
     return changes
 
 
@@ -132,7 +155,31 @@ def count_cost(
     return added, {**metadata, COST_SAID: counted, COST_SAID_BY: this_try}
 
 
-def _row(conversation: ToldConversation, news: UsageNews, at_ms: int) -> dict[str, object]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What the rows of a conversation have in common."""
+
+    days: LocalDays
+    project: str
+    told_until_ms: int
+    """The newest answer that the agent's own file told; -1 for none."""
+
+
+async def _read_place(connection: AsyncConnection, conversation: ToldConversation, at: datetime) -> _Place:
+    sessions, interactions = tables.sessions, tables.llm_interactions
+    told_until = (
+        select(func.max(interactions.c.at_ms))
+        .where(interactions.c.session_id == sessions.c.id, interactions.c.source_file_id.is_not(None))
+        .scalar_subquery()
+    )
+    statement = select(sessions.c.workspace, func.coalesce(told_until, -1).label("told_until_ms")).where(
+        sessions.c.id == conversation.session_id
+    )
+    row = (await connection.execute(statement)).one()
+    return _Place(days=await stored_days(connection, at), project=row.workspace, told_until_ms=row.told_until_ms)
+
+
+def _row(conversation: ToldConversation, news: UsageNews, at_ms: int, place: _Place) -> dict[str, object]:
     return {
         "id": new_id(),
         "key": news.key,
@@ -154,11 +201,13 @@ def _row(conversation: ToldConversation, news: UsageNews, at_ms: int) -> dict[st
         "price_version": "",
         "is_provisional": news.is_key_provisional,
         "at_ms": at_ms,
-        "day_local": local_day_of(at_ms),
+        "day_local": place.days.day_of(at_ms),
         "created_at": moment_of(at_ms),
+        "project": place.project,
+        "web_searches": 0,
     }
 
 
 def _total(row: Mapping[str, object] | RowMapping) -> int:
-    counts = (row[name] for name in _COUNTED)
+    counts = (row[name] for name in COUNTED)
     return sum(count for count in counts if isinstance(count, int))

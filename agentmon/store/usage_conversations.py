@@ -1,0 +1,207 @@
+"""The sessions to which imported answers belong: those that ran here, else ones made of an agent's own history."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.ids import LOCAL_USER_ID, new_id
+from agentmon.domain.sessions import SessionStatus
+from agentmon.store.column_types import json_text
+from agentmon.store.moments import moment_text, parse_moment
+from agentmon.store.told_conversation import in_pieces, moment_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from agentmon.domain.billing import BilledAnswer, HistorySession
+
+HISTORY: Final = "history"
+"""The origin of a session that no execution made."""
+_BEGUN_BEFORE_MS: Final = 2_000
+_TOLD_AFTER_MS: Final = 5_000
+"""The clock of an answer may be this much outside of the execution that it belongs to."""
+_COLUMNS: Final = (
+    *("id", "user_id", "agent_id", "title", "workspace", "session_ref", "status", "model", "started_at", "ended_at"),
+    *("metadata", "created_at", "updated_at"),
+)
+_INSERT: Final = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """One session while answers are brought into it."""
+
+    id: str
+    session_ref: str
+    is_history: bool
+    workspace: str = ""
+    title: str = ""
+    model: str = ""
+    started_at_ms: int = 0
+    ended_at_ms: int = 0
+    metadata: dict[str, object] = field(default_factory=dict)
+    executions: tuple[tuple[int, int | None, str], ...] = ()
+    """Begin, end and id of what ran it here, oldest first."""
+    is_new: bool = False
+    is_changed: bool = False
+
+    def is_older_than(self, other: Conversation) -> bool:
+        """Return whether copied answers that name no owner belong to this one rather than to the other.
+
+        The conversation with the earlier beginning is the older one; of two that begin with the same record it is the
+        one that ended earlier, since a copy goes on where the original stopped.
+        """
+        return (self.started_at_ms, self.ended_at_ms) < (other.started_at_ms, other.ended_at_ms)
+
+    def execution_at(self, at_ms: int) -> str | None:
+        """Return the execution that ran when an answer came."""
+        for begun_ms, ended_ms, execution_id in reversed(self.executions):
+            if begun_ms - _BEGUN_BEFORE_MS <= at_ms:
+                return execution_id if ended_ms is None or at_ms <= ended_ms + _TOLD_AFTER_MS else None
+        return None
+
+
+class Conversations:
+    """The sessions of one agent inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, agent_id: str) -> None:
+        self._connection = connection
+        self._agent_id = agent_id
+        self._by_ref: dict[str, Conversation] = {}
+        self._by_id: dict[str, Conversation] = {}
+
+    def load(self, sessions: Sequence[HistorySession], answers: Iterable[BilledAnswer]) -> None:
+        """Find the sessions that are named, make those that are missing, and take what is told of them."""
+        spans: dict[str, tuple[int, int]] = {}
+        for answer in answers:
+            span = spans.get(answer.session_ref)
+            at_ms = answer.at_ms
+            spans[answer.session_ref] = (
+                (at_ms, at_ms) if span is None else (min(span[0] or at_ms, at_ms or span[0]), max(span[1], at_ms))
+            )
+        refs = list(dict.fromkeys([*(one.session_ref for one in sessions), *spans]))
+        for piece in in_pieces(refs):
+            marks = ", ".join("?" * len(piece))
+            self._take_rows(
+                f"SELECT * FROM sessions WHERE agent_id = ? AND session_ref IN ({marks}) ORDER BY created_at, id",
+                (self._agent_id, *piece),
+            )
+        for ref in refs:
+            if ref not in self._by_ref:
+                self._add(Conversation(id=new_id(), session_ref=ref, is_history=True, is_new=True))
+        for told in sessions:
+            self._take_facts(self._by_ref[told.session_ref], told)
+        for ref, (first_ms, last_ms) in spans.items():
+            _widen(self._by_ref[ref], first_ms, last_ms)
+
+    def of_ref(self, session_ref: str) -> Conversation:
+        """Return the session with the agent's own id; it was named to ``load``."""
+        return self._by_ref[session_ref]
+
+    def of_id(self, session_id: str) -> Conversation:
+        """Return a session by its id."""
+        if session_id not in self._by_id:
+            self._take_rows("SELECT * FROM sessions WHERE id = ?", (session_id,))
+        return self._by_id[session_id]
+
+    def write(self, at: datetime) -> None:
+        """Write the sessions that are new or about which something new was told."""
+        now = moment_text(at)
+        for one in self._by_id.values():
+            started_at = moment_text(moment_of(one.started_at_ms)) if one.started_at_ms else now
+            ended_at = moment_text(moment_of(one.ended_at_ms)) if one.ended_at_ms else None
+            if one.is_new:
+                self._connection.execute(
+                    _INSERT,
+                    (
+                        *(one.id, LOCAL_USER_ID, self._agent_id, one.title or None, one.workspace, one.session_ref),
+                        *(SessionStatus.COMPLETED.value, one.model or None, started_at, ended_at),
+                        *(json_text({"origin": HISTORY, **one.metadata}), now, now),
+                    ),
+                )
+            elif one.is_changed and one.is_history:
+                self._connection.execute(
+                    "UPDATE sessions SET title = ?, workspace = ?, model = ?, started_at = ?, ended_at = ?, "
+                    "metadata = ?, updated_at = ? WHERE id = ?",
+                    (
+                        *(one.title or None, one.workspace, one.model or None, started_at, ended_at),
+                        *(json_text(one.metadata), now, one.id),
+                    ),
+                )
+
+    def _take_rows(self, statement: str, parameters: tuple[object, ...]) -> None:
+        for row in self._connection.execute(statement, parameters).fetchall():
+            metadata = json.loads(row["metadata"])
+            one = Conversation(
+                id=row["id"],
+                session_ref=row["session_ref"] or "",
+                is_history=metadata.get("origin") == HISTORY,
+                workspace=row["workspace"],
+                title=row["title"] or "",
+                model=row["model"] or "",
+                started_at_ms=_ms_of(row["started_at"]),
+                ended_at_ms=0 if row["ended_at"] is None else _ms_of(row["ended_at"]),
+                metadata=metadata,
+            )
+            if not one.is_history:
+                one.executions = self._executions(one.id)
+            self._add(one)
+
+    def _add(self, one: Conversation) -> None:
+        self._by_id.setdefault(one.id, one)
+        present = self._by_ref.get(one.session_ref)
+        if present is None or (present.is_history and not one.is_history):
+            self._by_ref[one.session_ref] = one
+
+    def _executions(self, session_id: str) -> tuple[tuple[int, int | None, str], ...]:
+        rows = self._connection.execute(
+            "SELECT id, started_at, ended_at FROM executions WHERE session_id = ? AND started_at IS NOT NULL "
+            "ORDER BY started_at, id",
+            (session_id,),
+        ).fetchall()
+        return tuple(
+            (_ms_of(row["started_at"]), None if row["ended_at"] is None else _ms_of(row["ended_at"]), row["id"])
+            for row in rows
+        )
+
+    def _take_facts(self, one: Conversation, told: HistorySession) -> None:
+        """Take what was told; of facts that differ the latest counts, but the folder is that of the earliest record."""
+        if not one.is_history:
+            return
+        first_ms, last_ms = told.first_at_ms or 0, told.last_at_ms or 0
+        is_latest = last_ms >= one.ended_at_ms
+        is_earliest = not one.started_at_ms or (first_ms != 0 and first_ms < one.started_at_ms)
+        facts = {
+            "title": told.title if is_latest or not one.title else None,
+            "model": told.model if is_latest or not one.model else None,
+            "workspace": told.cwd if is_earliest or not one.workspace else None,
+        }
+        for name, fact in facts.items():
+            if fact and fact != getattr(one, name):
+                setattr(one, name, fact)
+                one.is_changed = True
+        more = {"parent_ref": told.parent_ref, "git_branch": told.git_branch if is_latest else None}
+        metadata = {**one.metadata, **{name: fact for name, fact in more.items() if fact}}
+        if metadata != one.metadata:
+            one.metadata = metadata
+            one.is_changed = True
+        _widen(one, first_ms, last_ms)
+
+
+def _widen(one: Conversation, first_ms: int, last_ms: int) -> None:
+    if not one.is_history:
+        return
+    if first_ms and (not one.started_at_ms or first_ms < one.started_at_ms):
+        one.started_at_ms = first_ms
+        one.is_changed = True
+    if last_ms > one.ended_at_ms:
+        one.ended_at_ms = last_ms
+        one.is_changed = True
+
+
+def _ms_of(text: str) -> int:
+    return round(parse_moment(text).timestamp() * 1000)

@@ -1,0 +1,90 @@
+"""Prices of answers looked up anew: those that nobody looked up yet, or all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentmon.store.told_conversation import in_pieces
+from agentmon.store.usage_conversations import HISTORY
+from agentmon.store.usage_costs import billed_answer_of
+from agentmon.store.usage_sums import SumChanges, write_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentmon.domain.billing import BilledAnswer
+    from agentmon.domain.costs import PricedAnswer
+    from agentmon.store.database import Database
+
+_PIECE: Final = 2_000
+_SOME: Final = "SELECT rowid AS place, * FROM llm_interactions WHERE rowid > ? ORDER BY rowid LIMIT ?"
+_UNLOOKED: Final = "SELECT rowid AS place, * FROM llm_interactions WHERE price_version = '' AND at_ms <= ? LIMIT ?"
+_WRITE: Final = "UPDATE llm_interactions SET cost_nano = ?, cost_source = ?, price_version = ? WHERE rowid = ?"
+_ADD_COST: Final = (
+    "UPDATE sessions SET total_cost_nano = max(0, total_cost_nano + ?) "
+    "WHERE id = ? AND json_extract(metadata, '$.origin') = ?"
+)
+
+
+class UsagePriceRepository:
+    """Writes costs of answers that are there, with the sums that follow."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def price_unlooked(
+        self, price: Callable[[BilledAnswer], PricedAnswer], *, until_ms: int, limit: int = _PIECE
+    ) -> int:
+        """Price answers for which nobody looked up a price yet and that are not younger; return how many there were."""
+        async with self._database.reading() as connection:
+            parameters = (until_ms, limit)
+            places = [row.place for row in await connection.exec_driver_sql(_UNLOOKED, parameters)]
+        for piece in in_pieces(places):
+            marks = ", ".join("?" * len(piece))
+            await self._price(
+                price, f"SELECT rowid AS place, * FROM llm_interactions WHERE rowid IN ({marks})", tuple(piece)
+            )
+        return len(places)
+
+    async def price_all(self, price: Callable[[BilledAnswer], PricedAnswer]) -> tuple[int, int]:
+        """Price every answer anew, in short transactions; return how many there are and how many changed."""
+        seen = changed = last = 0
+        while True:
+            count, changes, last = await self._price(price, _SOME, (last, _PIECE), last=last)
+            seen, changed = seen + count, changed + changes
+            if count < _PIECE:
+                return seen, changed
+
+    async def _price(
+        self,
+        price: Callable[[BilledAnswer], PricedAnswer],
+        statement: str,
+        parameters: tuple[object, ...],
+        *,
+        last: int = 0,
+    ) -> tuple[int, int, int]:
+        sums, costs = SumChanges(), dict[str, int]()
+        written = []
+        async with self._database.writing() as connection:
+            rows = (await connection.exec_driver_sql(statement, parameters)).mappings().all()
+            for row in rows:
+                last = row["place"]
+                priced = price(billed_answer_of(row))
+                columns = {
+                    "cost_nano": priced.cost_nano,
+                    "cost_source": priced.cost_source,
+                    "price_version": priced.price_version,
+                }
+                if all(row[name] == value for name, value in columns.items()):
+                    continue
+                written.append((*columns.values(), row["place"]))
+                sums.take_away(row)
+                sums.add({**row, **columns})
+                grown = (priced.cost_nano or 0) - (row["cost_nano"] or 0)
+                costs[row["session_id"]] = costs.get(row["session_id"], 0) + grown
+            if written:
+                await connection.exec_driver_sql(_WRITE, written)
+                added = [(grown, session_id, HISTORY) for session_id, grown in costs.items()]
+                await connection.exec_driver_sql(_ADD_COST, added)
+                await write_sums(connection, sums)
+        return len(rows), len(written), last

@@ -35,6 +35,8 @@ class Conversation:
     blocks: tuple[Block, ...] = ()
     operations: tuple[Operation, ...] = ()
     plan: PlanNews | None = None
+    folder: str = ""
+    """Where its agent works."""
 
 
 class ConversationSource:
@@ -76,7 +78,7 @@ class ConversationSource:
             plans=self._plans,
             folder=session.workspace,
         )
-        return Conversation(blocks=blocks, operations=operations, plan=plan)
+        return Conversation(blocks=blocks, operations=operations, plan=plan, folder=session.workspace)
 
     async def _read_messages(self, services: Services) -> None:
         known = self._messages[:-_REREAD]

@@ -114,6 +114,8 @@ class ExecutionsScreen(ServiceScreen[None]):
         pause = await services.queue.find_pause() if page.status_line.is_paused else None
         status_bar.paused_since = None if pause is None else pause.since
         self.is_queue_paused = page.status_line.is_paused
+        if self._table is not None:
+            self._table.folder = workspace.root_path
         await self._read_waits(services, newest)
         is_all = len(newest) < REFRESH_ROWS
         self._show(newest if is_all else (*newest, *await self._older(services, newest)))

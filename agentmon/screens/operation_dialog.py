@@ -27,9 +27,11 @@ class OperationDialog(Guarded, ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*DETAIL]
     AUTO_FOCUS = "BlockView"
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, folder: str = "") -> None:
+        """Make the dialog; paths below the folder are told from there."""
         super().__init__()
         self._operation = operation
+        self._folder = folder
 
     def compose(self) -> ComposeResult:
         """Yield the call and the keys."""
@@ -39,7 +41,7 @@ class OperationDialog(Guarded, ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Show the call."""
-        self.query_one(BlockView).blocks = (OperationDetail(self._operation),)
+        self.query_one(BlockView).blocks = (OperationDetail(self._operation, self._folder),)
 
     def action_close(self) -> None:
         """Go back."""

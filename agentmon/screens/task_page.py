@@ -354,7 +354,7 @@ class TaskPage(ServiceScreen[None]):
         if operation is not None:
             from agentmon.screens.operation_dialog import OperationDialog  # noqa: PLC0415 - not needed before
 
-            self.app.push_screen(OperationDialog(operation))
+            self.app.push_screen(OperationDialog(operation, self._conversation.folder))
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Nothing follows the cursor."""
@@ -455,6 +455,7 @@ class TaskPage(ServiceScreen[None]):
         self.set_class(not snapshot.executions, "-never-run")
         table = self.query_one("#runs", ExecutionTable)
         table.waits = {} if snapshot.newest is None else {snapshot.newest.id: snapshot.wait}
+        table.folder = snapshot.workspace_root
         table.listings = tuple(self._listing(snapshot, execution) for execution in snapshot.executions)
 
     def _listing(self, snapshot: TaskFacts, execution: Execution) -> ExecutionListing:
@@ -520,7 +521,7 @@ class TaskPage(ServiceScreen[None]):
     def _show_conversation(self) -> None:
         shown = self._conversation
         self.query_one(ConversationPane).show(shown.blocks, shown.plan)
-        self.query_one("#operations-table", RowTable).rows = operation_rows(shown.operations)
+        self.query_one("#operations-table", RowTable).rows = operation_rows(shown.operations, shown.folder)
         count = len(shown.operations)
         words = (
             f"{count:,} tool call{'' if count == 1 else 's'}   enter shows one whole" if count else "No tool calls yet."

@@ -18,6 +18,7 @@ from agentmon.domain.amounts import duration_text, size_text
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.near_paths import near_text
 from agentmon.domain.plain_text import plain_line
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.guarded import Guarded
@@ -127,6 +128,8 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
     """What queued executions wait for; those that are missing wait for their turn."""
     text_filter: reactive[str] = reactive("", layout=False, repaint=False, init=False)
     """Keeps the rows that have every word of it in number, title, program, state or last line."""
+    folder: reactive[str] = reactive("", layout=False, init=False)
+    """Paths below it are told from there."""
     sorting: reactive[SortOrder | None] = reactive(None, layout=False, repaint=False, init=False)
     """None keeps the order of ``listings``."""
 
@@ -429,6 +432,8 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
             elif column is ExecutionColumn.EXIT and execution.exit_code:
                 style = state_style
             text = _cell_text(listing, column, wait, self._now)
+            if column is ExecutionColumn.LAST_LINE:
+                text = near_text(text, self.folder)
             segments.append(Segment(_fitted(text, room, column in _RIGHT_ALIGNED), style))
             segments.append(Segment(" " * _GAP, base))
         return Strip(segments).adjust_cell_length(width, base)

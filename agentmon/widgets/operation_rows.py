@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.ids import LOCAL_USER_ID
+from agentmon.domain.near_paths import near_text
 from agentmon.domain.operations import OperationStatus
 from agentmon.widgets.call_blocks import OperationBlock, tokens_text, took_text
 from agentmon.widgets.row_table import Column, TableRow
@@ -33,19 +35,20 @@ _WORDS: Final = {
 }
 
 
-def operation_rows(operations: Iterable[Operation]) -> tuple[TableRow, ...]:
-    """Return a row for each tool call, in their order."""
+def operation_rows(operations: Iterable[Operation], folder: str = "") -> tuple[TableRow, ...]:
+    """Return a row for each tool call, in their order; paths below the folder are told from there."""
     rows = []
     for operation in operations:
         words, style = _WORDS[operation.status]
         if operation.status is OperationStatus.PENDING and operation.approved:
             words, style = "● running", "running"
-        approved = operation.approved_by or ("yes" if operation.approved else "")
+        approver = "you" if operation.approved_by == LOCAL_USER_ID else operation.approved_by
+        approved = approver or ("yes" if operation.approved else "")
         cells = (
             Span(words, style),
             Span(operation.type.value, "muted"),
             Span(operation.tool_name),
-            Span(operation.target, "muted"),
+            Span(near_text(operation.target, folder), "muted"),
             Span(took_text(operation), "muted"),
             Span(tokens_text(operation), "muted"),
             Span(approved, "muted"),

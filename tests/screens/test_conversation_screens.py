@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.widgets import Input, OptionList, TextArea
 
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.conversation import MessageNews, SessionNews
+from agentmon.domain.conversation import MessageNews, SessionNews, ToolStartedNews
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
-from agentmon.domain.operations import MessageRole
+from agentmon.domain.operations import MessageRole, OperationType
 from agentmon.screens import request_dialog
 from agentmon.screens.choice import ChoiceDialog
 from agentmon.screens.conversation_page import ConversationPage
@@ -19,11 +20,12 @@ from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.sessions import SessionsScreen
 from agentmon.screens.task_page import TaskPage
 from agentmon.screens.text_dialog import TextDialog
+from agentmon.services.actors import USER_ACTOR
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.widgets.conversation_pane import ConversationPane
 from tests.screen_stage import screen_text, until
 from tests.screens.scenes import NOW
-from tests.screens.talks import a_talk, talks, wants_command
+from tests.screens.talks import a_talk, talks, wants_command, wants_edit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,6 +167,25 @@ async def test_operations_are_a_table_and_enter_shows_one_whole(tmp_path: Path) 
         await pilot.press("escape")
 
         await until(pilot, lambda: stage.screen is screen)
+
+
+async def test_operations_tell_paths_from_the_folder_and_who_allowed_them(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(160, 40)) as pilot:
+        execution = await place.begin()
+        inside = f"{place.workspace.root_path}/src/login.py"
+        call = ToolStartedNews(tool_ref="t", tool_name="Edit", type=OperationType.WRITE, target=inside)
+        wish = replace(wants_edit(), tool_ref="t", target=inside)
+        await place.tell(execution, SessionNews(session_ref="s"), call, wish)
+        (request,) = await place.waiting()
+        await place.services.approvals.allow(
+            request.approval.id, actor=USER_ACTOR, seen_digest=request.approval.input_digest
+        )
+        await task_page(stage, pilot, place, execution, "operations")
+
+        await sees(stage, pilot, "1 tool call")
+
+        (line,) = (one for one in screen_text(stage).splitlines() if "login.py" in one)
+        assert line.split()[-4:] == ["write", "Edit", "src/login.py", "you"]
 
 
 async def test_a_message_reaches_the_running_agent_and_pastes_keep_their_lines(tmp_path: Path) -> None:

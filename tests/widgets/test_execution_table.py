@@ -108,6 +108,18 @@ async def test_the_rows_stand_below_their_headings_with_glyph_and_word() -> None
         assert " 3 " in failed
 
 
+async def test_a_last_line_tells_paths_from_the_folder_and_a_title_stays_as_it_is() -> None:
+    app = Bench()
+    async with app.run_test(size=(200, 10)):
+        app.table.folder = "/shop"
+        app.table.listings = (row(1, title="move /shop/a.py", last_line="Edit: /shop/a.py"),)
+
+        drawn = lines(app.table)[1]
+
+        assert "move /shop/a.py" in drawn
+        assert drawn.rstrip().endswith("Edit: a.py")
+
+
 @pytest.mark.parametrize("width", [1, 10, 30, 45, 55, 65, 80, 100, 120, 200])
 async def test_every_line_is_exactly_as_wide_as_the_table(width: int) -> None:
     app = Bench()

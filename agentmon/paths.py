@@ -39,6 +39,16 @@ class Paths:
         return self.config_dir / "config.toml"
 
     @property
+    def prices_file(self) -> Path:
+        """The file of prices that a person edits; they count more than any list."""
+        return self.config_dir / "prices.toml"
+
+    @property
+    def price_data_file(self) -> Path:
+        """The price list that was fetched last; without it the installed one counts."""
+        return self.data_dir / "genai-prices.jsonl"
+
+    @property
     def worker_lock(self) -> Path:
         """Held by the worker for its whole life."""
         return self.run_dir / "worker.lock"

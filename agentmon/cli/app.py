@@ -17,6 +17,7 @@ from agentmon.cli import (
     inbox,
     log,
     pausing,
+    prices,
     rules,
     run,
     sessions,
@@ -48,6 +49,7 @@ root.add_typer(tasks.group, name="task")
 root.add_typer(agents.group, name="agents")
 root.add_typer(rules.group, name="rules")
 root.add_typer(sessions.group, name="sessions")
+root.add_typer(prices.group, name="prices")
 
 
 def show_status(as_json: JsonOption = False) -> None:

@@ -29,6 +29,11 @@ class _Found:
     listed: ListedModel | None
     notes: tuple[str, ...]
 
+    @property
+    def seller(self) -> str:
+        """Whose factors count; empty when it is not known."""
+        return self.listed.provider_id if self.listed else next(iter(self.providers[-1:]), "")
+
 
 class RateFinder:
     """Finds rates in the sources; what a name means is remembered."""
@@ -49,17 +54,21 @@ class RateFinder:
         if speed != standard:
             faster = dict(found.listed.speed_rates(at, speed)) if found.listed else {}
             is_own_speed = self._lay_over(faster, found, speed, day)
-            if faster:
-                kinds |= faster
-                is_own = is_own or is_own_speed
-            elif (factor := self._factor(self._sources.overlay.speed_factors, found, speed)) is not None:
+            factor = None
+            if not faster:
+                factor, is_own_speed = self._sources.speed_factor(found.seller, speed)
+            if factor is not None:
                 factors.append(factor)
-            elif kinds:
+            elif not faster and kinds:
                 return _no_rates(found, f"no price of {found.names[0]} in the speed {speed!r} is known")
+            kinds |= faster
+            is_own = is_own or is_own_speed
         if Kind.INPUT not in kinds and Kind.OUTPUT not in kinds:
             return _no_rates(found, self._why_not(found, provider, model))
-        if geo and (factor := self._factor(self._sources.overlay.geo_factors, found, geo.lower())) is not None:
-            factors.append(factor)
+        if geo:
+            factor, is_own_geo = self._sources.geo_factor(found.seller, geo.lower())
+            factors += [factor] if factor is not None else []
+            is_own = is_own or is_own_geo
         return ModelRates(
             priced_as=_priced_as(found),
             kinds=_with_stand_ins(kinds),
@@ -97,10 +106,10 @@ class RateFinder:
     def _looked_up(self, provider: str, names: tuple[str, ...], model: str) -> _Found:
         prices = self._sources.price_list
         recorded = provider.strip().lower()
-        known = self._sources.overlay.providers.get(recorded, recorded)
+        known = self._sources.provider(recorded)
         own_id = prices.provider_id(known) if known else None
         candidates = [own_id] if own_id else ["aws"] if not known and is_of_bedrock(model) else []
-        maker = self._maker(names)
+        maker = next(filter(None, map(self._sources.maker, reversed(names))), None)
         if maker and maker not in candidates and (not known or own_id in _SELLERS_AT_LIST_PRICE):
             candidates.append(maker)
         for candidate in candidates:
@@ -116,14 +125,6 @@ class RateFinder:
         providers = tuple(dict.fromkeys(name for name in (recorded, known, *candidates) if name))
         return _Found(names=names or ("",), providers=providers, listed=None, notes=())
 
-    def _maker(self, names: tuple[str, ...]) -> str | None:
-        makers = self._sources.overlay.makers
-        for name in reversed(names):
-            fitting = [prefix for prefix in makers if name.startswith(prefix)]
-            if fitting:
-                return makers[max(fitting, key=len)]
-        return None
-
     def _lay_over(self, kinds: dict[Kind, KindRate], found: _Found, speed: str, day: date) -> bool:
         is_own_used = False
         for entry, is_own in self._sources.entries():
@@ -131,10 +132,6 @@ class RateFinder:
                 kinds |= entry.kinds
                 is_own_used = is_own_used or is_own
         return is_own_used
-
-    def _factor(self, factors: Mapping[tuple[str, str], Factor], found: _Found, word: str) -> Factor | None:
-        seller = found.listed.provider_id if found.listed else next(iter(found.providers[-1:]), "")
-        return factors.get((seller, word))
 
     def _why_not(self, found: _Found, provider: str, model: str) -> str:
         if not found.names[0]:

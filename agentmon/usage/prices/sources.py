@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agentmon.usage.prices.price_file import PriceEntry
+    from agentmon.usage.prices.rates import Factor
 
 OVERLAY_FILE: Final = Path(__file__).with_name("overlay.prices.toml")
 OVERLAY_ORIGIN: Final = "agentmon's overlay"
@@ -51,6 +52,26 @@ class PriceSources:
             yield entry, False
         for entry in self.own.entries:
             yield entry, True
+
+    def provider(self, name: str) -> str:
+        """Return the price list's name of a provider that agents call otherwise; an unknown name as it is."""
+        return self.own.providers.get(name) or self.overlay.providers.get(name, name)
+
+    def maker(self, name: str) -> str | None:
+        """Return whose model it is by the first letters of its name, the longest that fit, or None."""
+        makers = {**self.overlay.makers, **self.own.makers}
+        fitting = [prefix for prefix in makers if name.startswith(prefix)]
+        return makers[max(fitting, key=len)] if fitting else None
+
+    def speed_factor(self, provider: str, speed: str) -> tuple[Factor | None, bool]:
+        """Return what the provider's rates are multiplied by in the speed, and whether it is the person's own word."""
+        key = provider, speed
+        return self.own.speed_factors.get(key) or self.overlay.speed_factors.get(key), key in self.own.speed_factors
+
+    def geo_factor(self, provider: str, geo: str) -> tuple[Factor | None, bool]:
+        """Return what the provider's rates are multiplied by in the region, like ``speed_factor``."""
+        key = provider, geo
+        return self.own.geo_factors.get(key) or self.overlay.geo_factors.get(key), key in self.own.geo_factors
 
     def _take_up(self) -> PriceList:
         try:

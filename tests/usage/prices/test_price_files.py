@@ -114,6 +114,39 @@ def test_long_prompts_and_speeds_can_have_prices_of_one_s_own(tmp_path: Path) ->
     assert costs == [1_000_000, 2_002_000, 10_010_000, None]
 
 
+def test_a_gateway_can_be_named_as_the_provider_behind_it(tmp_path: Path) -> None:
+    billed = answer("gpt-5", provider="Corp-Gateway", fresh=MILLION)
+    assert PriceBook().price(billed).cost_nano is None
+
+    book = own(tmp_path, '[providers]\n"corp-gateway" = "openai"\n')
+
+    assert book.price(billed).cost_nano == 1_250_000_000
+    assert book.problems == ()
+
+
+def test_factors_of_one_s_own_count_more_than_the_overlay_s(tmp_path: Path) -> None:
+    book = own(
+        tmp_path,
+        """
+        [[geo]]
+        provider = "anthropic"
+        geo = "us"
+        factor = 1.05
+        note = "our contract"
+        [[speed]]
+        provider = "anthropic"
+        speed = "priority"
+        factor = 3
+        note = "our contract"
+        """,
+    )
+
+    billed = answer("claude-opus-4-8", fresh=MILLION, geo="us", speed="priority")
+
+    assert book.price(billed)[:2] == (15_750_000_000, "override")
+    assert [factor.origin for factor in book.explain(billed).factors] == ["our contract", "our contract"]
+
+
 @pytest.mark.parametrize(
     ("entry", "what"),
     [

@@ -15,6 +15,7 @@ from agentmon.services.attaching import AttachService
 from agentmon.services.audit import AuditService
 from agentmon.services.board import BoardService
 from agentmon.services.conversations import ConversationService
+from agentmon.services.costs import CostService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.explaining import ExplainService
@@ -46,6 +47,9 @@ from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.tasks import TaskRepository
+from agentmon.store.usage_costs import CostRepository
+from agentmon.store.usage_days import UsageDayRepository
+from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.worker_heartbeats import HeartbeatRepository
 from agentmon.store.workspaces import WorkspaceRepository
 
@@ -78,6 +82,7 @@ class Services:
     attaching: AttachService
     doctor: DoctorService
     settings: SettingsService
+    costs: CostService
     database: Database
 
     def data_version(self) -> int:
@@ -118,6 +123,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             paths=paths,
             clock=clock,
         )
+        sessions = SessionService(sessions=SessionRepository(database), agents=agents, queue=queue, clock=clock)
         yield Services(
             paths=paths,
             notices=opened.notices,
@@ -148,7 +154,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 paths=paths,
                 clock=clock,
             ),
-            sessions=SessionService(sessions=SessionRepository(database), agents=agents, queue=queue, clock=clock),
+            sessions=sessions,
             executions=ExecutionService(executions, paths),
             agents=agents,
             board=BoardService(BoardRepository(database), settings),
@@ -170,6 +176,16 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 requests=RequestChecks(approvals=approvals, clock=clock),
             ),
             settings=settings,
+            costs=CostService(
+                costs=CostRepository(database),
+                days=UsageDayRepository(database),
+                prices=UsagePriceRepository(database),
+                agents=AgentRepository(database),
+                sessions=sessions,
+                settings=settings,
+                paths=paths,
+                clock=clock,
+            ),
             database=database,
         )
     finally:

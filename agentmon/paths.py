@@ -59,6 +59,11 @@ class Paths:
         return self.logs_dir / "worker.log"
 
     @property
+    def import_progress(self) -> Path:
+        """How far the import of usage is; there only while one goes on."""
+        return self.run_dir / "usage-import.json"
+
+    @property
     def worker_socket(self) -> Path:
         """Where the worker is woken by datagram."""
         return self.run_dir / "worker.sock"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
+from zoneinfo import ZoneInfo
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from agentmon.domain.errors import UsageError
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pydantic.fields import FieldInfo
+
+
+SYSTEM_ZONE: Final = "system"
+"""Stands for the zone of this machine."""
 
 
 class _TableSettings(BaseSettings):
@@ -107,8 +112,33 @@ class ApprovalSettings(_TableSettings):
     )
 
 
+class CostSettings(_TableSettings):
+    """How tokens and money are counted."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_COSTS_", extra="forbid", validate_default=True)
+    table_name = "costs"
+
+    timezone: str = Field(
+        SYSTEM_ZONE,
+        description="Zone whose days, weeks and months count, such as Europe/Berlin; system is this machine's.",
+    )
+    import_history: bool = Field(
+        True, description="Whether the worker reads what Claude Code, Codex and Gemini wrote down of their answers."
+    )
+
+    @field_validator("timezone")
+    @classmethod
+    def _require_zone(cls, name: str) -> str:
+        if name != SYSTEM_ZONE:
+            try:
+                ZoneInfo(name)
+            except (KeyError, ValueError, OSError) as error:
+                raise ValueError("there is no such time zone; zones are named like Europe/Berlin or UTC") from error
+        return name
+
+
 _Settings = TypeVar("_Settings", bound=_TableSettings)
-_TABLES: tuple[type[_TableSettings], ...] = (WorkerSettings, ApprovalSettings)
+_TABLES: tuple[type[_TableSettings], ...] = (WorkerSettings, ApprovalSettings, CostSettings)
 
 
 def setting_fields() -> Mapping[str, FieldInfo]:
@@ -144,6 +174,15 @@ def load_approval_settings(settings_file: Path | None, stored: Mapping[str, obje
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
     return _load(ApprovalSettings, settings_file, stored)
+
+
+def load_cost_settings(settings_file: Path | None, stored: Mapping[str, object]) -> CostSettings:
+    """Return the values in force of the table ``[costs]``, like ``load_worker_settings``.
+
+    Raises:
+        UsageError: A value is not allowed; the message names the key, the value and the rule.
+    """
+    return _load(CostSettings, settings_file, stored)
 
 
 def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:

@@ -10,6 +10,7 @@ from agentmon.cli import (
     audit,
     board,
     conversation,
+    costs,
     demo,
     doctor,
     executions,
@@ -49,6 +50,7 @@ root.add_typer(tasks.group, name="task")
 root.add_typer(agents.group, name="agents")
 root.add_typer(rules.group, name="rules")
 root.add_typer(sessions.group, name="sessions")
+root.add_typer(costs.group, name="costs")
 root.add_typer(prices.group, name="prices")
 
 

@@ -9,6 +9,7 @@ COMMAND_NAMES = frozenset(
         "audit",
         "board",
         "conversation",
+        "costs",
         "demo",
         "deny",
         "doctor",

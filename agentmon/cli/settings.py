@@ -47,5 +47,5 @@ def settings(
         say(f"    {setting.help}")
 
 
-def _shown(value: float) -> str:
+def _shown(value: float | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -69,7 +69,7 @@ class QueueChecks:
                 "and what runs goes on",
             )
         heartbeat_s = (await self._settings.get("worker.heartbeat_s")).value
-        if silence > max(_SILENT_AFTER, _BEATS_MISSED * timedelta(seconds=heartbeat_s)):
+        if silence > max(_SILENT_AFTER, _BEATS_MISSED * timedelta(seconds=float(heartbeat_s))):
             return warning(
                 "worker",
                 f"pid {pid} lives but does not work{ago}",

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import ActorType
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
+from agentmon.schedule import check_zone
 from agentmon.services.actors import USER_ACTOR
 from agentmon.settings import (
+    SYSTEM_ZONE,
     WorkerSettings,
     load_approval_settings,
+    load_cost_settings,
     load_worker_settings,
     setting_fields,
 )
@@ -24,10 +27,12 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
+    from agentmon.settings import CostSettings
     from agentmon.store.setting_rows import SettingRepository
     from agentmon.store.workspaces import WorkspaceRepository
 
 AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
+ZONE_KEY: Final = "costs.timezone"
 WORKSPACE_LIMIT_KEY: Final = "workspace.max_running"
 _WORKSPACE_LIMIT_HELP: Final = "Most executions of this workspace that run at one time; 0 means no limit of its own."
 
@@ -37,8 +42,8 @@ class SettingValue:
     """One setting as people see it."""
 
     key: str
-    value: float
-    default: float
+    value: float | str
+    default: float | str
     help: str
 
 
@@ -56,6 +61,10 @@ class SettingsService:
     def default_worker_settings(self) -> WorkerSettings:
         """Return what holds where the database says nothing: file, environment, defaults."""
         return load_worker_settings(self._paths.settings_file, {})
+
+    async def costs(self) -> CostSettings:
+        """Return how tokens and money are counted."""
+        return load_cost_settings(self._paths.settings_file, await self._repository.all())
 
     async def require_may_decide(self, actor: Actor) -> None:
         """Refuse an agent that would decide about agents, unless a person has set that it may.
@@ -105,6 +114,8 @@ class SettingsService:
             ConflictError: An agent would change what agents may decide.
         """
         await self.get(key, workspace)
+        if key == ZONE_KEY and text.strip().lower() != SYSTEM_ZONE:
+            text = check_zone(text)
         if key.startswith("approvals."):
             await self.require_may_decide(actor)
         if workspace is not None and key == WORKSPACE_LIMIT_KEY:
@@ -121,6 +132,7 @@ class SettingsService:
         tables = {
             "worker": load_worker_settings(self._paths.settings_file, stored),
             "approvals": load_approval_settings(self._paths.settings_file, stored),
+            "costs": load_cost_settings(self._paths.settings_file, stored),
         }
         values = []
         for key, field in setting_fields().items():

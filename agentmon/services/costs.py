@@ -1,0 +1,273 @@
+"""Costs: what agents took and cost, imported from what they wrote down, summed up and explained."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from agentmon.domain.costs import AnswerSource, CostFilter, CostGroup, CostSums, PricedAnswer
+from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.local_days import LocalDays
+from agentmon.schedule import check_zone, local_zone_name
+from agentmon.settings import SYSTEM_ZONE
+from agentmon.worker.import_progress import find_running_import
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentmon.domain.billing import BilledAnswer
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.costs import CostPart
+    from agentmon.paths import Paths
+    from agentmon.services.sessions import SessionService
+    from agentmon.services.settings import SettingsService
+    from agentmon.store.agents import AgentRepository
+    from agentmon.store.usage_costs import CostRepository
+    from agentmon.store.usage_days import UsageDayRepository
+    from agentmon.store.usage_prices import UsagePriceRepository
+    from agentmon.usage.prices.book import PriceBook
+    from agentmon.usage.prices.explanation import PriceExplanation
+    from agentmon.worker.import_progress import ImportOutcome, ImportProgress, RunningImport
+
+MAX_EXPLAINED: Final = 10_000
+_MONTHS: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostBucket:
+    """The sums of one group."""
+
+    group: str
+    """A day, the first day of a week, a month, a slug, a model, a folder, or the id of a row; empty for none."""
+    label: str
+    """What people call it."""
+    agents: tuple[str, ...]
+    models: tuple[tuple[str, CostSums], ...]
+    """The dearest first."""
+    sums: CostSums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostReport:
+    """Costs by group."""
+
+    group: CostGroup
+    zone_name: str
+    """IANA name of the zone whose days count."""
+    since_day: str | None
+    until_day: str | None
+    buckets: tuple[CostBucket, ...]
+    """By time the oldest first, else the dearest first."""
+    totals: CostSums
+    running_import: RunningImport | None
+    """Not all is there yet while one goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedAnswer:
+    """An answer with how its cost comes about by the prices of now."""
+
+    source: AnswerSource
+    price: PriceExplanation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPlace:
+    """A folder in which an agent's files are looked for."""
+
+    agent_slug: str
+    path: str
+    problem: str
+    """Why nothing can be found there; empty when it can be read."""
+
+
+class CostService:
+    """Imports, sums up, explains and prices anew."""
+
+    def __init__(
+        self,
+        *,
+        costs: CostRepository,
+        days: UsageDayRepository,
+        prices: UsagePriceRepository,
+        agents: AgentRepository,
+        sessions: SessionService,
+        settings: SettingsService,
+        paths: Paths,
+        clock: Clock,
+    ) -> None:
+        self._costs = costs
+        self._days = days
+        self._prices = prices
+        self._agents = agents
+        self._sessions = sessions
+        self._settings = settings
+        self._paths = paths
+        self._clock = clock
+
+    async def report(
+        self, group: CostGroup, chosen: CostFilter, *, last: int | None = None, zone_name: str | None = None
+    ) -> CostReport:
+        """Return the costs by group.
+
+        Args:
+            group: By what they are summed up.
+            chosen: Which answers count.
+            last: So many days up to today, or weeks or months when these are asked for; counts when no first day is
+                chosen.
+            zone_name: The zone whose days count; that of the settings by default.
+
+        Raises:
+            UsageError: The zone or a day cannot be read.
+        """
+        stored = await self._settle_zone()
+        zone_name = stored if zone_name is None else check_zone(zone_name)
+        days = LocalDays(ZoneInfo(zone_name))
+        since_day, until_day = _day(chosen.since_day), _day(chosen.until_day)
+        if since_day is None and last is not None:
+            today = days.day_of(round(self._clock.now().timestamp() * 1000))
+            since_day = _first_day(group, date.fromisoformat(until_day or today), last).isoformat()
+        chosen = replace(chosen, since_day=since_day, until_day=until_day)
+        parts = await self._costs.parts(group, chosen, days, are_stored_days=zone_name == stored)
+        by_name: dict[str, list[CostPart]] = {}
+        for part in parts:
+            by_name.setdefault(part.group, []).append(part)
+        labels = await self._costs.labels(group, list(by_name))
+        buckets = [_bucket(name, labels.get(name, name), own) for name, own in by_name.items()]
+        if group not in (CostGroup.DAY, CostGroup.WEEK, CostGroup.MONTH):
+            buckets.sort(key=lambda bucket: (-bucket.sums.cost_nano, -bucket.sums.total_tokens, bucket.group))
+        return CostReport(
+            group=group,
+            zone_name=zone_name,
+            since_day=since_day,
+            until_day=until_day,
+            buckets=tuple(buckets),
+            totals=sum((bucket.sums for bucket in buckets), CostSums()),
+            running_import=find_running_import(self._paths.import_progress),
+        )
+
+    def places(self) -> tuple[HistoryPlace, ...]:
+        """Return the folders in which the agents' files are looked for."""
+        from agentmon.usage.sources import list_places  # noqa: PLC0415 - reports do not need it
+
+        return tuple(
+            HistoryPlace(agent_slug=place.agent_slug, path=place.path, problem=place.problem)
+            for place in list_places(os.environ)
+        )
+
+    async def import_history(
+        self, *, rescan: bool = False, report: Callable[[ImportProgress], None] | None = None
+    ) -> ImportOutcome:
+        """Read in this process what is new in the files of all agents.
+
+        Args:
+            rescan: Read everything again from its beginning.
+            report: Hears of the progress in another thread.
+
+        Raises:
+            StoreError: The database refused a piece; all before it is kept.
+        """
+        from agentmon.worker.usage_importing import UsageImporter, import_usage  # noqa: PLC0415 - reports do not need it
+
+        zone_name = await self._settle_zone()
+        self._paths.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        importer = UsageImporter(
+            paths=self._paths, environ=os.environ, zone_name=zone_name, clock=self._clock, report=report
+        )
+        try:
+            if rescan:
+                await asyncio.to_thread(importer.forget_cursors)
+            return await import_usage(importer, self._agents, self._clock)
+        finally:
+            importer.stop()
+            importer.close()
+
+    async def explain(self, text: str) -> tuple[ExplainedAnswer, ...]:
+        """Return the answers of a session, or one answer, each with how its cost comes about.
+
+        Args:
+            text: The start of the id of a session or an answer, or the agent's own name of one.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: Several are called so.
+        """
+        found = await self._costs.find_answers(text.strip())
+        if len(found) > 1:
+            raise UsageError(f"several answers are called {text!r}", hint=f"write more of the id: {found[0].id}")
+        if not found:
+            try:
+                session = await self._sessions.find(text)
+            except NotFoundError as error:
+                raise NotFoundError(
+                    f"there is no session and no answer {text!r}", hint="`agentmon costs --by session` lists sessions"
+                ) from error
+            found = await self._costs.of_session(session.id, limit=MAX_EXPLAINED)
+        return await asyncio.to_thread(self._explained, found)
+
+    async def reprice(self) -> tuple[int, int]:
+        """Look up the price of every answer anew; return how many answers there are, and how many costs changed."""
+        book = self._book()
+        return await self._prices.price_all(lambda answer: priced(book, answer))
+
+    def _explained(self, found: tuple[AnswerSource, ...]) -> tuple[ExplainedAnswer, ...]:
+        book = self._book()
+        return tuple(ExplainedAnswer(source=one, price=book.explain(one.answer)) for one in found)
+
+    def _book(self) -> PriceBook:
+        from agentmon.usage.prices.book import PriceBook  # noqa: PLC0415 - reports do not need it
+
+        return PriceBook(self._paths.prices_file, self._paths.price_data_file)
+
+    async def _settle_zone(self) -> str:
+        """Return the zone whose days are stored, moved to that of the settings first when that differs."""
+        wanted = (await self._settings.costs()).timezone
+        stored = await self._days.zone()
+        if wanted == SYSTEM_ZONE:
+            return stored or local_zone_name()
+        await self._days.move_to(wanted, at=self._clock.now())
+        return wanted
+
+
+def priced(book: PriceBook, answer: BilledAnswer) -> PricedAnswer:
+    """Return the answer with its price."""
+    price = book.price(answer)
+    return PricedAnswer(answer=answer, cost_nano=price.cost_nano, cost_source=price.source, price_version=price.version)
+
+
+def _bucket(name: str, label: str, own: list[CostPart]) -> CostBucket:
+    models: dict[str, CostSums] = {}
+    for part in own:
+        models[part.model] = models.get(part.model, CostSums()) + part.sums
+    return CostBucket(
+        group=name,
+        label=label,
+        agents=tuple(sorted({part.agent_slug for part in own})),
+        models=tuple(sorted(models.items(), key=lambda one: (-one[1].cost_nano, -one[1].total_tokens, one[0]))),
+        sums=sum(models.values(), CostSums()),
+    )
+
+
+def _day(text: str | None) -> str | None:
+    if text is None:
+        return None
+    written = text.strip()
+    if len(written) == len("20260301") and written.isdecimal():
+        written = f"{written[:4]}-{written[4:6]}-{written[6:]}"
+    try:
+        return date.fromisoformat(written).isoformat()
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no day", hint="write it like 2026-03-01 or 20260301") from error
+
+
+def _first_day(group: CostGroup, today: date, last: int) -> date:
+    if group is CostGroup.WEEK:
+        return today - timedelta(days=today.weekday() + 7 * (last - 1))
+    if group is CostGroup.MONTH:
+        months = today.year * _MONTHS + today.month - last
+        return date(max(1, months // _MONTHS), months % _MONTHS + 1, 1)
+    return today - timedelta(days=last - 1)

@@ -1,0 +1,278 @@
+"""Imports of what agents wrote down: files found, read on from where they were left, priced and handed to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.agents import DiscoveryMethod
+from agentmon.domain.costs import FileCursor, PricedAnswer
+from agentmon.runners.presets import agents_of, load_presets
+from agentmon.store.usage_import import FilePiece, UsageImport
+from agentmon.usage.following import Cursor, read_source
+from agentmon.usage.openings import reader_type
+from agentmon.usage.prices.book import PriceBook
+from agentmon.usage.sources import find_sources
+from agentmon.worker.import_progress import (
+    FileProblem,
+    ImportOutcome,
+    ImportProgress,
+    clear_progress,
+    write_progress,
+)
+from agentmon.worker.project_folders import ProjectFolders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agentmon.domain.clock import Clock
+    from agentmon.paths import Paths
+    from agentmon.store.agents import AgentRepository
+    from agentmon.usage.following import Read
+    from agentmon.usage.reading import ReadingProblem
+    from agentmon.usage.sources import SourceFile
+
+_TELL_EVERY_S: Final = 0.2
+_MAX_PROBLEMS: Final = 100
+
+
+class UsageImporter:
+    """Imports one look at the files after the other; ``close`` ends it. Its calls block, and one thread makes them.
+
+    Args:
+        paths: Where the database, the person's prices and the progress are.
+        environ: Says where the agents keep their files.
+        zone_name: In which zone days are when none was chosen yet.
+        clock: Tells the time of the rows.
+        report: Hears of the progress, some times a second, in the thread of the import.
+    """
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        environ: Mapping[str, str],
+        zone_name: str,
+        clock: Clock,
+        report: Callable[[ImportProgress], None] | None = None,
+    ) -> None:
+        self._paths = paths
+        self._environ = environ
+        self._zone_name = zone_name
+        self._clock = clock
+        self._report = report
+        self._store: UsageImport | None = None
+        self._prices: PriceBook | None = None
+        self._cursors: dict[str, FileCursor] | None = None
+        self._projects = ProjectFolders()
+        self._is_stopping = threading.Event()
+        self._told_at = float("-inf")
+
+    def stop(self) -> None:
+        """Let the import that is going on end behind the piece that it reads; may be called by any thread."""
+        self._is_stopping.set()
+
+    def close(self) -> None:
+        """Close the connection to the database."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def forget_cursors(self) -> None:
+        """Let everything be read again from its beginning."""
+        self._open().forget_cursors()
+        self._cursors = None
+
+    def find_changed(self, problems: list[ReadingProblem] | None = None) -> tuple[list[SourceFile], int]:
+        """Return the files that have something new, oldest first, and how many files there are."""
+        cursors = self._known()
+        sources = find_sources(self._environ, known_paths=cursors, problems=problems)
+        return [source for source in sources if _is_changed(source, cursors.get(source.path))], len(sources)
+
+    def read(
+        self, sources: Sequence[SourceFile], *, all_files: int, problems: Sequence[ReadingProblem] = ()
+    ) -> ImportOutcome:
+        """Read the files and write what they tell; the agents have to be there.
+
+        Raises:
+            StoreError: The database refused a piece; all before it is kept.
+        """
+        self._projects = ProjectFolders()
+        run = _Run(all_bytes=sum(self._unread_bytes(source) for source in sources), all_files=len(sources))
+        run.problems += [FileProblem(path="", offset=one.offset, reason=one.reason) for one in problems]
+        try:
+            for source in sources:
+                self._tell(run)
+                self._read_one(source, run)
+                if self._is_stopping.is_set():
+                    break
+                run.files += 1
+        finally:
+            clear_progress(self._paths.import_progress)
+        return ImportOutcome(
+            files=run.files,
+            all_files=all_files,
+            read_bytes=run.read_bytes,
+            answers=run.answers,
+            elapsed_s=time.monotonic() - run.begun_at,
+            problems=tuple(run.problems[:_MAX_PROBLEMS]),
+        )
+
+    def _read_one(self, source: SourceFile, run: _Run) -> None:
+        known = self._known()
+        before = known.get(source.path)
+        read_before, unread = run.read_bytes, self._unread_bytes(source)
+        for read in read_source(source, None if before is None else _reader_cursor(before)):
+            run.problems += [
+                FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
+            ]
+            if read.cursor is None:
+                continue
+            after = _stored_cursor(source, read.cursor)
+            if not self._open().write(self._piece(source, before, after, read)):
+                # Another process reads the same file: what is left of it is looked at again the next time.
+                self._cursors = None
+                return
+            known[source.path] = before = after
+            run.answers += len(read.reading.answers)
+            run.read_bytes = min(run.all_bytes, read_before + min(unread, after.read_offset))
+            self._tell(run)
+            if self._is_stopping.is_set():
+                return
+        run.read_bytes = read_before + unread
+
+    def _piece(self, source: SourceFile, before: FileCursor | None, after: FileCursor, read: Read) -> FilePiece:
+        prices = self._price_book()
+        answers = []
+        for answer in read.reading.answers:
+            price = prices.price(answer)
+            folder = answer.cwd or source.project_hint
+            answers.append(
+                PricedAnswer(
+                    answer=answer,
+                    cost_nano=price.cost_nano,
+                    cost_source=price.source,
+                    price_version=price.version,
+                    project=self._projects.project_of(folder) if folder else "",
+                )
+            )
+        sessions = [
+            one if one.cwd or not source.project_hint else replace(one, cwd=source.project_hint)
+            for one in read.reading.sessions
+        ]
+        return FilePiece(before=before, after=after, answers=answers, sessions=sessions)
+
+    def _unread_bytes(self, source: SourceFile) -> int:
+        known = self._known().get(source.path)
+        is_longer = known is not None and known.inode == source.inode and known.read_offset <= source.size
+        return source.size - known.read_offset if known is not None and is_longer else source.size
+
+    def _tell(self, run: _Run) -> None:
+        now = time.monotonic()
+        if now - self._told_at < _TELL_EVERY_S:
+            return
+        self._told_at = now
+        progress = ImportProgress(
+            files=run.files,
+            all_files=run.all_files,
+            read_bytes=run.read_bytes,
+            all_bytes=run.all_bytes,
+            elapsed_s=now - run.begun_at,
+        )
+        write_progress(self._paths.import_progress, progress)
+        if self._report is not None:
+            self._report(progress)
+
+    def _open(self) -> UsageImport:
+        if self._store is None:
+            self._store = UsageImport(self._paths.database_path, zone_name=self._zone_name, clock=self._clock)
+        return self._store
+
+    def _known(self) -> dict[str, FileCursor]:
+        if self._cursors is None:
+            self._cursors = self._open().cursors()
+        return self._cursors
+
+    def _price_book(self) -> PriceBook:
+        if self._prices is None:
+            self._prices = PriceBook(self._paths.prices_file, self._paths.price_data_file)
+        return self._prices
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """What one import has done so far."""
+
+    all_files: int
+    all_bytes: int
+    files: int = 0
+    read_bytes: int = 0
+    answers: int = 0
+    problems: list[FileProblem] = field(default_factory=list)
+    begun_at: float = field(default_factory=time.monotonic)
+
+
+async def import_usage(importer: UsageImporter, agents: AgentRepository, clock: Clock) -> ImportOutcome:
+    """Read what is new in the files of all agents, in a thread; agents of which only files are there are added.
+
+    Such an agent is not active, since its program is not there to be run. When the caller is cancelled the import ends
+    behind the piece that it reads, and what it wrote is kept.
+
+    Raises:
+        StoreError: The database refused a piece; all before it is kept.
+    """
+    problems: list[ReadingProblem] = []
+    sources, all_files = await asyncio.to_thread(importer.find_changed, problems)
+    if sources:
+        await _add_agents(agents, {source.agent_slug for source in sources}, clock)
+    return await asyncio.to_thread(importer.read, sources, all_files=all_files, problems=problems)
+
+
+async def _add_agents(agents: AgentRepository, slugs: set[str], clock: Clock) -> None:
+    missing = slugs - {agent.slug for agent in await agents.list(active_only=False)}
+    if missing:
+        presets = [preset for preset in await asyncio.to_thread(load_presets) if preset.slug in missing]
+        added = [
+            replace(agent, is_active=False, discovery_method=DiscoveryMethod.PRESET) for agent in agents_of(presets)
+        ]
+        await agents.add_missing(added, at=clock.now())
+
+
+def _is_changed(source: SourceFile, known: FileCursor | None) -> bool:
+    return known is None or (source.inode, source.size, source.mtime_ns, reader_type(source).parser_version) != (
+        known.inode,
+        known.size_bytes,
+        known.mtime_ns,
+        known.parser_version,
+    )
+
+
+def _reader_cursor(known: FileCursor) -> Cursor:
+    return Cursor(
+        path=known.path,
+        inode=known.inode,
+        size=known.size_bytes,
+        mtime_ns=known.mtime_ns,
+        offset=known.read_offset,
+        head_hash=known.head_hash,
+        parser_version=known.parser_version,
+        state=known.state,
+    )
+
+
+def _stored_cursor(source: SourceFile, cursor: Cursor) -> FileCursor:
+    return FileCursor(
+        agent_slug=source.agent_slug,
+        path=cursor.path,
+        thread_key=source.thread_key,
+        inode=cursor.inode,
+        size_bytes=cursor.size,
+        mtime_ns=cursor.mtime_ns,
+        read_offset=cursor.offset,
+        head_hash=cursor.head_hash,
+        parser_version=cursor.parser_version,
+        state=dict(cursor.state),
+    )

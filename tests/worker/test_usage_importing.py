@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import random
+import shutil
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.costs import CostFilter, CostGroup, CostSums
+from agentmon.domain.errors import StoreError
+from agentmon.store.usage_days import UsageDayRepository, days_of_zone
+from agentmon.worker.usage_importing import UsageImporter
+from tests.usage.histories import SAMPLES, environ_of
+from tests.worker.usage_home import (
+    EXPECTED,
+    SHOP,
+    copy_samples,
+    expected_sums,
+    expected_words,
+    home_paths,
+    in_words,
+    usage_home,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from agentmon.store.usage_import import UsageImport
+    from tests.worker.usage_home import UsageHome
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[UsageHome]:
+    copy_samples(tmp_path)
+    async with usage_home(tmp_path) as opened:
+        yield opened
+
+
+async def test_every_answer_of_the_samples_is_there_with_its_numbers_and_its_cost(home: UsageHome) -> None:
+    await home.read()
+
+    found = home.rows(
+        "SELECT a.slug, s.session_ref, i.project, i.model, i.at_ms, 1, prompt_tokens, response_tokens, "
+        "cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, reasoning_tokens, web_searches, cost_nano, "
+        "i.reported_cost_nano, i.is_subagent, i.speed FROM llm_interactions i "
+        "JOIN agents a ON a.id = i.agent_id JOIN sessions s ON s.id = i.session_id"
+    )
+
+    assert sorted(found, key=repr) == sorted(map(_ledger_row, EXPECTED["ledger"]), key=repr)
+
+
+@pytest.mark.parametrize(
+    ("column", "name"), [("a.slug", "by_agent"), ("u.model", "by_model"), ("project", "by_project")]
+)
+async def test_the_sums_are_the_expected_ones(home: UsageHome, column: str, name: str) -> None:
+    await home.read()
+
+    assert home.sums(column) == expected_sums(name)
+    assert home.sums("'all'")["all"] == expected_words(EXPECTED["total"])
+
+
+async def test_sessions_have_the_answers_that_they_paid(home: UsageHome) -> None:
+    await home.read()
+
+    parts = await home.costs.parts(CostGroup.SESSION, CostFilter(), days_of_zone("UTC"), are_stored_days=True)
+    refs = dict(home.rows("SELECT id, session_ref FROM sessions"))
+    sums: dict[str, CostSums] = {}
+    for part in parts:
+        name = f"{part.agent_slug}:{refs[part.group]}"
+        sums[name] = sums.get(name, CostSums()) + part.sums
+
+    assert {name: _words(one) for name, one in sums.items()} == expected_sums("by_session")
+
+
+@pytest.mark.parametrize("zone_name", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kolkata"])
+@pytest.mark.parametrize("are_kept", [True, False])
+async def test_days_are_those_of_the_zone_kept_or_not(home: UsageHome, zone_name: str, are_kept: bool) -> None:
+    await home.read()
+    if are_kept:
+        await UsageDayRepository(home.database).move_to(zone_name, at=SystemClock().now())
+
+    parts = await home.costs.parts(CostGroup.DAY, CostFilter(), days_of_zone(zone_name), are_stored_days=are_kept)
+
+    sums: dict[str, CostSums] = {}
+    for part in parts:
+        name = f"{part.agent_slug}:{part.group}"
+        sums[name] = sums.get(name, CostSums()) + part.sums
+    assert {name: _words(one) for name, one in sums.items()} == expected_sums(f"by_day_{zone_name}")
+    assert home.contents()
+
+
+async def test_months_are_those_of_the_zone(home: UsageHome) -> None:
+    await home.read()
+
+    for are_kept in (True, False):
+        parts = await home.costs.parts(CostGroup.MONTH, CostFilter(), days_of_zone("UTC"), are_stored_days=are_kept)
+        sums: dict[str, CostSums] = {}
+        for part in parts:
+            name = f"{part.agent_slug}:{part.group}"
+            sums[name] = sums.get(name, CostSums()) + part.sums
+        assert {name: _words(one) for name, one in sums.items()} == expected_sums("by_month_UTC")
+
+
+async def test_a_new_import_goes_on_in_the_zone_to_which_the_days_were_moved(home: UsageHome) -> None:
+    await UsageDayRepository(home.database).move_to("Asia/Kolkata", at=SystemClock().now())
+
+    await home.read()
+
+    days = {
+        f"{slug}:{day}"
+        for slug, day in home.rows("SELECT a.slug, day_local FROM daily_usage JOIN agents a ON a.id = agent_id")
+    }
+    assert days == set(EXPECTED["by_day_Asia/Kolkata"])
+
+
+async def test_the_rest_of_a_line_gives_exactly_one_answer_more(home: UsageHome) -> None:
+    await home.read()
+    with (home.folder / SHOP).open("a") as transcript:
+        transcript.write((SAMPLES / "claude_c07_rest.txt").read_text())
+
+    outcome = await home.read()
+
+    assert (outcome.files, outcome.answers) == (1, 1)
+    assert home.sums("'all'")["all"] == expected_words(EXPECTED["after_c07"]["total"])
+
+
+async def test_a_second_look_reads_nothing_and_a_rescan_changes_nothing(home: UsageHome) -> None:
+    await home.read()
+    before = home.contents()
+
+    second = await home.read()
+    home.importer.forget_cursors()
+    rescan = await home.read()
+
+    assert (second.files, second.read_bytes) == (0, 0)
+    assert rescan.files == rescan.all_files
+    assert home.contents() == before
+
+
+async def test_lost_cursors_change_nothing(home: UsageHome) -> None:
+    await home.read()
+    before = home.contents()
+
+    home.change("DELETE FROM usage_files")
+    home.importer.close()
+    async with usage_home(home.folder) as again:
+        outcome = await again.read()
+        assert outcome.files == outcome.all_files
+        assert again.contents() == before
+
+
+async def test_answers_outlive_the_files_that_told_them(home: UsageHome) -> None:
+    await home.read()
+    before = home.contents()
+
+    for transcript in (home.folder / "claude").rglob("*.jsonl"):
+        transcript.unlink()
+    await home.read()
+
+    assert home.contents() == before
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_files_in_any_order_give_the_same(
+    home: UsageHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    await home.read()
+    expected = home.contents()
+    shuffled = random.Random(seed)
+
+    def any_order(importer: UsageImporter, *arguments: object) -> tuple[list[object], int]:
+        sources, count = find_changed(importer, *arguments)  # type: ignore[arg-type]
+        shuffled.shuffle(sources)
+        return list(sources), count
+
+    find_changed = UsageImporter.find_changed
+    monkeypatch.setattr(UsageImporter, "find_changed", any_order)
+    (tmp_path / "agentmon").rename(tmp_path / "first")
+    async with usage_home(tmp_path) as again:
+        await again.read()
+        assert again.contents() == expected
+
+
+async def test_an_import_killed_behind_any_statement_goes_on_to_the_same(home: UsageHome, tmp_path: Path) -> None:
+    await home.read()
+    expected = home.contents()
+    paths = home_paths(tmp_path)
+    kill_after = 1
+    while True:
+        home_folder = paths.data_dir
+        home_folder.rename(tmp_path / f"gone-{kill_after}")
+        async with usage_home(tmp_path) as again:
+            was_killed = await _read_killed(again, kill_after)
+            again.importer.close()
+        async with usage_home(tmp_path) as again:
+            await again.read()
+            assert again.contents() == expected, kill_after
+        if not was_killed:
+            break
+        kill_after = kill_after * 3 // 2 + 1
+    assert kill_after > 300
+
+
+async def test_two_importers_at_once_count_each_answer_once(home: UsageHome) -> None:
+    await home.read()
+    expected = home.contents()
+    home.change("DELETE FROM usage_files")
+    other = UsageImporter(paths=home.paths, environ=environ_of(home.folder), zone_name="UTC", clock=SystemClock())
+    first = UsageImporter(paths=home.paths, environ=environ_of(home.folder), zone_name="UTC", clock=SystemClock())
+    mine, count = first.find_changed()
+    theirs, _ = other.find_changed()
+
+    outcomes = [first.read(mine, all_files=count), other.read(theirs, all_files=count)]
+
+    assert [outcome.answers for outcome in outcomes] == [62, 0]
+    assert home.contents() == expected
+    first.close()
+    other.close()
+
+
+async def test_the_captured_files_of_the_real_programs_are_read(tmp_path: Path) -> None:
+    for name in ("claude", "codex"):
+        shutil.copytree(SAMPLES / "captured" / name, tmp_path / name)
+    shutil.copytree(SAMPLES / "captured" / "gemini", tmp_path / "gemini-home" / ".gemini")
+    async with usage_home(tmp_path) as home:
+        outcome = await home.read()
+
+        assert outcome.files == outcome.all_files > 5
+        assert outcome.problems == ()
+        assert home.contents()
+
+
+async def _read_killed(home: UsageHome, kill_after: int) -> bool:
+    """Import, and end as a kill would after so many statements; return whether it came to that."""
+    store: UsageImport = home.importer._open()
+    seen = 0
+
+    def count(_statement: str) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == kill_after:
+            store._connection.interrupt()
+
+    store._connection.set_trace_callback(count)
+    try:
+        await home.read()
+    except StoreError:
+        return True
+    return seen >= kill_after
+
+
+def _words(sums: CostSums) -> dict[str, object]:
+    return in_words(
+        (
+            *(sums.answers, sums.prompt_tokens, sums.response_tokens, sums.cache_read_tokens),
+            *(sums.cache_write_5m_tokens, sums.cache_write_1h_tokens, sums.reasoning_tokens, sums.web_searches),
+            *(sums.cost_nano, sums.unpriced_answers),
+        )
+    )
+
+
+def _ledger_row(entry: dict[str, object]) -> tuple[object, ...]:
+    def nano(name: str) -> int | None:
+        return None if entry[name] is None else int(Decimal(str(entry[name])) * 10**9)
+
+    at = datetime.fromisoformat(str(entry["ts"]))
+    return (
+        *(entry["agent"], entry["session"], entry["project"], entry["model"], round(at.timestamp() * 1000), 1),
+        *(entry["input"], entry["output"], entry["cache_read"], entry["cache_write_5m"], entry["cache_write_1h"]),
+        *(entry["reasoning"], entry["web_search"], nano("cost_usd"), nano("reported_cost_usd")),
+        *(int(entry["subagent"] is not None), entry["speed"]),
+    )

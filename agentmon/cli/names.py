@@ -23,6 +23,7 @@ COMMAND_NAMES = frozenset(
         "message",
         "operations",
         "pause",
+        "prices",
         "resume",
         "rules",
         "run",

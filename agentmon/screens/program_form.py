@@ -101,10 +101,9 @@ class ProgramForm(Guarded, Vertical):
         self._capability_field = FormField("Capability", self._capability, id="capability-field")
 
     def compose(self) -> ComposeResult:
-        """Yield the fields; those that the program does not need are hidden."""
+        """Yield the fields; those that the program does not need are hidden, or come when one needs them."""
         yield self._program_field
         yield self._command_field
-        yield self._capability_field
         yield Vertical(id="arguments")
 
     async def on_mount(self) -> None:
@@ -234,6 +233,8 @@ class ProgramForm(Guarded, Vertical):
         self._program_field.show_help("" if agent is None or is_command else _program_help(agent))
         self._command_field.display = is_command
         has_capabilities = agent is not None and not is_command
+        if has_capabilities and not self._capability_field.is_attached:
+            await self.mount(self._capability_field, after=self._command_field)
         self._capability_field.display = has_capabilities
         if agent is not None and has_capabilities:
             enabled = _enabled(agent)

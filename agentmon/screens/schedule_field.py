@@ -44,9 +44,8 @@ class ScheduleField(Guarded, Vertical):
         self._zone_field = FormField("Time zone", self._zone, id="zone-field")
 
     def compose(self) -> ComposeResult:
-        """Yield the fields."""
+        """Yield the field of the times; that of their zone comes with the first time."""
         yield self._cron_field
-        yield self._zone_field
 
     def on_mount(self) -> None:
         """Tell the next times of the start."""
@@ -98,6 +97,8 @@ class ScheduleField(Guarded, Vertical):
 
     async def _tell_times(self) -> None:
         cron, zone = self.typed
+        if cron and not self._zone_field.is_attached:
+            await self.mount(self._zone_field)
         self._zone_field.display = bool(cron)
         if not cron:
             self._cron_field.show_note("")

@@ -5,22 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from textual.containers import Horizontal, Vertical
+from rich.segment import Segment
 from textual.content import Content
-from textual.css.query import NoMatches
 from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.text_rows import wrapped
+from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
-    from textual.widget import Widget
+    from textual.geometry import Size
 
 LINE_MAX_CHARACTERS: Final = 20_000
 """More than this is not taken into a one-line input: each key would then cost more than a frame."""
+
+_LABEL_CELLS: Final = 15
+_BELOW: Final = "form-field--below"
 
 
 class LineInput(Guarded, Input):
@@ -68,28 +74,20 @@ class LineInput(Guarded, Input):
             self.post_message(self.Noted(self, f"{line_count:,} pasted lines became one"))
 
 
-class FormField(Vertical):
-    """A label, a control, and below them a help line and an error that are there only when they have a text."""
+class FormField(Guarded, Widget):
+    """A label, a control, and below them note, error and help, each only when it has a text.
+
+    It draws the label itself, and has a widget for the lines below from the first of them on: a form has many fields,
+    and every widget costs time when it opens.
+    """
 
     DEFAULT_CSS = """
     FormField {
+        width: 1fr;
         height: auto;
-        & > Horizontal { height: auto; }
-        & .form-field--label {
-            width: 16;
-            height: auto;
-            padding-right: 1;
-            color: $text-muted;
-        }
-        & > .form-field--below { height: auto; margin-left: 17; display: none; }
-        & > .form-field--help { color: $text-muted; }
-        & > .form-field--error { color: $error; }
-        & > .form-field--note { color: $warning; }
-        &.-with-help > .form-field--help { display: block; }
-        &.-with-note > .form-field--note { display: block; }
-        &.-wrong > .form-field--error { display: block; }
-        &.-wrong .form-field--label { color: $error; }
-        &:focus-within .form-field--label { color: $primary; text-style: bold; }
+        layout: vertical;
+        & > * { margin-left: 16; }
+        & > .form-field--below { height: auto; margin-left: 17; }
     }
     """
 
@@ -105,51 +103,73 @@ class FormField(Vertical):
         super().__init__(id=id)
         self.control = control
         self._label = plain_line(label, max_characters=60)
-        self._help_text = plain_line(help_text, max_characters=400)
+        self._label_rows = wrapped(self._label, _LABEL_CELLS)
         self._is_required = is_required
+        self._help = Content(plain_line(help_text, max_characters=400))
+        self._note = Content()
+        self._complaint = Content()
+        self._below: Static | None = None
+        self._is_composed = False
         self.error = ""
         """What is wrong with the field; empty when nothing is known to be."""
         self._wrong_value: object = None
 
     def compose(self) -> ComposeResult:
-        """Yield label, control and the lines below."""
-        star = (" *", "$warning") if self._is_required else ""
-        with Horizontal():
-            yield Static(Content.assemble(self._label, star), classes="form-field--label")
-            yield self.control
-        yield Static(classes="form-field--below form-field--note")
-        yield Static(classes="form-field--below form-field--error")
-        yield Static(Content(self._help_text), classes="form-field--below form-field--help")
+        """Yield the control, and the lines below when there are some."""
+        self._is_composed = True
+        yield self.control
+        if self._below_text:
+            self._below = Static(self._below_text, classes=_BELOW)
+            yield self._below
 
-    def on_mount(self) -> None:
-        """Show the help when there is some."""
-        self.set_class(bool(self._help_text), "-with-help")
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the rows of the control and the lines below, or those of the label when they are more."""
+        return max(len(self._label_rows), super().get_content_height(container, viewport, width))
+
+    def render_line(self, y: int) -> Strip:
+        """Return a row of the label; the control and the lines below are drawn over the rest."""
+        base = self.rich_style
+        if y >= len(self._label_rows):
+            return Strip.blank(self.size.width, base)
+        has_focus = self.has_focus_within
+        colour = "primary" if has_focus else "error" if self.error else "text-muted"
+        segments = [Segment(self._label_rows[y], theme_style(self, colour, is_bold=has_focus))]
+        if self._is_required and y == len(self._label_rows) - 1:
+            segments.append(Segment(" *", theme_style(self, "warning", is_bold=has_focus)))
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def on_descendant_focus(self) -> None:
+        """Light the label."""
+        self.refresh()
+
+    def on_descendant_blur(self) -> None:
+        """Put the light out."""
+        self.refresh()
 
     def show_help(self, text: str) -> None:
         """Show another help line; an empty one takes no room."""
-        self._help_text = plain_line(text, max_characters=400)
-        self._update(".form-field--help", Content(self._help_text))
-        self.set_class(bool(self._help_text), "-with-help")
+        self._help = Content(plain_line(text, max_characters=400))
+        self._show_below()
 
     def show_error(self, message: str, *, hint: str = "") -> None:
         """Say what is wrong, and below it what helps."""
         self.error = message
         self._wrong_value = _value(self.control)
-        self._update(
-            ".form-field--error",
-            Content.assemble("✗ ", plain_lines(message), (f"\n{plain_lines(hint)}" if hint else "", "$text-muted")),
+        self._complaint = Content.assemble(
+            (f"✗ {plain_lines(message)}", "$error"), (f"\n{plain_lines(hint)}" if hint else "", "$text-muted")
         )
-        self.set_class(True, "-wrong")
+        self._show_below()
 
     def show_note(self, text: str) -> None:
         """Tell something that is no error; an empty text takes it away."""
-        self._update(".form-field--note", Content(plain_line(text)))
-        self.set_class(bool(text), "-with-note")
+        self._note = Content(plain_line(text))
+        self._show_below()
 
     def clear(self) -> None:
         """Take away error and note."""
         self.error = ""
-        self.remove_class("-wrong", "-with-note")
+        self._complaint = self._note = Content()
+        self._show_below()
 
     def clear_when_changed(self) -> bool:
         """Take the error away when the control holds something else than the error was about.
@@ -170,12 +190,20 @@ class FormField(Vertical):
         message.stop()
         self.show_note(message.text)
 
-    def _update(self, selector: str, content: Content) -> None:
-        try:
-            self.query_one(selector, Static).update(content)
-        except NoMatches:
-            # Before the field is composed there is nothing to update; the parent shows errors after that only.
-            return
+    @property
+    def _below_text(self) -> Content:
+        parts = (self._note.stylize("$warning"), self._complaint, self._help.stylize("$text-muted"))
+        return Content("\n").join([part for part in parts if part])
+
+    def _show_below(self) -> None:
+        self.refresh()
+        text = self._below_text
+        if self._below is not None:
+            self._below.display = bool(text)
+            self._below.update(text)
+        elif text and self._is_composed and self.is_attached:
+            self._below = Static(text, classes=_BELOW)
+            self.mount(self._below)
 
 
 class TextBox(Guarded, TextArea):

@@ -131,6 +131,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._is_slow_start_told = False
         self._is_first_frame_shown = False
         self.add_mode("executions", self._make_executions)
+        self.add_mode("costs", self._make_costs)
         self.add_mode("sessions", self._make_sessions)
         self.add_mode("inbox", self._make_inbox)
         if os.environ.get("AGENTMON_REDUCED_MOTION") == "1":
@@ -551,6 +552,11 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         from agentmon.screens.executions import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame
 
         return ExecutionsScreen(self.services, self.workspace, clock=self._clock)
+
+    def _make_costs(self) -> Screen[None]:
+        from agentmon.screens.costs import CostsScreen  # noqa: PLC0415 - not part of the first frame
+
+        return CostsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_sessions(self) -> Screen[None]:
         from agentmon.screens.sessions import SessionsScreen  # noqa: PLC0415 - not part of the first frame

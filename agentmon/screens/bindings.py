@@ -16,6 +16,7 @@ APP: Final = [
     Binding(
         "2", "show_place('executions')", "Executions", show=False, id="app.executions", tooltip="Go to the executions."
     ),
+    Binding("3", "show_place('costs')", "Costs", show=False, id="app.costs", tooltip="Go to the costs."),
     Binding(
         "5", "show_place('sessions')", "Sessions", show=False, id="app.sessions", tooltip="Go to the conversations."
     ),
@@ -482,6 +483,66 @@ SESSIONS: Final = [
     ),
 ]
 
+COSTS: Final = [
+    Binding(
+        "enter",
+        "open_row",
+        "Open",
+        key_display="enter",
+        id="costs.open",
+        tooltip="Follow the row: to its sessions, their answers, or the task.",
+    ),
+    Binding("escape,backspace", "back", "Back", key_display="esc", id="costs.back", tooltip="Go back to all of it."),
+    Binding(
+        "l,right,tab", "go_group(1)", "By", key_display="l", id="costs.group-next", tooltip="Sum up by the next thing."
+    ),
+    Binding(
+        "h,left,shift+tab",
+        "go_group(-1)",
+        "By the one before",
+        show=False,
+        key_display="h",
+        id="costs.group-previous",
+        tooltip="Sum up by the thing before.",
+    ),
+    Binding("p", "change_period", "Period", id="costs.period", tooltip="Show days, weeks or months."),
+    Binding("t", "toggle_tokens", "Tokens", id="costs.tokens", tooltip="Compare tokens instead of money, and back."),
+    Binding("j,down", "go_row(1)", "Next", show=False, id="costs.next", tooltip="Select the next row."),
+    Binding("k,up", "go_row(-1)", "Above", show=False, id="costs.previous", tooltip="Select the row above."),
+    Binding("g,home", "go_end(-1)", "First", show=False, id="costs.first", tooltip="Select the first row."),
+    Binding("G,end", "go_end(1)", "Last", show=False, id="costs.last", tooltip="Select the last row."),
+    Binding(
+        "ctrl+d,pagedown",
+        "go_page(1)",
+        "Page down",
+        show=False,
+        id="costs.page-down",
+        tooltip="Select half a page down.",
+    ),
+    Binding(
+        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="costs.page-up", tooltip="Select half a page up."
+    ),
+]
+
+ANSWERS: Final = [
+    Binding("escape,q,enter", "close", "Back", key_display="esc", id="answers.close", tooltip="Go back."),
+    Binding("j,down", "go_row(1)", "Next", show=False, id="answers.next", tooltip="Select the next row."),
+    Binding("k,up", "go_row(-1)", "Above", show=False, id="answers.previous", tooltip="Select the row above."),
+    Binding("g,home", "go_end(-1)", "First", show=False, id="answers.first", tooltip="Select the first row."),
+    Binding("G,end", "go_end(1)", "Last", show=False, id="answers.last", tooltip="Select the last row."),
+    Binding(
+        "ctrl+d,pagedown",
+        "go_page(1)",
+        "Page down",
+        show=False,
+        id="answers.page-down",
+        tooltip="Select half a page down.",
+    ),
+    Binding(
+        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="answers.page-up", tooltip="Select half a page up."
+    ),
+]
+
 CONVERSATION: Final = [
     Binding("escape,backspace", "close", "Back", key_display="esc", id="conversation.close", tooltip="Go back."),
     Binding(
@@ -644,6 +705,8 @@ TABLES: Final = {
     "Board": BOARD,
     "Task": TASK_PAGE,
     "Executions": EXECUTIONS,
+    "Costs": COSTS,
+    "Answers of a session": ANSWERS,
     "Sessions": SESSIONS,
     "Conversation": CONVERSATION,
     "Request": REQUEST,

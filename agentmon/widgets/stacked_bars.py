@@ -87,9 +87,12 @@ class StackedBars(Guarded, Widget, inherit_bindings=False):
         columns, layout = self._layout(width, height)
         if y == height - 1:
             return Strip([Segment(layout.labels, axis)]).adjust_cell_length(width, base)
-        segments = [Segment(layout.axis[y], axis)]
+        row = y - (height - 1 - len(layout.axis))
+        if row < 0:
+            return Strip.blank(width, base)
+        segments = [Segment(layout.axis[row], axis)]
         for column in columns:
-            cell = column[y]
+            cell = column[row]
             segments.append(Segment(cell.block * layout.bar_width, self._style(cell, base)))
             segments.append(Segment(" " * (layout.step - layout.bar_width), base))
         return Strip(segments).adjust_cell_length(width, base)
@@ -107,6 +110,9 @@ class StackedBars(Guarded, Widget, inherit_bindings=False):
         given = (width, height, self.bars)
         if self._drawn is None or self._drawn[0] != given:
             rows = height - 1
+            if rows >= _MIDDLE_FROM_ROWS:
+                # The middle of an even number of rows is at half the amount.
+                rows -= rows % 2
             top = nice_top(max(sum(amount for _, amount in bar.parts) for bar in self.bars))
             layout = _Layout.fit(self.bars, top, width, rows, self._amount_text)
             columns = [bar_cells(bar.parts, top, rows) for bar in self.bars[-layout.bars :]]

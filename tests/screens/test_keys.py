@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input
 
-from agentmon.screens.bindings import APP, BOARD, EXECUTIONS, INBOX, REQUEST, SESSIONS, TASK_PAGE
+from agentmon.screens.bindings import APP, BOARD, COSTS, EXECUTIONS, INBOX, REQUEST, SESSIONS, TASK_PAGE
 from agentmon.screens.board import BoardScreen
+from agentmon.screens.costs import CostsScreen
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.sessions import SessionsScreen
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.screens.boards import Board
 
-PLACE_SCREENS = (BoardScreen, ExecutionsScreen, SessionsScreen, InboxScreen)
+PLACE_SCREENS = (BoardScreen, ExecutionsScreen, CostsScreen, SessionsScreen, InboxScreen)
 LEAVING = {"q", "ctrl+c"}
 """Tested by themselves: nothing can follow them."""
 STARTING = {"r", "ctrl+r", "x"}
@@ -56,10 +57,11 @@ async def back(board: Board, kind: type[object], opening: Sequence[str]) -> None
         (BoardScreen, (BOARD, APP), ("1",)),
         (ExecutionsScreen, (EXECUTIONS,), ("2",)),
         (TaskPage, (TASK_PAGE,), ("1", "enter")),
+        (CostsScreen, (COSTS,), ("3",)),
         (SessionsScreen, (SESSIONS,), ("5",)),
         (InboxScreen, (REQUEST, INBOX), ("6",)),
     ],
-    ids=["board", "executions", "task", "sessions", "inbox"],
+    ids=["board", "executions", "task", "costs", "sessions", "inbox"],
 )
 async def test_every_key_is_answered_and_none_breaks_the_screen(
     kind: type[object],

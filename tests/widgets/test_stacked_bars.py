@@ -64,11 +64,12 @@ async def test_the_chart_has_its_axis_at_the_left_and_the_labels_below() -> None
         await pilot.pause()
         lines = app.lines()
 
-    assert lines[0].startswith("$10 ┤")
-    assert lines[3].startswith(" $6 ┤")
-    assert lines[1].startswith("    │")
+    assert lines[0].strip() == ""
+    assert lines[1].startswith("$10 ┤")
+    assert lines[4].startswith(" $5 ┤")
+    assert lines[2].startswith("    │")
     assert lines[-1].split() == ["8", "9", "10"]
-    assert lines[0].rstrip().endswith("█")
+    assert lines[1].rstrip().endswith("█")
 
 
 async def test_the_newest_bars_stay_when_there_is_no_room_for_all() -> None:

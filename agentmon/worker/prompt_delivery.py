@@ -1,5 +1,8 @@
 """Delivering a text into an agent's own screen: readiness seen, pasted once, seen there, submitted once, seen at work.
 
+An agent may take the return key for one more line of a text that it has just been given. Only when its box shows that
+line, and it says that it is free, the key is pressed once more.
+
 What was done stands in the execution's folder before it is done, and the host obeys each command id once: a worker that
 dies in between leaves nothing that is pasted or submitted twice.
 """
@@ -12,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.runners.screens.judging import OUTPUT_SOURCE, SETTLED_AFTER_S
-from agentmon.runners.screens.reading import box_text
+from agentmon.runners.screens.reading import box_rows, box_text, read_screen, read_title, shows_new_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +30,7 @@ READY_WITHIN_S: Final = 60.0
 _SHOWN_WITHIN_S: Final = 20.0
 _TAKEN_WITHIN_S: Final = 20.0
 _EMPTY_WITHIN_S: Final = 5.0
+_LOOK_EVERY_S: Final = 1.0
 _HEAD_CHARACTERS: Final = 24
 _FILE: Final = "deliveries.json"
 
@@ -38,7 +42,16 @@ class DeliveryStep(StrEnum):
     """The agent has not shown yet that it takes a text."""
     PASTED = "pasted"
     SUBMITTED = "submitted"
+    SUBMITTED_AGAIN = "submitted again"
+    """The first return key became a line feed in the agent's box."""
     DONE = "done"
+
+
+_COMMAND_NAMES: Final = {
+    DeliveryStep.PASTED: "paste",
+    DeliveryStep.SUBMITTED: "submit",
+    DeliveryStep.SUBMITTED_AGAIN: "submit-again",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,11 +70,27 @@ class Delivery:
     """Since when the agent is ready for it without a break; monotonic."""
     problem: str = ""
     """Why it is not through; empty while nothing is wrong."""
+    rows: tuple[str, ...] = ()
+    """The agent's input box, and what is below it, when the text was submitted; none when another worker did it."""
 
     @property
     def is_prompt(self) -> bool:
         """Whether it is the first message."""
         return self.key == PROMPT_KEY
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it was typed, and the agent has not been seen to take it."""
+        return self.step in {DeliveryStep.PASTED, DeliveryStep.SUBMITTED, DeliveryStep.SUBMITTED_AGAIN}
+
+    def due_at(self, rules: ScreenRules, *, quiet_since: float, at: float) -> float:
+        """Return when the next step may be due although the agent writes nothing."""
+        later = [at + _LOOK_EVERY_S]
+        if self.is_inside:
+            later.append(quiet_since + SETTLED_AFTER_S)
+        elif self.ready_since is not None:
+            later.append(self.ready_since + (rules.ready_s if self.is_prompt else 0.0))
+        return min((one for one in later if one > at), default=at)
 
 
 class DeliverySteps:
@@ -113,21 +142,57 @@ def next_step(
             inside = box_text(rules, screen) if rules.box is not None else ""
             return DeliveryStep.PASTED if _when_ready(delivery, rules, inside, verdict, at=at) else None
         case DeliveryStep.PASTED:
-            if _works_by_its_own_words(verdict):
-                return DeliveryStep.DONE
-            if signs_of(delivery.text, rules, screen) > delivery.seen_before and quiet_s >= SETTLED_AFTER_S:
-                return DeliveryStep.SUBMITTED
-            if at - delivery.since > _SHOWN_WITHIN_S:
-                delivery.problem = "it was typed, and the screen does not show it; it was not submitted"
-        case DeliveryStep.SUBMITTED:
-            is_taken = _works_by_its_own_words(verdict) or (verdict.state is not None and verdict.state.is_asking)
-            if is_taken or (box_text(rules, screen) == "" and quiet_s < at - delivery.since):
-                return DeliveryStep.DONE
-            if at - delivery.since > _TAKEN_WITHIN_S:
-                delivery.problem = "it was typed and submitted, and nothing shows that the agent took it"
+            return _after_paste(delivery, rules, screen, verdict, quiet_s=quiet_s, at=at)
+        case DeliveryStep.SUBMITTED | DeliveryStep.SUBMITTED_AGAIN:
+            return _after_submission(delivery, rules, screen, verdict, quiet_s=quiet_s, at=at)
         case DeliveryStep.DONE:
-            pass
+            return None
+
+
+def _after_paste(
+    delivery: Delivery, rules: ScreenRules, screen: ScreenText, verdict: Verdict, *, quiet_s: float, at: float
+) -> DeliveryStep | None:
+    if _works_by_its_own_words(verdict):
+        return DeliveryStep.DONE
+    if _asks(rules, screen, verdict):
+        delivery.since = at
+    elif signs_of(delivery.text, rules, screen) > delivery.seen_before and quiet_s >= SETTLED_AFTER_S:
+        return DeliveryStep.SUBMITTED
+    elif at - delivery.since > _SHOWN_WITHIN_S:
+        delivery.problem = "it was typed, and the screen does not show it; it was not submitted"
     return None
+
+
+def _after_submission(
+    delivery: Delivery, rules: ScreenRules, screen: ScreenText, verdict: Verdict, *, quiet_s: float, at: float
+) -> DeliveryStep | None:
+    inside = box_text(rules, screen)
+    if _works_by_its_own_words(verdict) or (verdict.state is not None and verdict.state.is_asking):
+        return DeliveryStep.DONE
+    if inside == "" and quiet_s < at - delivery.since:
+        return DeliveryStep.DONE
+    is_left = inside and shows_new_line(delivery.rows, box_rows(rules, screen)) and quiet_s >= SETTLED_AFTER_S
+    if is_left and delivery.step is DeliveryStep.SUBMITTED and _may_be_given_keys(rules, screen, verdict):
+        return DeliveryStep.SUBMITTED_AGAIN
+    if at - delivery.since > _TAKEN_WITHIN_S:
+        delivery.problem = "it was typed and submitted, and nothing shows that the agent took it"
+    return None
+
+
+def is_still_due(delivery: Delivery, rules: ScreenRules, screen: ScreenText, verdict: Verdict) -> bool:
+    """Return whether what belongs to a step may be typed by a worker that did not take the step itself."""
+    is_seen = delivery.step is DeliveryStep.PASTED or signs_of(delivery.text, rules, screen) > delivery.seen_before
+    return is_seen and _may_be_given_keys(rules, screen, verdict)
+
+
+def _may_be_given_keys(rules: ScreenRules, screen: ScreenText, verdict: Verdict) -> bool:
+    return verdict.state is not None and verdict.state.is_free and not _asks(rules, screen, verdict)
+
+
+def _asks(rules: ScreenRules, screen: ScreenText, verdict: Verdict) -> bool:
+    """Return whether any source says that a key would be an answer, however new that is."""
+    said = (verdict.finding, read_title(rules, screen), read_screen(rules, screen))
+    return any(one is not None and one.state.is_asking for one in said)
 
 
 def _when_ready(delivery: Delivery, rules: ScreenRules, inside: str | None, verdict: Verdict, *, at: float) -> bool:
@@ -157,9 +222,9 @@ def signs_of(text: str, rules: ScreenRules, screen: ScreenText) -> int:
     return marks + inside + (shown.count(head) if head else 0)
 
 
-def command_ids(execution_id: str, attempt: int, key: str) -> tuple[str, str]:
-    """Return the ids of the commands that paste a text and submit it; always the same for one text of one try."""
-    return f"{execution_id}-{attempt}-{key}-paste", f"{execution_id}-{attempt}-{key}-submit"
+def command_id(execution_id: str, attempt: int, delivery: Delivery) -> str:
+    """Return the id of the command that types what belongs to the step; the same from whichever worker."""
+    return f"{execution_id}-{attempt}-{delivery.key}-{_COMMAND_NAMES[delivery.step]}"
 
 
 def _works_by_its_own_words(verdict: Verdict) -> bool:

@@ -16,7 +16,7 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import CommandId
 from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
-from agentmon.runners.screens.reading import ScreenText, read_title
+from agentmon.runners.screens.reading import ScreenText, box_rows, read_title
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.screens.signals import is_halted, read_signal
 from agentmon.runners.tmux.pane_looks import PaneLooks
@@ -26,11 +26,14 @@ from agentmon.worker.prompt_delivery import (
     Delivery,
     DeliveryStep,
     DeliverySteps,
-    command_ids,
+    command_id,
+    is_still_due,
     next_step,
     signs_of,
 )
+from agentmon.worker.screen_interrupt import Interrupt
 from agentmon.worker.screen_news import ask_of, evidence_of, news_of
+from agentmon.worker.screen_pace import RESTING_TICK_S, LookPace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,21 +52,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-TICK_S: Final = 0.08
-"""How often files are looked at: cheap, and no process is started for it."""
-_RESTING_TICK_S: Final = 0.25
-_LIVELY_FOR_S: Final = 2.0
-"""For so long after its last output an agent's files are looked at often."""
 _TITLE_WITHIN_BYTES: Final = 64 * 1024
 _TITLE_OVERLAP_BYTES: Final = 256
 _TITLE: Final = re.compile(rb"\x1b\][02];([^\x07\x1b]{0,200})(?:\x07|\x1b\\)")
-_BUSY_LOOK_EVERY_S: Final = 0.25
-_SETTLING_LOOK_AFTER_S: Final = 0.31
-_RESTING_LOOK_EVERY_S: Final = 2.0
 _STARTING_FOR_S: Final = 20.0
 """How long a screen that no rule knows counts as that of a program which starts."""
 _DRAWN_WITHIN_S: Final = 1.0
 """After this a request is listed although the screen does not show what it is about."""
+_LEAST_REST_S: Final = 0.01
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
 _JOURNAL_HEAD_BYTES: Final = 64 * 1024
@@ -87,13 +83,14 @@ class _Screen:
     """What the newest title in its output says; None when it says nothing."""
     signal: Finding | None = None
     is_halted: bool = False
-    has_grown: bool = True
-    looked_at: float = float("-inf")
+    pace: LookPace = field(default_factory=LookPace)
     deliveries: list[Delivery] = field(default_factory=list)
     handed: set[tuple[str, DeliveryStep]] = field(default_factory=set)
     has_worked: bool = False
     held_until: float = float("-inf")
     asks_since: float | None = None
+    interrupt: Interrupt | None = None
+    """Keys whose effect is still to be seen."""
     published: tuple[Activity, str, bool] | None = None
 
     @property
@@ -105,19 +102,27 @@ class _Screen:
         """The text that is on its way now."""
         return next((one for one in self.deliveries if one.step is not DeliveryStep.DONE), None)
 
-    def is_lively(self, at: float) -> bool:
-        """Whether what its agent does may change within the next moments."""
-        if self.has_grown or self.pending is not None or at - self.judge.grown_at < _LIVELY_FOR_S:
-            return True
-        return self.published is not None and self.published[0] is Activity.WORKING
+    @property
+    def is_resting(self) -> bool:
+        """Whether its agent does nothing by itself, as far as the looks told."""
+        is_told = self.published is not None and self.published[0] is not Activity.WORKING
+        return is_told and self.judge.settles_at == float("inf") and self.interrupt is None
 
-    def is_due(self, at: float) -> bool:
-        """Whether the screen is to be looked at now."""
-        age_s = at - self.looked_at
-        if self.has_grown:
-            return age_s >= _BUSY_LOOK_EVERY_S
-        is_restless = not self.judge.is_settled or self.pending is not None or self.looked_at < self.held_until
-        return age_s >= (_SETTLING_LOOK_AFTER_S if is_restless else _RESTING_LOOK_EVERY_S)
+    @property
+    def next_look_at(self) -> float:
+        """When the screen is to be looked at next; monotonic."""
+        at, pending = self.pace.looked_at, self.pending
+        quiet_since = max(self.judge.lines_since, self.judge.grown_at)
+        asks_due = float("-inf") if self.asks_since is None else self.asks_since + _DRAWN_WITHIN_S
+        dues = (
+            self.judge.settles_at,
+            asks_due if asks_due > at else float("inf"),
+            self.held_until if self.held_until > at else float("inf"),
+            self.interrupt.due_at if self.interrupt is not None else float("inf"),
+            pending.due_at(self.rules, quiet_since=quiet_since, at=at) if pending is not None else float("inf"),
+        )
+        is_urgent = at < self.held_until or (pending is not None and pending.is_inside)
+        return self.pace.next_look_at(min(dues), is_resting=self.is_resting, is_urgent=is_urgent)
 
 
 class ScreenWatch:
@@ -136,8 +141,10 @@ class ScreenWatch:
         """Wait until ``look`` may have something to see; for ever while there is nothing to look at."""
         await self._has_screens.wait()
         now = time.monotonic()
-        is_lively = any(screen.is_lively(now) for screen in self._screens.values())
-        await asyncio.sleep(TICK_S if is_lively else _RESTING_TICK_S)
+        started = [screen for screen in self._screens.values() if screen.pid is not None]
+        ticks = [screen.pace.tick_s(now, is_resting=screen.is_resting) for screen in self._screens.values()]
+        dues = [max(screen.next_look_at - now, _LEAST_REST_S) for screen in started if not screen.pace.has_grown]
+        await asyncio.sleep(min([*ticks, *dues], default=RESTING_TICK_S))
 
     async def add(self, claimed: ClaimedExecution) -> None:
         """Look at the execution from now on, when its agent has a screen of its own."""
@@ -168,7 +175,8 @@ class ScreenWatch:
         screens = list(self._screens.values())
         changed = await asyncio.to_thread(_look_at_files, screens)
         now = time.monotonic()
-        due = [screen for screen in screens if screen.pid is not None and (screen.is_due(now) or screen.id in changed)]
+        started = [screen for screen in screens if screen.pid is not None]
+        due = [screen for screen in started if screen.id in changed or screen.next_look_at <= now]
         if not due:
             return
         looks = await self._look_at_panes(due)
@@ -189,8 +197,8 @@ class ScreenWatch:
             case CommandType.MESSAGE:
                 return self._take_message(screen, command)
             case CommandType.INTERRUPT:
-                typed = {"id": command.id, "type": "type", "text": screen.rules.interrupt_keys, "is_paste": False}
-                await asyncio.to_thread(screen.folder.append_command, _for_this_try(typed, screen))
+                await _press_interrupt(screen, command.id)
+                screen.interrupt = Interrupt(command_id=command.id, pressed_at=time.monotonic())
                 return True
             case _:
                 error = "only the agent's own screen takes this: attach to it"
@@ -206,7 +214,7 @@ class ScreenWatch:
         delivery = Delivery(key=command.id, text=text if isinstance(text, str) else "", step=step)
         delivery.seen_before, delivery.since = seen_before, time.monotonic()
         screen.deliveries.append(delivery)
-        screen.looked_at = float("-inf")
+        screen.pace.look_at_once()
         return step is DeliveryStep.DONE
 
     async def _look_at_panes(self, due: Sequence[_Screen]) -> PaneLooks | None:
@@ -239,16 +247,28 @@ class ScreenWatch:
                 at=now,
                 screen=shown,
                 signal=screen.signal,
-                has_grown=screen.has_grown,
+                has_grown=screen.pace.has_grown,
                 is_halted=screen.is_halted,
             )
         )
-        screen.looked_at, screen.has_grown = now, False
+        screen.pace.note_look(now, is_new=screen.judge.same_since == now)
         if verdict.state is not None and verdict.state.is_busy and screen.pending is None:
             screen.has_worked, screen.held_until = True, float("-inf")
         if shown is not None:
             await self._deliver(screen, shown, verdict, now)
+        await self._interrupt_again(screen, verdict, now)
         await self._publish(screen, shown, verdict, now)
+
+    async def _interrupt_again(self, screen: _Screen, verdict: Verdict, now: float) -> None:
+        interrupt = screen.interrupt
+        if interrupt is None or now < interrupt.due_at:
+            return
+        screen.interrupt = None
+        if interrupt.had_no_effect(verdict, same_since=screen.judge.same_since):
+            try:
+                await _press_interrupt(screen, interrupt.second_id)
+            except OSError as error:
+                _log.warning("execution %s: it cannot be interrupted again: %s", screen.id, error)
 
     async def _deliver(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
         delivery = screen.pending
@@ -259,9 +279,12 @@ class ScreenWatch:
         if step is not None:
             if step is DeliveryStep.PASTED:
                 delivery.seen_before = signs_of(delivery.text, screen.rules, shown)
+            elif step is DeliveryStep.SUBMITTED:
+                delivery.rows = box_rows(screen.rules, shown)
             delivery.step, delivery.since, delivery.problem = step, now, ""
             await asyncio.to_thread(screen.steps.write, delivery)
-        await self._hand_over(screen, delivery)
+        if step is not None or is_still_due(delivery, screen.rules, shown, verdict):
+            await self._hand_over(screen, delivery)
         if delivery.step is DeliveryStep.DONE:
             screen.has_worked = True
             finding = verdict.finding
@@ -273,14 +296,15 @@ class ScreenWatch:
     async def _hand_over(self, screen: _Screen, delivery: Delivery) -> None:
         """Give the host what belongs to the step; what it has had already it passes over."""
         key = (delivery.key, delivery.step)
-        if key in screen.handed or delivery.step in {DeliveryStep.WAITING, DeliveryStep.DONE}:
+        if key in screen.handed or not delivery.is_inside:
             return
-        paste_id, submit_id = command_ids(screen.id, screen.claimed.execution.attempt, delivery.key)
-        command = (
-            {"id": paste_id, "type": "type", "text": screen.rules.typed(delivery.text), "is_paste": True}
-            if delivery.step is DeliveryStep.PASTED
-            else {"id": submit_id, "type": "type", "text": "\r", "is_paste": False}
-        )
+        is_paste = delivery.step is DeliveryStep.PASTED
+        command = {
+            "id": command_id(screen.id, screen.claimed.execution.attempt, delivery),
+            "type": "type",
+            "text": screen.rules.typed(delivery.text) if is_paste else "\r",
+            "is_paste": is_paste,
+        }
         try:
             await asyncio.to_thread(screen.folder.append_command, _for_this_try(command, screen))
         except OSError as error:
@@ -352,7 +376,9 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
         if stamp != screen.log_stamp:
             if _has_new_title(screen, stamp[0]):
                 changed.add(screen.id)
-            screen.log_stamp, screen.has_grown = stamp, True
+            known = screen.log_stamp[0] if screen.log_stamp is not None else 0
+            screen.pace.note_growth(abs(stamp[0] - known))
+            screen.log_stamp = stamp
         signal = read_signal(screen.rules.signal, screen.environ, screen.pid) if screen.rules.signal else None
         halted = is_halted(screen.pid)
         if signal != screen.signal or halted is not screen.is_halted:
@@ -396,6 +422,11 @@ def _find_pid(folder: ExecutionFolder) -> int | None:
         if isinstance(entry, dict) and entry.get("type") == "agent_started" and isinstance(entry.get("pid"), int):
             return int(entry["pid"])
     return None
+
+
+async def _press_interrupt(screen: _Screen, key_id: str) -> None:
+    typed = {"id": key_id, "type": "type", "text": screen.rules.interrupt_keys, "is_paste": False}
+    await asyncio.to_thread(screen.folder.append_command, _for_this_try(typed, screen))
 
 
 def _for_this_try(command: Mapping[str, object], screen: _Screen) -> Mapping[str, object]:

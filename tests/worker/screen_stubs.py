@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 STUB = Path(__file__).with_name("stub_agent.py")
 RULES = r"""
 agent = "stub"
-ready_s = 0.2
-box = '^>(?: (.*))?\n(?:  .*\n)*={20,}'
+ready_s = 0.05
+box = '^>(?: (.*))?\n(?:(?:  .*)?\n)*={20,}'
 paste_marks = ['\[Pasted text #\d+\]']
 
 [[rule]]
@@ -60,7 +60,7 @@ note = "works in the background: {what}"
 [[rule]]
 name = "ready"
 state = "ready"
-pattern = '^={20,}\n>.*\n(?:  .*\n)*={20,}'
+pattern = '^={20,}\n>.*\n(?:(?:  .*)?\n)*={20,}'
 """
 
 

@@ -4,8 +4,11 @@ It speaks no protocol. Its argument is a Python expression of a dict:
 
 ``dialog``: a text that it shows first and that a line feed answers; what is typed meanwhile is dropped.
 ``deaf_s``: for how long it drops what is typed before it draws its box.
-``received``: a file into which each text that is submitted goes, one JSON string a line.
-``turn``: what it does with a text: ``work`` (for 0.3 s), ``ask`` (asks for a permission), ``strange`` (prints in words
+``received``: a file into which each text that is submitted goes, one JSON string a line; an empty one too.
+``swallows``: how many return keys it takes for line feeds.
+``slow_s``: for how long after a submitted text it draws nothing but a clock, as if it had not been submitted.
+``lost_keys``: how many keys it loses after it has drawn a permission dialog.
+``turn``: what it does with a text: ``work`` (for 0.2 s), ``ask`` (asks for a permission), ``strange`` (prints in words
 that no rule knows, for ever), ``background`` (its prompt comes back while something prints on), ``bye`` (says goodbye
 and never ends), ``fail`` (ends with 1).
 """
@@ -34,6 +37,7 @@ class Stub:
         self.box = b""
         self.above: list[str] = []
         self.pasted = 0
+        self.swallows = int(str(wishes.get("swallows", 0)))
 
     def read(self, within_s: float) -> bytes:
         ready, _, _ = select.select([0], [], [], within_s)
@@ -79,7 +83,10 @@ class Stub:
                 return
             else:
                 key, self.waiting = self.waiting[:1], self.waiting[1:]
-                if key == b"\r":
+                if key == b"\r" and self.swallows:
+                    self.swallows -= 1
+                    self.box += b"\n"
+                elif key == b"\r":
                     self.submit()
                 elif key == b"\x1b":
                     self.above.append("interrupted")
@@ -88,24 +95,33 @@ class Stub:
         self.draw()
 
     def submit(self) -> None:
+        self.seem_deaf_for(float(str(self.wishes.get("slow_s", 0))))
         text, self.box = self.box.decode(errors="surrogateescape"), b""
-        if not text:
-            return
         with Path(str(self.wishes["received"])).open("a") as file:
             file.write(json.dumps(text) + "\n")
+        if not text:
+            return
         self.above.append("a text came")
         getattr(self, f"turn_{self.wishes.get('turn', 'work')}")()
 
+    def seem_deaf_for(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.draw(footer=f"? for help, {left:.1f}")
+            time.sleep(min(left, 0.4))
+
     def turn_work(self) -> None:
         self.draw(footer="working (esc to interrupt)")
-        time.sleep(0.3)
+        time.sleep(0.2)
         self.draw()
 
     def turn_ask(self) -> None:
         sys.stdout.write("\x1b[2J\x1b[HMay I run this?\r\n  $ touch it\r\n> 1. Yes\r\n  2. No\r\n\r\nallow or deny")
         sys.stdout.flush()
-        while b"1" not in self.read(60.0):
-            pass
+        lost = int(str(self.wishes.get("lost_keys", 0)))
+        while not {b"1", b"\x1b"} & {key := self.read(60.0)} or lost > 0:
+            lost -= bool(key)
+        self.above.append("denied" if key == b"\x1b" else "allowed")
         self.turn_work()
 
     def turn_strange(self) -> None:

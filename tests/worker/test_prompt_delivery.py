@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.runners.execution_folder import ExecutionFolder
-from agentmon.runners.screens.judging import OUTPUT_SOURCE, Verdict
-from agentmon.runners.screens.reading import ScreenText
+from agentmon.runners.screens.judging import OUTPUT_SOURCE, SETTLED_AFTER_S, Verdict
+from agentmon.runners.screens.reading import ScreenText, box_rows
 from agentmon.runners.screens.rules import find_rules
 from agentmon.runners.screens.states import Finding, ScreenState
 from agentmon.worker.prompt_delivery import (
@@ -15,7 +15,8 @@ from agentmon.worker.prompt_delivery import (
     Delivery,
     DeliveryStep,
     DeliverySteps,
-    command_ids,
+    command_id,
+    is_still_due,
     next_step,
     signs_of,
 )
@@ -135,6 +136,76 @@ def test_a_box_that_was_emptied_since_has_given_the_text_away() -> None:
     assert step_of(delivery, screen_with(), ScreenState.READY, at=1.5, quiet_s=0.1) is DeliveryStep.DONE
 
 
+NEW_LINE_SCREEN = ScreenText.of("", ["─" * 40, "❯ hi", "", "─" * 40, "  ? for shortcuts"])
+
+
+def submitted(step: DeliveryStep = DeliveryStep.SUBMITTED) -> Delivery:
+    return Delivery(key=PROMPT_KEY, text="hi", step=step, since=1.0, rows=box_rows(RULES, screen_with("hi")))
+
+
+def test_a_return_key_that_became_a_line_feed_is_pressed_once_more_and_never_twice() -> None:
+    delivery = submitted()
+
+    assert step_of(delivery, NEW_LINE_SCREEN, ScreenState.READY, at=1.2, quiet_s=0.1) is None
+    assert step_of(delivery, NEW_LINE_SCREEN, ScreenState.READY, at=1.5, quiet_s=0.4) is DeliveryStep.SUBMITTED_AGAIN
+    again = submitted(DeliveryStep.SUBMITTED_AGAIN)
+    assert step_of(again, NEW_LINE_SCREEN, ScreenState.READY, at=9.0) is None
+    assert step_of(again, screen_with(), ScreenState.READY, at=9.0) is DeliveryStep.DONE
+
+
+def test_a_box_that_only_stays_as_it_was_is_given_no_second_return_key_however_long_it_takes() -> None:
+    delivery = submitted()
+
+    assert step_of(delivery, screen_with("hi"), ScreenState.READY, at=60.0, quiet_s=59.0) is None
+    assert "nothing shows that the agent took it" in delivery.problem
+
+
+@pytest.mark.parametrize(
+    ("state", "source"),
+    [
+        (ScreenState.WORKING, "rule claude/x"),
+        (ScreenState.WORKING, OUTPUT_SOURCE),
+        (ScreenState.PERMISSION, "rule claude/x"),
+        (None, "rule claude/x"),
+    ],
+)
+def test_an_agent_that_does_not_say_that_it_is_free_is_given_no_second_return_key(
+    state: ScreenState | None, source: str
+) -> None:
+    step = step_of(submitted(), NEW_LINE_SCREEN, state, at=2.0, source=source)
+
+    assert step is not DeliveryStep.SUBMITTED_AGAIN
+
+
+def dialog_over(screen: ScreenText) -> ScreenText:
+    return ScreenText.of("", [*screen.lines, "Do you want to proceed?", " ❯ 1. Yes"])
+
+
+def test_no_key_goes_into_a_dialog_that_has_just_appeared() -> None:
+    pasted = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.PASTED, since=1.0)
+
+    assert step_of(pasted, dialog_over(screen_with("hi")), ScreenState.READY, at=2.0) is None
+    assert step_of(submitted(), dialog_over(NEW_LINE_SCREEN), ScreenState.READY, at=2.0) is None
+
+
+def test_a_worker_that_did_not_take_the_step_types_only_what_the_screen_still_calls_for() -> None:
+    ready, asking = verdict_of(ScreenState.READY), verdict_of(ScreenState.PERMISSION)
+
+    assert is_still_due(submitted(), RULES, screen_with("hi"), ready)
+    assert not is_still_due(submitted(), RULES, screen_with(), ready)
+    assert not is_still_due(submitted(), RULES, screen_with("hi"), asking)
+    assert not is_still_due(submitted(), RULES, dialog_over(screen_with("hi")), ready)
+    assert is_still_due(submitted(DeliveryStep.PASTED), RULES, screen_with(), ready)
+
+
+def test_the_next_look_is_due_when_the_screen_has_been_quiet_for_long_enough() -> None:
+    waiting = Delivery(key=PROMPT_KEY, text="hi", ready_since=10.0)
+
+    assert waiting.due_at(RULES, quiet_since=10.0, at=10.2) == 10.0 + RULES.ready_s
+    assert submitted().due_at(RULES, quiet_since=10.0, at=10.2) == pytest.approx(10.0 + SETTLED_AFTER_S)
+    assert submitted().due_at(RULES, quiet_since=10.0, at=20.0) > 20.0
+
+
 def test_steps_outlive_a_worker_and_not_a_try(tmp_path: Path) -> None:
     folder = ExecutionFolder(tmp_path)
     delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.PASTED, seen_before=2)
@@ -156,6 +227,9 @@ def test_damaged_steps_count_as_none(tmp_path: Path, content: str) -> None:
     assert DeliverySteps(ExecutionFolder(tmp_path), 0).read() == {}
 
 
-def test_a_text_has_the_same_commands_whichever_worker_gives_them() -> None:
-    assert command_ids("e1", 0, PROMPT_KEY) == ("e1-0-prompt-paste", "e1-0-prompt-submit")
-    assert command_ids("e1", 1, PROMPT_KEY) != command_ids("e1", 0, PROMPT_KEY)
+def test_each_step_has_a_command_of_its_own_whichever_worker_gives_it() -> None:
+    steps = (DeliveryStep.PASTED, DeliveryStep.SUBMITTED, DeliveryStep.SUBMITTED_AGAIN)
+    ids = [command_id("e1", 0, Delivery(key=PROMPT_KEY, text="hi", step=step)) for step in steps]
+
+    assert ids == ["e1-0-prompt-paste", "e1-0-prompt-submit", "e1-0-prompt-submit-again"]
+    assert command_id("e1", 1, Delivery(key=PROMPT_KEY, text="hi", step=steps[0])) not in ids

@@ -39,6 +39,10 @@ def ask_tmux(home: LiveHome, *words: str) -> str:
     ).stdout.strip()
 
 
+def shown_last(home: LiveHome, execution: Execution) -> str:
+    return ask_tmux(home, "capture-pane", "-p", "-t", f"=am-{execution.id}:")
+
+
 def type_into(home: LiveHome, execution: Execution, *keys: str) -> None:
     ask_tmux(home, "send-keys", "-t", f"=am-{execution.id}:", *keys)
 
@@ -80,6 +84,24 @@ async def test_a_prompt_waits_for_an_agent_that_is_not_ready(live_home: LiveHome
     assert received(live_home) == ["patience"]
 
 
+async def test_a_return_key_that_became_a_line_feed_is_pressed_once_more(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "first\nsecond", swallows=1)
+        await until_note(services, execution, DONE)
+
+    assert received(live_home) == ["first\nsecond\n"]
+
+
+async def test_an_agent_that_is_slow_to_show_that_it_took_a_text_is_given_no_second_return_key(
+    live_home: LiveHome,
+) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "first\nsecond", slow_s=1.5)
+        await until_note(services, execution, DONE)
+
+    assert received(live_home) == ["first\nsecond"]
+
+
 async def test_a_start_dialog_is_shown_in_the_inbox_and_never_answered_for_a_person(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "after it", dialog="Do you trust this folder?")
@@ -110,12 +132,23 @@ async def test_a_permission_on_the_screen_needs_a_person(live_home: LiveHome) ->
         assert received(live_home) == ["go"]
 
 
+async def test_keys_that_a_dialog_did_not_hear_yet_are_pressed_once_more_for_an_interrupt(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="ask", lost_keys=1)
+        await until_note(services, execution, "permission: touch it")
+
+        await services.conversations.interrupt(execution.task_id, actor=USER_ACTOR)
+        await until_note(services, execution, DONE)
+
+    assert shown_last(live_home, execution).count("denied") == 1
+
+
 async def test_words_that_no_rule_knows_are_work_while_they_go_on_and_never_idle(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go", turn="strange")
         await until(lambda: _has_received(live_home, 1))
         seen = set()
-        for _ in range(10):
+        for _ in range(6):
             present = await services.executions.get(execution.id)
             seen.add((present.activity, present.activity_source))
             await _a_look(services, execution)
@@ -195,8 +228,9 @@ async def test_a_worker_that_dies_in_between_types_nothing_twice(live_home: Live
 
 
 async def test_a_conversation_that_is_finished_ends_well_also_when_its_agent_says_goodbye_and_stays(
-    live_home: LiveHome,
+    live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AGENTMON_WORKER_GRACE_S", "1")
     async with open_services() as services:
         runs = [
             await start_stub(services, live_home, "go", name="leaves"),

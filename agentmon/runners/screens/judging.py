@@ -18,6 +18,8 @@ _UNKNOWN_AFTER_S: Final = 1.0
 _DISAGREEMENT_AFTER_S: Final = 1.5
 _GROWS_WITHIN_S: Final = 0.7
 """Longer than the gap between two drawings of a screen."""
+_ONGOING_GROWTHS: Final = 2
+"""From so many on, one soon after another, output goes on; a single drawing is over as soon as it is seen."""
 _CHANGES_WITHIN_S: Final = 2.0
 """Output that changes nothing on the screen for so long, such as a cursor's blinking, is no work."""
 OUTPUT_SOURCE: Final = "output"
@@ -71,14 +73,22 @@ class ScreenJudge:
         self._lines: tuple[str, ...] | None = None
         self._lines_since = float("-inf")
         self._grown_at = float("-inf")
+        self._growths = 0
+        """How many looks, one soon after another, saw the output grow while the lines were read alike, not as work."""
+        self._line_state: ScreenState | None = None
         self._blind_looks = 0
-        self.is_settled = False
-        """Whether looking again is of no use before something new comes from the agent."""
+        self.settles_at = float("-inf")
+        """When a look may find something else although nothing new came from the agent; infinite when none will."""
 
     @property
     def lines_since(self) -> float:
         """Since when the lines are what they are."""
         return self._lines_since
+
+    @property
+    def same_since(self) -> float:
+        """Since when all looks have read the same."""
+        return self._candidate_since
 
     @property
     def grown_at(self) -> float:
@@ -88,6 +98,7 @@ class ScreenJudge:
     def judge(self, look: Look) -> Verdict:
         """Return what the looks up to this one say."""
         if look.has_grown:
+            self._growths = self._growths if look.at - self._grown_at < _GROWS_WITHIN_S else 0
             self._grown_at = look.at
         self._blind_looks = 0 if look.screen is not None else self._blind_looks + 1
         if look.screen is not None and look.screen.lines != self._lines:
@@ -96,14 +107,20 @@ class ScreenJudge:
         key = (newest.state, newest.finding.note if newest.finding is not None else newest.doubt)
         if key != self._candidate:
             self._candidate, self._candidate_since = key, look.at
-        age_s = look.at - self._candidate_since
-        if newest.finding is not None and newest.state is not None and newest.state.is_free and needed_s:
-            age_s = min(age_s, look.at - self._lines_since)
-        if age_s >= needed_s:
+        since = self._candidate_since
+        if newest.state is not None and newest.state.is_free and needed_s:
+            since = max(since, self._lines_since)
+        if look.at - since >= needed_s:
             self._verdict = newest
-        is_growth = newest.finding is not None and newest.finding.source == OUTPUT_SOURCE
-        self.is_settled = age_s >= needed_s and not is_growth
+        self.settles_at = self._find_settling(newest, look, since + needed_s)
         return self._verdict
+
+    def _find_settling(self, newest: Verdict, look: Look, settles_at: float) -> float:
+        if look.at < settles_at:
+            return settles_at
+        if newest.finding is not None and newest.finding.source == OUTPUT_SOURCE:
+            return look.at if self._growths < _ONGOING_GROWTHS else self._grown_at + _GROWS_WITHIN_S
+        return look.at + SETTLED_AFTER_S if self._blind_looks == 1 else float("inf")
 
     def _read(self, look: Look) -> tuple[Verdict, float]:
         """Return what this look says, and for how long it has to say so."""
@@ -119,7 +136,7 @@ class ScreenJudge:
         title, lines = read_title(self._rules, look.screen), read_screen(self._rules, look.screen)
         own = look.signal or title
         sources = tuple(one for one in (look.signal, title, lines) if one is not None)
-        grows = look.at - self._grown_at < _GROWS_WITHIN_S and look.at - self._lines_since < _CHANGES_WITHIN_S
+        self._count_growths(look, lines.state if lines is not None else None)
         if own is not None:
             agreed = _agreed(own, lines)
             if agreed is None:
@@ -130,13 +147,24 @@ class ScreenJudge:
             is_wiped = is_bare and self._verdict.state is not None and self._verdict.state.is_asking
             needed_s = 0.0 if agreed.state is own.state and not is_wiped else SETTLED_AFTER_S
             return Verdict(finding=agreed, sources=sources), needed_s
-        if grows and (lines is None or lines.state.is_free):
+        if self._grows(look) and (lines is None or lines.state.is_free):
             against = f"against {lines.source}" if lines is not None else "no rule fits its screen"
             growth = Finding(state=ScreenState.WORKING, source=OUTPUT_SOURCE, evidence=f"its output grows; {against}")
             return Verdict(finding=growth, sources=(*sources, growth)), 0.0
         if lines is None:
             return Verdict(finding=None, doubt="no rule fits its screen", sources=sources), _UNKNOWN_AFTER_S
         return Verdict(finding=lines, sources=sources), 0.0 if lines.state.is_busy else SETTLED_AFTER_S
+
+    def _count_growths(self, look: Look, line_state: ScreenState | None) -> None:
+        if line_state is not self._line_state:
+            self._line_state, self._growths = line_state, 0
+        if look.has_grown and (line_state is None or line_state.is_free):
+            self._growths += 1
+
+    def _grows(self, look: Look) -> bool:
+        """Return whether the output goes on, in a way that shows on the screen."""
+        is_ongoing = self._growths >= _ONGOING_GROWTHS and look.at - self._grown_at < _GROWS_WITHIN_S
+        return (look.has_grown or is_ongoing) and look.at - self._lines_since < _CHANGES_WITHIN_S
 
 
 def _agreed(own: Finding, lines: Finding | None) -> Finding | None:

@@ -11,6 +11,7 @@ from agentmon.runners.screens.states import Finding
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Sequence
 
     from agentmon.runners.screens.rules import ScreenRule, ScreenRules
 
@@ -58,6 +59,29 @@ def box_text(rules: ScreenRules, screen: ScreenText) -> str | None:
         return None
     text = "\n".join(inside for line in boxes[-1].split("\n") if (inside := line.strip(_FRAME)))
     return "" if any(hint.fullmatch(text) for hint in rules.box_hints) else text
+
+
+def box_rows(rules: ScreenRules, screen: ScreenText) -> tuple[str, ...]:
+    """Return the rows from the begin of the agent's input box to the end of the screen; none when no box is seen."""
+    if rules.box is None:
+        return ()
+    shown = screen.last(_BOX_WITHIN_LINES)
+    boxes = list(rules.box.finditer(shown))
+    return tuple(shown[boxes[-1].start() :].lstrip("\n").split("\n")) if boxes else ()
+
+
+def shows_new_line(before: Sequence[str], now: Sequence[str]) -> bool:
+    """Return whether the box of the rows ``now`` is that of the rows ``before`` with an empty line at its end.
+
+    So it looks when the return key was taken for a line feed. A box that is full has lost its first line to it.
+    """
+    return _has_blank_added(before, now) or _has_blank_added(before[2:], now[1:])
+
+
+def _has_blank_added(before: Sequence[str], now: Sequence[str]) -> bool:
+    first = next((at for at, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), 0)
+    is_added = 0 < first < len(now) - 1 and now[first + 1] == before[first]
+    return is_added and not now[first].strip(_FRAME)
 
 
 def _first(rules: ScreenRules, screen: ScreenText, *, is_for_title: bool) -> Finding | None:

@@ -58,6 +58,28 @@ def test_output_that_changes_nothing_on_the_screen_is_no_work() -> None:
     assert verdicts[-1].state is ScreenState.READY
 
 
+def test_one_drawing_of_an_idle_screen_is_over_as_soon_as_it_is_seen() -> None:
+    judge = judge_of()
+
+    drawn = judge.judge(Look(at=0.0, screen=READY_SCREEN, has_grown=True))
+    later = [judge.judge(Look(at=at, screen=READY_SCREEN)) for at in (0.1, 0.41)]
+
+    assert drawn.state is ScreenState.WORKING
+    assert later[-1].state is ScreenState.READY
+    assert judge.settles_at == float("inf")
+
+
+def test_it_is_told_when_a_look_may_find_something_else() -> None:
+    judge = judge_of()
+
+    judge.judge(Look(at=0.0, screen=READY_SCREEN))
+    settles_at = judge.settles_at
+    settled = judge.judge(Look(at=settles_at, screen=READY_SCREEN))
+
+    assert settled.state is ScreenState.READY
+    assert judge.same_since == 0.0
+
+
 def test_new_wording_that_prints_steadily_is_work_and_never_idle() -> None:
     judge = judge_of()
     states = []

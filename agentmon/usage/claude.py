@@ -6,16 +6,17 @@ down before the size of the answer was known, so that the largest counts.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer, Confidence
-from agentmon.usage.fields import count_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in
+from agentmon.usage.fields import count_in, moment_in, moment_of, object_in, objects_in, parse_record, ref_in, text_in
 from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 PROVIDER: Final = "anthropic"
 SYNTHETIC_MODEL: Final = "<synthetic>"
@@ -24,11 +25,20 @@ MAX_BEGUN_TOKENS: Final = 10
 """What an answer has at most when it has only begun; more without a reason to stop is the size of a whole one."""
 _TITLE_RANKS: Final = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 """Under which field each kind of record has a title, and which title is the better one."""
-_TITLE_MARKS: Final = (b'"type":"summary"', b'-title"')
+_TYPE_FIRST: Final = b'\n{"type":"'
+_TITLES: Final = tuple(f'{name}"'.encode() for name in _TITLE_RANKS)
+_MESSAGE_ID: Final = re.compile(rb'"message":\{"id":"([^"\\]{1,200})"')
+_MAX_ID_PLACE: Final = 512
+_STAMP: Final = re.compile(rb'"timestamp":"([^"\\]{19,29}Z)"')
+_MAX_STOP_BYTES: Final = 200
 _SPEEDS: Final = frozenset({"priority", "flex", "batch"})
 _MAX_DOLLARS: Final = 1_000_000
 _HEAD_LINES: Final = 8
 _MAX_HEAD_BYTES: Final = 65_536
+
+
+_Part = tuple[bytes, bytes, bytes]
+"""Of one line: the id of its answer, why that stopped with its usage, and the time."""
 
 
 class ClaudeReader:
@@ -36,7 +46,7 @@ class ClaudeReader:
 
     parser_version: ClassVar[int] = 1
 
-    __slots__ = ("_is_subagent", "_last_at_ms", "_session_ref", "_title_rank")
+    __slots__ = ("_is_subagent", "_last_at_ms", "_last_own_ref", "_last_part", "_session_ref", "_title_rank")
 
     def __init__(self, *, session_ref: str = "", is_subagent: bool = False) -> None:
         """Begin at the start of a file.
@@ -48,6 +58,9 @@ class ClaudeReader:
         self._session_ref = session_ref
         self._is_subagent = is_subagent
         self._last_at_ms = 0
+        # Of the part of an answer that came last: the next one mostly says the same. No state, it only saves time.
+        self._last_part: _Part | None = None
+        self._last_own_ref = ""
         self._title_rank = 0
 
     @classmethod
@@ -73,18 +86,30 @@ class ClaudeReader:
         answers, notes, problems = Answers(), SessionNotes(), []
         if offset == 0:
             self._read_head(chunk, notes)
-        for begin, line in lines_with(chunk, b'"usage"'):
-            if b'"assistant"' not in line:
+        for begin, line in lines_with(chunk, b'"assistant"'):
+            if b'"usage"' not in line or self._is_further_part(line, notes):
                 continue
             record = parse_record(line)
+            if record is None or record.get("type") != "assistant":
+                self._last_part = None
             if record is None:
                 problems.append(ReadingProblem(offset=offset + begin, reason="a damaged line"))
             elif record.get("type") == "assistant":
                 self._take_answer(record, offset + begin, answers, notes)
-        for mark in _TITLE_MARKS:
-            for _, line in lines_with(chunk, mark):
-                self._take_title(parse_record(line) or {}, notes)
+        for line in _title_lines(chunk):
+            self._take_title(parse_record(line) or {}, notes)
         return Reading(answers=tuple(answers.by_key.values()), sessions=notes.sessions(), problems=tuple(problems))
+
+    def _is_further_part(self, line: bytes, notes: SessionNotes) -> bool:
+        """Whether the line says of an answer what the one before said, which is known without parsing it."""
+        part, last = _part_in(line), self._last_part
+        self._last_part = part
+        if part is None or last is None or part[:2] != last[:2] or part[2] < last[2]:
+            self._last_own_ref = ""
+            return False
+        self._last_at_ms = moment_of(part[2].decode("ascii", "replace")) or self._last_at_ms
+        notes.touch(self._last_own_ref, self._last_at_ms)
+        return True
 
     def _read_head(self, chunk: bytes, notes: SessionNotes) -> None:
         """Take from the first lines when the conversation began, and where."""
@@ -108,13 +133,13 @@ class ClaudeReader:
     def _take_answer(self, record: Mapping[str, object], offset: int, answers: Answers, notes: SessionNotes) -> None:
         message = object_in(record, "message")
         usage = object_in(message, "usage")
-        model = text_in(message, "model", 200)
-        key = ref_in(message, "id") or ref_in(record, "uuid")
         at_ms = moment_in(record, "timestamp") or self._last_at_ms
         self._last_at_ms = at_ms
+        own_ref = ref_in(record, "sessionId") or self._session_ref
+        model = text_in(message, "model", 200)
+        key = ref_in(message, "id") or ref_in(record, "uuid")
         if not key or not usage or model == SYNTHETIC_MODEL:
             return
-        own_ref = ref_in(record, "sessionId") or self._session_ref
         owner_ref = ref_in(record, "requestSessionId") or ref_in(object_in(record, "forkedFrom"), "sessionId")
         is_subagent = self._is_subagent or record.get("isSidechain") is True or bool(ref_in(record, "agentId"))
         answer = _answer(
@@ -138,11 +163,14 @@ class ClaudeReader:
         if owner_ref and owner_ref != own_ref:
             notes.note(own_ref, parent_ref=owner_ref)
         else:
+            self._last_own_ref = own_ref
             notes.note(own_ref, at_ms=at_ms, cwd=answer.cwd, git_branch=text_in(record, "gitBranch"), model=model)
 
     @staticmethod
     def _take_advice(usage: Mapping[str, object], answer: BilledAnswer, answers: Answers) -> None:
         """Take what other models were asked within the answer, which its own numbers leave out."""
+        if not usage.get("iterations"):
+            return
         advices = [part for part in objects_in(usage, "iterations") if part.get("type") == "advisor_message"]
         for number, advice in enumerate(advices, start=1):
             advised = _answer(
@@ -162,6 +190,29 @@ class ClaudeReader:
                 answers.add(advised)
 
 
+def _part_in(line: bytes) -> _Part | None:
+    """Return what the line tells where it is laid out as Claude Code does; None when that is not sure."""
+    named = _MESSAGE_ID.search(line, 0, _MAX_ID_PLACE)
+    at = line.rfind(b'"usage":{')
+    if named is None or at < 0 or line.count(b'"usage"') != 1:
+        return None
+    stop, end = line.rfind(b'"stop_reason"', max(0, at - _MAX_STOP_BYTES), at), line.find(b"}}", at)
+    stamp = _STAMP.search(line, end) if stop >= 0 and end >= 0 else None
+    return None if stamp is None else (named[1], line[stop:end], stamp[1])
+
+
+def _title_lines(chunk: bytes) -> Iterator[bytes]:
+    """Yield the lines that begin like a record with a title."""
+    if chunk.startswith(tuple(_TYPE_FIRST[1:] + title for title in _TITLES)):
+        yield chunk[: chunk.find(b"\n")]
+    at = chunk.find(_TYPE_FIRST)
+    while at >= 0:
+        end = chunk.find(b"\n", at + 1)
+        if chunk.startswith(_TITLES, at + len(_TYPE_FIRST)):
+            yield chunk[at + 1 : end]
+        at = chunk.find(_TYPE_FIRST, end) if end >= 0 else -1
+
+
 def _answer(
     usage: Mapping[str, object],
     *,
@@ -177,11 +228,13 @@ def _answer(
     offset: int,
 ) -> BilledAnswer:
     written = object_in(usage, "cache_creation")
-    for_an_hour = count_in(written, "ephemeral_1h_input_tokens")
+    for_an_hour = count_in(written, "ephemeral_1h_input_tokens") if written else 0
     # What is not split lives for five minutes; the total is missing where only the parts are told.
     unsplit = count_in(usage, "cache_creation_input_tokens") - for_an_hour
     response_tokens = count_in(usage, "output_tokens")
     tier = usage.get("service_tier")
+    speed = tier if isinstance(tier, str) and tier in _SPEEDS else "standard"
+    is_begun = not has_ended and response_tokens <= MAX_BEGUN_TOKENS
     return BilledAnswer(
         key=key,
         session_ref=session_ref,
@@ -197,15 +250,11 @@ def _answer(
         response_tokens=response_tokens,
         reasoning_tokens=min(count_in(object_in(usage, "output_tokens_details"), "thinking_tokens"), response_tokens),
         web_searches=count_in(object_in(usage, "server_tool_use"), "web_search_requests"),
-        speed="fast"
-        if usage.get("speed") == "fast"
-        else tier
-        if isinstance(tier, str) and tier in _SPEEDS
-        else "standard",
+        speed="fast" if usage.get("speed") == "fast" else speed,
         geo="us" if usage.get("inference_geo") == "us" else "",
         is_subagent=is_subagent,
         reported_cost_nano=reported_cost_nano,
-        confidence=(Confidence.EXACT if has_ended or response_tokens > MAX_BEGUN_TOKENS else Confidence.INCOMPLETE),
+        confidence=Confidence.INCOMPLETE if is_begun else Confidence.EXACT,
         offset=offset,
     )
 

@@ -29,7 +29,7 @@ def text_in(holder: Mapping[str, object], name: str, max_characters: int = MAX_T
     value = holder.get(name)
     if not isinstance(value, str):
         return ""
-    if value.isascii() and len(value) <= max_characters and "\0" not in value:
+    if len(value) <= max_characters and value.isprintable():
         return value
     return value[:max_characters].encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
@@ -37,7 +37,9 @@ def text_in(holder: Mapping[str, object], name: str, max_characters: int = MAX_T
 def ref_in(holder: Mapping[str, object], name: str) -> str:
     """Return the id under the name; empty when there is none, or one too long to be an id."""
     value = holder.get(name)
-    return text_in(holder, name) if isinstance(value, str) and len(value) <= MAX_REF_CHARACTERS else ""
+    if not isinstance(value, str) or len(value) > MAX_REF_CHARACTERS:
+        return ""
+    return value if value.isprintable() else text_in(holder, name)
 
 
 def object_in(holder: Mapping[str, object], name: str) -> dict[str, object]:
@@ -63,10 +65,13 @@ def count_in(holder: Mapping[str, object], name: str) -> int:
 def moment_in(holder: Mapping[str, object], name: str) -> int:
     """Return the ISO 8601 time under the name in UTC milliseconds; 0 when it is none. One without a zone is UTC."""
     value = holder.get(name)
-    if not isinstance(value, str):
-        return 0
+    return moment_of(value) if isinstance(value, str) else 0
+
+
+def moment_of(written: str) -> int:
+    """Return the ISO 8601 time in UTC milliseconds; 0 when it is none. One without a zone is UTC."""
     try:
-        at = datetime.fromisoformat(value)
+        at = datetime.fromisoformat(written)
         return max(0, round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000))
     except (OverflowError, ValueError):
         return 0

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
     from agentmon.usage.compressed import OpenedFile
 
-BLOCK_BYTES: Final = 1_048_576
+BLOCK_BYTES: Final = 262_144
+"""Small enough for the cache of a core, in which every search is twice as fast."""
 ENDS_BYTES: Final = 1_024
 MAX_LINE_BYTES: Final = 32 * 1_048_576
 """A longer line is passed over: it would need several times its size of memory."""

@@ -52,6 +52,14 @@ class SessionNotes:
             notes.first_at_ms = min(notes.first_at_ms or at_ms, at_ms)
             notes.last_at_ms = max(notes.last_at_ms, at_ms)
 
+    def touch(self, session_ref: str, at_ms: int) -> None:
+        """Take that a conversation went on."""
+        notes = self._by_ref.get(session_ref)
+        if notes is None or not notes.first_at_ms <= at_ms:
+            self.note(session_ref, at_ms=at_ms)
+        else:
+            notes.last_at_ms = max(notes.last_at_ms, at_ms)
+
     def sessions(self) -> tuple[HistorySession, ...]:
         """Return what was told, in the order in which the conversations were first named."""
         return tuple(

@@ -84,7 +84,7 @@ class UsageCounter:
 def provisional_key(thread_id: str, total: dict[str, object]) -> str:
     """Return ``<thread>:<input>:<cached>:<cache write>:<output>:<reasoning>`` of the thread's running total.
 
-    ``runners/transcripts/codex.py`` makes the same key out of the rollout, so that the true one can replace it.
+    ``usage/codex.py`` makes the same key out of the rollout, so that the true one can replace it.
     """
     return ":".join((thread_id, *(str(count_in(total, name)) for name in _TOTAL_FIELDS)))
 

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.runners.transcripts.gemini import BilledAnswer, read_answer_keys
+from agentmon.domain.billing import BilledAnswer
+from agentmon.usage.gemini import GeminiReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 CHATS = Path(__file__).parent / "chats"
 TOKENS = {"input": 10, "output": 2, "cached": 4, "thoughts": 1, "tool": 0, "total": 13}
@@ -17,6 +22,10 @@ def lines_of(name: str) -> list[bytes]:
 
 def line(**fields: object) -> bytes:
     return json.dumps(fields).encode() + b"\n"
+
+
+def read_answer_keys(lines: Iterable[bytes]) -> list[BilledAnswer]:
+    return list(GeminiReader().read(b"".join(lines), 0).answers)
 
 
 def tokens_of(answers: list[BilledAnswer]) -> list[tuple[int, int, int, int]]:
@@ -36,16 +45,18 @@ def test_a_turn_with_a_tool_has_an_answer_before_and_after_it() -> None:
     assert tokens_of(answers) == [(4_000, 11_001, 1_102, 901), (4_000, 11_002, 1_104, 902)]
     assert answers[0] == BilledAnswer(
         key="99aa6e91-6ec8-4d82-9d8f-ee632c9b9979",
-        session_id="661a2518-6ec3-454c-8482-bc495fe14b68",
+        session_ref="661a2518-6ec3-454c-8482-bc495fe14b68",
         model="gemini-3.1-pro-preview",
         provider="google",
         prompt_tokens=4_000,
         cache_read_tokens=11_001,
+        cache_write_5m_tokens=0,
+        cache_write_1h_tokens=0,
         response_tokens=1_102,
         reasoning_tokens=901,
         at_ms=1_795_814_361_074,
+        offset=1_070,
     )
-    assert answers[0].provisional_prefix == "661a2518-6ec3-454c-8482-bc495fe14b68:"
 
 
 def test_answers_that_are_written_again_count_once_and_those_taken_back_still_count() -> None:
@@ -71,9 +82,9 @@ def test_a_chat_of_an_older_release_is_one_document() -> None:
     message = {"id": "m1", "type": "gemini", "tokens": TOKENS, "model": "gemini-2.5-pro", "timestamp": "2025-11-01"}
     chat = {"sessionId": "s1", "messages": [{"id": "u1", "type": "user", "content": "hi"}, message]}
 
-    (answer,) = read_answer_keys(json.dumps(chat, indent=2).encode().splitlines(keepends=True))
+    (answer,) = read_answer_keys([json.dumps(chat, indent=2).encode().replace(b"\n", b" "), b"\n"])
 
-    assert (answer.key, answer.session_id, answer.at_ms) == ("m1", "s1", 1_761_955_200_000)
+    assert (answer.key, answer.session_ref, answer.at_ms) == ("m1", "s1", 1_761_955_200_000)
     assert tokens_of([answer]) == [(6, 4, 3, 1)]
 
 
@@ -106,7 +117,7 @@ def test_of_an_answer_that_grows_the_newest_counts() -> None:
 )
 def test_what_is_broken_is_passed_over(written: bytes) -> None:
     good = line(id="m9", type="gemini", tokens=TOKENS, timestamp="no time")
-    lines = written.splitlines(keepends=True)
+    lines = [written + b"\n"]
 
     assert read_answer_keys(lines) == []
     assert [answer.key for answer in read_answer_keys([good, *lines])] == ["m9"]
@@ -116,4 +127,24 @@ def test_more_cached_than_sent_leaves_nothing_negative() -> None:
     (answer,) = read_answer_keys([line(id="m1", type="gemini", tokens={"input": 5, "cached": 9, "thoughts": 3})])
 
     assert tokens_of([answer]) == [(0, 5, 3, 3)]
-    assert (answer.session_id, answer.model, answer.at_ms) == ("", "", 0)
+    assert (answer.session_ref, answer.model, answer.at_ms) == ("", "", 0)
+
+
+def test_a_chat_in_the_folder_of_another_conversation_is_its_subagent() -> None:
+    chat = line(sessionId="sub", kind="subagent") + line(id="m1", type="gemini", tokens=TOKENS)
+
+    reading = GeminiReader(parent_ref="parent", cwd="/project").read(chat, 0)
+
+    (answer,) = reading.answers
+    assert (answer.session_ref, answer.is_subagent, answer.cwd) == ("parent", True, "/project")
+    assert reading.sessions == ()
+
+
+def test_a_conversation_has_the_folder_of_its_project_and_its_summary() -> None:
+    chat = line(sessionId="s1", startTime="2026-11-12T09:00:00Z") + line(**{"$set": {"summary": "Cart"}})
+    answered = line(id="m1", type="gemini", tokens=TOKENS, model="g", timestamp="2026-11-12T09:00:01Z")
+
+    (session,) = GeminiReader(cwd="/project").read(chat + answered, 0).sessions
+
+    assert (session.session_ref, session.title, session.cwd, session.model) == ("s1", "Cart", "/project", "g")
+    assert session.last_at_ms == (session.first_at_ms or 0) + 1_000

@@ -31,6 +31,7 @@ def scratch_home() -> Iterator[Paths]:
     """Point AGENTMON_HOME at a short scratch folder and take everything away again."""
     folder = Path(tempfile.mkdtemp(prefix="amb-", dir="/tmp"))
     os.environ["AGENTMON_HOME"] = str(folder / "home")
+    os.environ["AGENTMON_COSTS_IMPORT_HISTORY"] = "false"
     (folder / "project").mkdir()
     paths = find_paths()
     try:
@@ -39,6 +40,7 @@ def scratch_home() -> Iterator[Paths]:
         kill_worker(paths)
         subprocess.run(["tmux", "-S", str(paths.tmux_socket), "kill-server"], check=False, capture_output=True)
         os.environ.pop("AGENTMON_HOME")
+        os.environ.pop("AGENTMON_COSTS_IMPORT_HISTORY")
         shutil.rmtree(folder, ignore_errors=True)
 
 

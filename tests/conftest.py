@@ -24,11 +24,14 @@ settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
 
+_PERSONAL = frozenset({"NO_COLOR", "COLUMNS", "LINES", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"})
+
+
 @pytest.fixture(autouse=True)
 def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the person's own files, terminal or tmux."""
     for name in list(os.environ):
-        if name.startswith(("AGENTMON_", "XDG_", "TMUX")) or name in {"NO_COLOR", "COLUMNS", "LINES"}:
+        if name.startswith(("AGENTMON_", "XDG_", "TMUX")) or name in _PERSONAL:
             monkeypatch.delenv(name)
     home = tmp_path / "home"
     home.mkdir()

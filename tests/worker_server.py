@@ -15,6 +15,7 @@ import traceback
 import agentmon.runners.screens
 import agentmon.store.upgrade
 import agentmon.worker.main
+import agentmon.worker.usage_importing
 
 
 def main() -> None:

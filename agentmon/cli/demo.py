@@ -28,6 +28,8 @@ from agentmon.services.demo import AddedDemoTask, add_demo_tasks, write_project
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _APP_ENDS_WITHIN_S = 10.0
+_IMPORT_VARIABLE = "AGENTMON_COSTS_IMPORT_HISTORY"
+"""The person's own history is none of the demo's business."""
 _ALL_CARDS = 100
 _MAX_RUNNING = 8
 
@@ -66,10 +68,11 @@ def demo(as_json: JsonOption = False) -> None:
 @contextmanager
 def _demo_place() -> Iterator[DemoPlace]:
     """Give a place and its environment; afterwards everything in it is ended and removed, whatever happened."""
-    kept = {name: os.environ.get(name) for name in ("AGENTMON_HOME", "AGENTMON_DATABASE_URL")}
+    kept = {name: os.environ.get(name) for name in ("AGENTMON_HOME", "AGENTMON_DATABASE_URL", _IMPORT_VARIABLE)}
     place = DemoPlace.make()
     os.environ["AGENTMON_HOME"] = str(place.home)
     os.environ.pop("AGENTMON_DATABASE_URL", None)
+    os.environ[_IMPORT_VARIABLE] = "false"
     try:
         yield place
     finally:

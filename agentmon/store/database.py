@@ -48,7 +48,7 @@ class Database:
 
     def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
         self.path = path
-        self._file_at_start = _file_identity(path)
+        self._file_at_start = file_identity(path)
         self._busy_timeout = busy_timeout
         self._writer = self._engine(begin="BEGIN IMMEDIATE", connections=1, is_read_only=False)
         self._readers = self._engine(begin="BEGIN", connections=_READERS, is_read_only=True)
@@ -158,11 +158,7 @@ class Database:
         return engine
 
     def _require_same_file(self) -> None:
-        if self._file_at_start is None or _file_identity(self.path) != self._file_at_start:
-            raise DatabaseMovedError(
-                f"the database {self.path} is missing, or is no longer the file that was opened",
-                hint="Start agentmon again once the file is in its place.",
-            )
+        require_same_file(self.path, self._file_at_start)
 
     async def _begin(self, connection: AsyncConnection) -> None:
         for tries_left in reversed(range(_BEGIN_TRIES)):
@@ -222,7 +218,21 @@ async def open_database(
     return OpenedDatabase(database=Database(prepared.path, busy_timeout=busy_timeout), notices=prepared.notices)
 
 
-def _file_identity(path: Path) -> tuple[int, int] | None:
+def require_same_file(path: Path, opened: tuple[int, int] | None) -> None:
+    """Refuse to go on with a file that is no longer the database.
+
+    Raises:
+        DatabaseMovedError: The file is missing, or another one than was opened.
+    """
+    if opened is None or file_identity(path) != opened:
+        raise DatabaseMovedError(
+            f"the database {path} is missing, or is no longer the file that was opened",
+            hint="Start agentmon again once the file is in its place.",
+        )
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells one file from another at the same path; None when it is missing."""
     try:
         found = path.stat()
     except OSError:

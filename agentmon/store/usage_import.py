@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.costs import FileCursor
 from agentmon.domain.ids import new_id
 from agentmon.store.column_types import json_text
-from agentmon.store.database import BUSY_TIMEOUT
+from agentmon.store.database import BUSY_TIMEOUT, file_identity, require_same_file
 from agentmon.store.errors import store_error
 from agentmon.store.moments import moment_text
 from agentmon.store.pragmas import set_pragmas
@@ -52,6 +52,12 @@ _WRITE_FILE: Final = (
     f"VALUES ({', '.join('?' * (len(_FILE) + 3))}) ON CONFLICT (path) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in (*_FILE, 'updated_at'))}"
 )
+_OF_BOTH: Final = (
+    "SELECT h.id AS history_id, s.id, s.agent_id FROM sessions h "
+    "JOIN sessions s ON s.session_ref = h.session_ref AND s.agent_id = h.agent_id AND s.id <> h.id "
+    "WHERE json_extract(h.metadata, '$.origin') = ? AND json_extract(s.metadata, '$.origin') IS NOT ? GROUP BY h.id"
+)
+"""Sessions of history with the one that ran here under the same name."""
 _TOLD: Final = (
     *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
     *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
@@ -85,6 +91,7 @@ class UsageImport:
         self._path = path
         self._zone_name = zone_name
         self._clock = clock
+        self._file_at_start = file_identity(path)
         with self._translated():
             self._connection = sqlite3.connect(
                 f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
@@ -135,17 +142,14 @@ class UsageImport:
 
         A file may be read before the agent has told the worker its own id of the conversation.
         """
-        at = self._clock.now()
-        with self._transaction() as connection:
-            pairs = connection.execute(
-                "SELECT h.id AS history_id, s.id, s.agent_id FROM sessions h "
-                "JOIN sessions s ON s.session_ref = h.session_ref AND s.agent_id = h.agent_id AND s.id <> h.id "
-                "WHERE json_extract(h.metadata, '$.origin') = ? "
-                "AND json_extract(s.metadata, '$.origin') IS NOT ? GROUP BY h.id",
-                (HISTORY, HISTORY),
-            ).fetchall()
-            for pair in pairs:
-                _adopt(connection, pair["history_id"], pair["id"], pair["agent_id"], at)
+        with self._translated():
+            pairs = self._connection.execute(_OF_BOTH, (HISTORY, HISTORY)).fetchall()
+        if pairs:
+            at = self._clock.now()
+            with self._transaction() as connection:
+                pairs = connection.execute(_OF_BOTH, (HISTORY, HISTORY)).fetchall()
+                for pair in pairs:
+                    _adopt(connection, pair["history_id"], pair["id"], pair["agent_id"], at)
         return len(pairs)
 
     def _days(self, at: datetime) -> LocalDays:
@@ -158,6 +162,7 @@ class UsageImport:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        require_same_file(self._path, self._file_at_start)
         with self._translated():
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -10,7 +10,7 @@ from agentmon.store.usage_costs import billed_answer_of
 from agentmon.store.usage_sums import SumChanges, write_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agentmon.domain.billing import BilledAnswer
     from agentmon.domain.costs import PricedAnswer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 2_000
 _SOME: Final = "SELECT rowid AS place, * FROM llm_interactions WHERE rowid > ? ORDER BY rowid LIMIT ?"
-_UNLOOKED: Final = "SELECT rowid AS place, * FROM llm_interactions WHERE price_version = '' AND at_ms <= ? LIMIT ?"
+_UNLOOKED: Final = "SELECT rowid AS place FROM llm_interactions WHERE price_version = '' AND at_ms <= ? LIMIT ?"
 _WRITE: Final = "UPDATE llm_interactions SET cost_nano = ?, cost_source = ?, price_version = ? WHERE rowid = ?"
 _ADD_COST: Final = (
     "UPDATE sessions SET total_cost_nano = max(0, total_cost_nano + ?) "
@@ -32,19 +32,19 @@ class UsagePriceRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def price_unlooked(
-        self, price: Callable[[BilledAnswer], PricedAnswer], *, until_ms: int, limit: int = _PIECE
-    ) -> int:
-        """Price answers for which nobody looked up a price yet and that are not younger; return how many there were."""
+    async def find_unlooked(self, *, until_ms: int, limit: int = _PIECE) -> tuple[int, ...]:
+        """Return the places of answers for which nobody looked up a price yet and that are not younger."""
         async with self._database.reading() as connection:
-            parameters = (until_ms, limit)
-            places = [row.place for row in await connection.exec_driver_sql(_UNLOOKED, parameters)]
+            rows = (await connection.exec_driver_sql(_UNLOOKED, (until_ms, limit))).all()
+        return tuple(row.place for row in rows)
+
+    async def price(self, places: Sequence[int], price: Callable[[BilledAnswer], PricedAnswer]) -> None:
+        """Price the answers at these places."""
         for piece in in_pieces(places):
             marks = ", ".join("?" * len(piece))
             await self._price(
                 price, f"SELECT rowid AS place, * FROM llm_interactions WHERE rowid IN ({marks})", tuple(piece)
             )
-        return len(places)
 
     async def price_all(self, price: Callable[[BilledAnswer], PricedAnswer]) -> tuple[int, int]:
         """Price every answer anew, in short transactions; return how many there are and how many changed."""

@@ -59,6 +59,8 @@ class ImportOutcome:
     answers: int
     """Tellings of answers, also of those that were known."""
     elapsed_s: float
+    look_s: float = 0.0
+    """How long it took to see which files have something new."""
     problems: tuple[FileProblem, ...] = ()
     """At most one hundred."""
 

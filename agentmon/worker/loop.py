@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
-from agentmon.settings import load_approval_settings, load_worker_settings
+from agentmon.settings import load_approval_settings, load_cost_settings, load_worker_settings
 from agentmon.worker.approving import Approver
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.owners import Takeover, this_owner
@@ -19,6 +19,7 @@ from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
 from agentmon.worker.starting import Starter
 from agentmon.worker.sweeping import sweep_environments
+from agentmon.worker.usage_following import UsageFollowing
 from agentmon.worker.watching import Watch
 
 if TYPE_CHECKING:
@@ -87,9 +88,17 @@ class WorkerLoop:
         self._screens = ScreenWatch(
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
+        self._usage = UsageFollowing(
+            agents=repositories.agents,
+            days=repositories.usage_days,
+            prices=repositories.usage_prices,
+            paths=paths,
+            clock=clock,
+        )
         self._starter = Starter(tmux=tmux, live=self._live, paths=paths, worker_id=self.worker_id, clock=clock)
         self._settings = load_worker_settings(paths.settings_file, {})
         self._approval_settings = load_approval_settings(paths.settings_file, {})
+        self._cost_settings = load_cost_settings(paths.settings_file, {})
         self._is_paused = True
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
@@ -118,10 +127,12 @@ class WorkerLoop:
         try:
             async with asyncio.TaskGroup() as group:
                 screens = group.create_task(self._look_at_screens(), name="look at screens")
+                usage = group.create_task(self._follow_usage(), name="follow usage")
                 while not self._is_stopping:
                     await self._work_once(group)
                     await self._wait()
                 screens.cancel()
+                usage.cancel()
         finally:
             asyncio.get_running_loop().remove_reader(self._wake.fileno())
 
@@ -137,6 +148,19 @@ class WorkerLoop:
                 _log.exception("the looks at screens go on after an error of the worker's own")
                 await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
             await self._screens.rest()
+
+    async def _follow_usage(self) -> None:
+        """Import what agents write down of their answers in a pace of its own."""
+        while True:
+            await self._usage.rest()
+            try:
+                await self._usage.look(self._cost_settings)
+            except AgentmonError as error:
+                self._complain(str(error))
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+            except Exception:
+                _log.exception("the looks at files of agents go on after an error of the worker's own")
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
 
     def _take_messages(self) -> None:
         # At once, also while the loop is busy: a socket that stays readable would keep the event loop spinning.
@@ -215,6 +239,7 @@ class WorkerLoop:
             stored = await self._repositories.settings.all()
             self._settings = load_worker_settings(self._paths.settings_file, stored)
             self._approval_settings = load_approval_settings(self._paths.settings_file, stored)
+            self._cost_settings = load_cost_settings(self._paths.settings_file, stored)
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")
 

@@ -16,6 +16,8 @@ from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
+from agentmon.store.usage_days import UsageDayRepository
+from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.workspaces import WorkspaceRepository
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class Repositories:
     approvals: ApprovalRepository
     approval_rules: ApprovalRuleRepository
     workspaces: WorkspaceRepository
+    usage_days: UsageDayRepository
+    usage_prices: UsagePriceRepository
 
     @classmethod
     def over(cls, database: Database) -> Self:
@@ -59,6 +63,8 @@ class Repositories:
             approvals=ApprovalRepository(database),
             approval_rules=ApprovalRuleRepository(database),
             workspaces=WorkspaceRepository(database),
+            usage_days=UsageDayRepository(database),
+            usage_prices=UsagePriceRepository(database),
         )
 
     def data_version(self) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DiscoveryMethod
+from agentmon.domain.billing import BilledAnswer
 from agentmon.domain.costs import FileCursor, PricedAnswer
 from agentmon.runners.presets import agents_of, load_presets
 from agentmon.store.usage_import import FilePiece, UsageImport
@@ -37,6 +38,20 @@ if TYPE_CHECKING:
 
 _TELL_EVERY_S: Final = 0.2
 _MAX_PROBLEMS: Final = 100
+_ANY_ANSWER: Final = BilledAnswer(
+    key="",
+    session_ref="",
+    provider="anthropic",
+    model="claude-haiku-4-5",
+    at_ms=0,
+    prompt_tokens=0,
+    cache_read_tokens=0,
+    cache_write_5m_tokens=0,
+    cache_write_1h_tokens=0,
+    response_tokens=0,
+    reasoning_tokens=0,
+    offset=0,
+)
 
 
 class UsageImporter:
@@ -68,6 +83,7 @@ class UsageImporter:
         self._prices: PriceBook | None = None
         self._cursors: dict[str, FileCursor] | None = None
         self._projects = ProjectFolders()
+        self._has_adopted = False
         self._is_stopping = threading.Event()
         self._told_at = float("-inf")
 
@@ -88,9 +104,31 @@ class UsageImporter:
 
     def find_changed(self, problems: list[ReadingProblem] | None = None) -> tuple[list[SourceFile], int]:
         """Return the files that have something new, oldest first, and how many files there are."""
+        known_paths = self._cursors or ()
+        sources = find_sources(self._environ, known_paths=known_paths, problems=problems)
+        if not sources:
+            return [], 0
         cursors = self._known()
-        sources = find_sources(self._environ, known_paths=cursors, problems=problems)
         return [source for source in sources if _is_changed(source, cursors.get(source.path))], len(sources)
+
+    def warm_prices(self) -> None:
+        """Make the prices ready, so that a single one takes no time."""
+        if self._prices is None:
+            self._prices = PriceBook(self._paths.prices_file, self._paths.price_data_file)
+            self._prices.price(_ANY_ANSWER)
+        else:
+            self._prices.refresh()
+
+    def priced(self, answer: BilledAnswer, *, project: str = "") -> PricedAnswer:
+        """Return the answer with its price; quick once the prices are warm."""
+        price = self._price_book().price(answer)
+        return PricedAnswer(
+            answer=answer,
+            cost_nano=price.cost_nano,
+            cost_source=price.source,
+            price_version=price.version,
+            project=project,
+        )
 
     def read(
         self, sources: Sequence[SourceFile], *, all_files: int, problems: Sequence[ReadingProblem] = ()
@@ -101,6 +139,11 @@ class UsageImporter:
             StoreError: The database refused a piece; all before it is kept.
         """
         self._projects = ProjectFolders()
+        if self._prices is not None:
+            self._prices.refresh()
+        if sources or not self._has_adopted:
+            self._has_adopted = True
+            self._open().adopt_conversations()
         run = _Run(all_bytes=sum(self._unread_bytes(source) for source in sources), all_files=len(sources))
         run.problems += [FileProblem(path="", offset=one.offset, reason=one.reason) for one in problems]
         try:
@@ -145,20 +188,10 @@ class UsageImporter:
         run.read_bytes = read_before + unread
 
     def _piece(self, source: SourceFile, before: FileCursor | None, after: FileCursor, read: Read) -> FilePiece:
-        prices = self._price_book()
         answers = []
         for answer in read.reading.answers:
-            price = prices.price(answer)
             folder = answer.cwd or source.project_hint
-            answers.append(
-                PricedAnswer(
-                    answer=answer,
-                    cost_nano=price.cost_nano,
-                    cost_source=price.source,
-                    price_version=price.version,
-                    project=self._projects.project_of(folder) if folder else "",
-                )
-            )
+            answers.append(self.priced(answer, project=self._projects.project_of(folder) if folder else ""))
         sessions = [
             one if one.cwd or not source.project_hint else replace(one, cwd=source.project_hint)
             for one in read.reading.sessions
@@ -225,10 +258,13 @@ async def import_usage(importer: UsageImporter, agents: AgentRepository, clock: 
         StoreError: The database refused a piece; all before it is kept.
     """
     problems: list[ReadingProblem] = []
+    begun_at = time.monotonic()
     sources, all_files = await asyncio.to_thread(importer.find_changed, problems)
+    look_s = time.monotonic() - begun_at
     if sources:
         await _add_agents(agents, {source.agent_slug for source in sources}, clock)
-    return await asyncio.to_thread(importer.read, sources, all_files=all_files, problems=problems)
+    outcome = await asyncio.to_thread(importer.read, sources, all_files=all_files, problems=problems)
+    return replace(outcome, look_s=look_s)
 
 
 async def _add_agents(agents: AgentRepository, slugs: set[str], clock: Clock) -> None:

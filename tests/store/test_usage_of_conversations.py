@@ -1,0 +1,206 @@
+"""What agents tell live and what their own files tell later are the same answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.billing import BilledAnswer, HistorySession
+from agentmon.domain.clock import FakeClock
+from agentmon.domain.conversation import SessionNews, UsageNews
+from agentmon.domain.costs import FileCursor, PricedAnswer
+from agentmon.store.usage_import import FilePiece, UsageImport
+from tests.store.conversation_place import NOON_MS, an_ending, opened_place
+from tests.store.queue_place import NOON
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from tests.store.conversation_place import ConversationPlace
+
+REF = "0c0ffee0-session"
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[ConversationPlace]:
+    async with opened_place(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def files(place: ConversationPlace) -> Iterator[UsageImport]:
+    store = UsageImport(place.database.path, zone_name="UTC", clock=FakeClock(NOON))
+    yield store
+    store.close()
+
+
+def bills(key: str, tokens: int = 10, *, is_key_provisional: bool = False) -> UsageNews:
+    return UsageNews(
+        key=key, model="m", provider="anthropic", prompt_tokens=tokens, is_key_provisional=is_key_provisional
+    )
+
+
+def told(key: str, tokens: int = 10, *, at_ms: int = NOON_MS, ref: str = REF, offset: int = 0) -> PricedAnswer:
+    answer = BilledAnswer(
+        key=key,
+        session_ref=ref,
+        cwd="/w",
+        provider="anthropic",
+        model="m",
+        at_ms=at_ms,
+        prompt_tokens=tokens,
+        cache_read_tokens=0,
+        cache_write_5m_tokens=0,
+        cache_write_1h_tokens=0,
+        response_tokens=0,
+        reasoning_tokens=0,
+        offset=offset,
+    )
+    return PricedAnswer(answer=answer, cost_nano=tokens * 1000, cost_source="list", price_version="1", project="/w")
+
+
+def write(store: UsageImport, *answers: PricedAnswer, path: str = "/a.jsonl") -> None:
+    """Let a file of Claude's tell these answers, behind what it told before."""
+    before = store.cursors().get(path)
+    after = FileCursor(
+        agent_slug="claude",
+        path=path,
+        thread_key=path,
+        inode=1,
+        size_bytes=100,
+        mtime_ns=1,
+        read_offset=(0 if before is None else before.read_offset) + 100,
+        head_hash="",
+        parser_version=1,
+    )
+    sessions = [HistorySession(session_ref=one.answer.session_ref, cwd="/w") for one in answers]
+    assert store.write(FilePiece(before=before, after=after, answers=answers, sessions=sessions[:1]))
+
+
+def totals(place: ConversationPlace) -> tuple[object, ...]:
+    (kept,) = place.rows("SELECT coalesce(sum(answers), 0) a, coalesce(sum(prompt_tokens), 0) t FROM daily_usage")
+    (rows,) = place.rows("SELECT count(*) a, coalesce(sum(prompt_tokens), 0) t FROM llm_interactions")
+    sessions = place.rows("SELECT sum(total_tokens) t FROM sessions")
+    assert kept == rows
+    assert sessions == [{"t": rows["t"]}]
+    return tuple(rows.values())
+
+
+async def test_what_a_conversation_tells_is_in_the_sums_at_once(place: ConversationPlace) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF), bills("a", 4), bills("b", 5))
+    await place.tell(execution.id, bills("a", 40))
+
+    assert place.rows("SELECT project, answers, prompt_tokens, unpriced_answers FROM daily_usage") == [
+        {"project": "/w", "answers": 2, "prompt_tokens": 45, "unpriced_answers": 2}
+    ]
+    assert totals(place) == (2, 45)
+
+
+async def test_a_file_takes_over_what_was_told_live_and_its_run_stays(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF), bills("a", 4))
+
+    write(files, told("a", 44), told("b", 6, at_ms=NOON_MS + 2000))
+    await place.tell(execution.id, bills("a", 5), bills("c", 7))
+
+    rows = place.rows("SELECT key, prompt_tokens, cost_nano, execution_id FROM llm_interactions ORDER BY key")
+    assert [(row["key"], row["prompt_tokens"], row["cost_nano"]) for row in rows] == [
+        ("a", 44, 44_000),
+        ("b", 6, 6_000),
+        ("c", 7, None),
+    ]
+    assert {row["execution_id"] for row in rows} <= {execution.id, None}
+    assert totals(place) == (3, 57)
+
+
+async def test_answers_of_a_file_belong_to_the_run_in_whose_time_they_came(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF), ending=an_ending())
+    place_of_run = place.rows("SELECT started_at, ended_at FROM executions")
+    assert None not in place_of_run[0].values()
+
+    hour = round(timedelta(hours=1).total_seconds() * 1000)
+    write(files, told("before", at_ms=NOON_MS - hour), told("in", at_ms=NOON_MS), told("after", at_ms=NOON_MS + hour))
+
+    rows = {row["key"]: row["execution_id"] for row in place.rows("SELECT key, execution_id FROM llm_interactions")}
+    assert rows == {"before": None, "in": execution.id, "after": None}
+    assert (await place.queue.executions.get(execution.id)).tokens_used == 10
+    assert totals(place) == (3, 30)
+
+
+async def test_stand_ins_go_when_the_file_has_told_the_answers_and_none_come_after(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    execution = await place.begin()
+    minute = 60_000
+    await place.tell(execution.id, SessionNews(session_ref=REF), bills("turn:1", 30, is_key_provisional=True))
+    await place.tell(execution.id, bills("turn:2", 8, is_key_provisional=True), at_ms=NOON_MS + 10 * minute)
+    assert totals(place) == (2, 38)
+
+    write(files, told("a", 10, at_ms=NOON_MS), told("b", 20, at_ms=NOON_MS + 900))
+    assert totals(place) == (3, 38)
+    write(files, told("c", 8, at_ms=NOON_MS + 10 * minute - 700))
+    assert totals(place) == (3, 38)
+    await place.tell(execution.id, bills("turn:3", 8, is_key_provisional=True), at_ms=NOON_MS + 10 * minute)
+
+    assert [row["key"] for row in place.rows("SELECT key FROM llm_interactions ORDER BY key")] == ["a", "b", "c"]
+    assert totals(place) == (3, 38)
+    assert (await place.queue.executions.get(execution.id)).tokens_used == 38
+
+
+async def test_a_file_that_was_read_before_the_agent_named_its_conversation_is_given_to_the_run(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    execution = await place.begin()
+    write(files, told("a", 10), told("b", 5))
+    await place.tell(execution.id, SessionNews(session_ref=REF), bills("a", 10))
+    assert len(place.rows("SELECT id FROM sessions")) == 2
+
+    assert files.adopt_conversations() == 1
+    assert files.adopt_conversations() == 0
+
+    session_id = await place.session_id(execution.id)
+    assert {row["session_id"] for row in place.rows("SELECT session_id FROM llm_interactions")} == {session_id}
+    assert {row["execution_id"] for row in place.rows("SELECT execution_id FROM llm_interactions")} == {execution.id}
+    assert len(place.rows("SELECT id FROM sessions")) == 1
+    assert (await place.queue.executions.get(execution.id)).tokens_used == 15
+    assert totals(place) == (2, 15)
+
+
+def test_the_larger_telling_counts_in_any_order(place: ConversationPlace, files: UsageImport) -> None:
+    write(files, told("a", 3), told("b", 30))
+    write(files, told("a", 30, offset=50), told("b", 3, offset=50))
+    write(files, told("a", 9), told("b", 9), path="/copy.jsonl")
+
+    assert [row["prompt_tokens"] for row in place.rows("SELECT prompt_tokens FROM llm_interactions")] == [30, 30]
+    assert totals(place) == (2, 60)
+
+
+def test_copied_answers_belong_to_the_older_conversation_in_any_order(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    copied = [told(key, at_ms=NOON_MS + at, ref="new") for key, at in (("a", 0), ("b", 1000), ("c", 9000))]
+    write(files, *copied, path="/new.jsonl")
+    write(files, *(told(key, at_ms=NOON_MS + at, ref="old") for key, at in (("a", 0), ("b", 1000))), path="/old.jsonl")
+
+    owners = place.rows(
+        "SELECT key, session_ref FROM llm_interactions i JOIN sessions s ON s.id = i.session_id ORDER BY key"
+    )
+    assert [tuple(row.values()) for row in owners] == [("a", "old"), ("b", "old"), ("c", "new")]
+    assert totals(place) == (3, 30)
+
+
+def test_a_cursor_that_somebody_else_moved_writes_nothing(place: ConversationPlace, files: UsageImport) -> None:
+    write(files, told("a"))
+    stale = FilePiece(before=None, after=files.cursors()["/a.jsonl"], answers=[told("b")], sessions=[])
+
+    assert files.write(stale) is False
+    assert totals(place) == (1, 10)

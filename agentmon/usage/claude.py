@@ -33,6 +33,8 @@ _STAMP: Final = re.compile(rb'"timestamp":"([^"\\]{19,29}Z)"')
 _MAX_STOP_BYTES: Final = 200
 _SPEEDS: Final = frozenset({"priority", "flex", "batch"})
 _MAX_DOLLARS: Final = 1_000_000
+_NOT_ITS_OWN: Final = ("isSidechain", "agentId", "forkedFrom", "requestSessionId")
+"""Fields of records that a subagent or another conversation wrote."""
 _HEAD_LINES: Final = 8
 _MAX_HEAD_BYTES: Final = 65_536
 
@@ -115,13 +117,14 @@ class ClaudeReader:
         """Take from the first lines when the conversation began, and where."""
         for line in chunk[:_MAX_HEAD_BYTES].split(b"\n", _HEAD_LINES)[:_HEAD_LINES]:
             record = parse_record(line) if b'"timestamp"' in line else None
-            if record is not None and not self._is_subagent and record.get("isSidechain") is not True:
-                notes.note(
-                    ref_in(record, "sessionId"),
-                    at_ms=moment_in(record, "timestamp"),
-                    cwd=text_in(record, "cwd"),
-                    git_branch=text_in(record, "gitBranch"),
-                )
+            if record is None or self._is_subagent or any(record.get(name) for name in _NOT_ITS_OWN):
+                continue
+            notes.note(
+                ref_in(record, "sessionId"),
+                at_ms=moment_in(record, "timestamp"),
+                cwd=text_in(record, "cwd"),
+                git_branch=text_in(record, "gitBranch"),
+            )
 
     def _take_title(self, record: Mapping[str, object], notes: SessionNotes) -> None:
         name, rank = _TITLE_RANKS.get(text_in(record, "type"), ("", 0))
@@ -140,7 +143,8 @@ class ClaudeReader:
         key = ref_in(message, "id") or ref_in(record, "uuid")
         if not key or not usage or model == SYNTHETIC_MODEL:
             return
-        owner_ref = ref_in(record, "requestSessionId") or ref_in(object_in(record, "forkedFrom"), "sessionId")
+        forked_ref = ref_in(object_in(record, "forkedFrom"), "sessionId")
+        owner_ref = ref_in(record, "requestSessionId") or forked_ref
         is_subagent = self._is_subagent or record.get("isSidechain") is True or bool(ref_in(record, "agentId"))
         answer = _answer(
             usage,
@@ -161,7 +165,7 @@ class ClaudeReader:
         if is_subagent:
             return
         if owner_ref and owner_ref != own_ref:
-            notes.note(own_ref, parent_ref=owner_ref)
+            notes.note(own_ref, parent_ref=forked_ref or owner_ref)
         else:
             self._last_own_ref = own_ref
             notes.note(own_ref, at_ms=at_ms, cwd=answer.cwd, git_branch=text_in(record, "gitBranch"), model=model)

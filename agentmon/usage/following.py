@@ -139,12 +139,16 @@ def _go_on(
     opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: Cursor | None
 ) -> tuple[Reader, int, _KnownBytes]:
     """Return the reader, the offset and the known bytes to go on with; the file then stands at the offset."""
-    if cursor is not None and cursor.parser_version == begun.parser_version and cursor.inode == begun.inode:
+    if cursor is not None and cursor.offset and _is_of(cursor, begun):
         known_bytes = _KnownBytes.of_file(opened, cursor.offset)
         if known_bytes is not None and known_bytes.digest() == cursor.head_hash:
             return reader_type(source).restore(cursor.state), cursor.offset, known_bytes
     opened.seek(0)
     return open_reader(source), 0, _KnownBytes()
+
+
+def _is_of(cursor: Cursor, begun: Cursor) -> bool:
+    return (cursor.inode, cursor.parser_version) == (begun.inode, begun.parser_version)
 
 
 def _read_document(opened: OpenedFile, source: SourceFile, begun: Cursor, _cursor: Cursor | None) -> Iterator[Read]:

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentmon.domain.billing import Confidence
+from agentmon.usage.claude import ClaudeReader
+from tests.usage.histories import SAMPLES, History
+from tests.usage.transcripts import AT, answered, usage
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Sequence
+
+    from agentmon.domain.billing import BilledAnswer
+    from agentmon.usage.reading import Reading
+
+SAMPLE = (SAMPLES / "claude/projects/-home-dev-webshop/aaaaaaaa-1111-4111-8111-000000000001.jsonl").read_bytes() + b"\n"
+
+
+def read(*lines: bytes, is_subagent: bool = False) -> Reading:
+    return ClaudeReader(session_ref="file", is_subagent=is_subagent).read(b"".join(lines), 0)
+
+
+def only(*lines: bytes) -> BilledAnswer:
+    (answer,) = read(*lines).answers
+    return answer
+
+
+def split_reading(pieces: Sequence[bytes]) -> History:
+    """Read pieces of whole lines, each with a reader that was restored from what JSON holds."""
+    history = History()
+    state, offset = ClaudeReader(session_ref="file").state(), 0
+    for piece in pieces:
+        reader = ClaudeReader.restore(json.loads(json.dumps(state)))
+        history.keep("claude", reader.read(piece, offset))
+        state, offset = reader.state(), offset + len(piece)
+    return history
+
+
+def told(history: History) -> dict[str, tuple[object, ...]]:
+    return {
+        key: (answer.session_ref, answer.model, answer.at_ms, answer.total_tokens, answer.response_tokens)
+        for (_, key), answer in history.answers.items()
+    }
+
+
+@pytest.mark.parametrize("order", list(permutations([9, 9, 159])))
+def test_of_a_placeholder_and_its_end_the_end_counts_in_any_order(order: tuple[int, ...]) -> None:
+    answer = only(*(answered(stop=None, counts=usage(output_tokens=tokens)) for tokens in order))
+
+    assert (answer.response_tokens, answer.confidence) == (159, Confidence.EXACT)
+
+
+def test_an_answer_that_was_only_begun_is_marked() -> None:
+    begun = answered(stop=None, counts=usage(output_tokens=1))
+
+    assert only(begun, begun).confidence is Confidence.INCOMPLETE
+    assert only(begun, answered(counts=usage(output_tokens=1))).confidence is Confidence.EXACT
+
+
+def test_a_growing_answer_counts_once_with_its_first_time() -> None:
+    lines = [
+        answered(stop=None, counts=usage(output_tokens=tokens), at=f"2026-11-10T14:00:0{tokens}.000Z")
+        for tokens in (1, 2, 9)
+    ]
+
+    assert (only(*lines).response_tokens, only(*lines).at_ms) == (9, only(lines[0]).at_ms)
+
+
+def test_a_copy_that_names_its_owner_belongs_to_it_and_makes_it_the_parent() -> None:
+    fork = answered(session="fork", requestSessionId="s1", forkedFrom={"sessionId": "middle"})
+    branch = answered("m2", session="fork", forkedFrom={"sessionId": "middle"})
+
+    reading = read(fork, branch, answered("m3", session="fork"))
+
+    assert [answer.session_ref for answer in reading.answers] == ["s1", "middle", "fork"]
+    assert [(session.session_ref, session.parent_ref) for session in reading.sessions] == [("fork", "middle")]
+
+
+@pytest.mark.parametrize("order", [("fork", "own"), ("own", "fork")])
+def test_a_marked_copy_never_takes_an_answer_from_its_owner(order: tuple[str, ...]) -> None:
+    files = {"own": answered(session="s1"), "fork": answered(session="fork", requestSessionId="s1")}
+    history = History()
+    for name in order:
+        history.keep("claude", read(files[name]))
+
+    assert [answer.session_ref for answer in history.answers.values()] == ["s1"]
+
+
+def test_subagents_count_for_their_parent_and_tell_nothing_of_it() -> None:
+    lines = [answered("m1", isSidechain=True, cwd="/worktree"), answered("m2", agentId="a1", cwd="/worktree")]
+
+    reading = read(*lines)
+
+    assert [(answer.session_ref, answer.is_subagent) for answer in reading.answers] == [("s1", True)] * 2
+    assert reading.sessions == ()
+    assert read(answered(), is_subagent=True).answers[0].is_subagent
+
+
+def test_what_the_program_made_up_and_what_cost_nothing_is_no_answer() -> None:
+    nothing = usage(input_tokens=0, cache_read_input_tokens=0, output_tokens=0)
+
+    assert read(answered(model="<synthetic>"), answered("m2", counts=nothing), answered("m3", counts={})).answers == ()
+
+
+def test_usage_inside_tools_and_their_results_counts_nothing() -> None:
+    big = {"usage": {"input_tokens": 999, "output_tokens": 999}, "stop_reason": "end_turn"}
+    call = [{"type": "tool_use", "id": "t", "name": "Write", "input": {**big, "type": "assistant"}}]
+    outcome = json.dumps({"type": "user", "message": {"role": "user"}, "toolUseResult": {**big, "type": "assistant"}})
+    nested = json.dumps({"type": "progress", "data": {"message": json.loads(answered("m9"))}})
+
+    reading = read(answered(content=call), outcome.encode() + b"\n", nested.encode() + b"\n")
+
+    assert [(answer.key, answer.total_tokens) for answer in reading.answers] == [("m1", 35)]
+
+
+def test_a_part_that_only_looks_like_the_one_before_is_read() -> None:
+    call = [{"type": "tool_use", "input": {"usage": {"x": 1}}}]
+    lines = [
+        answered(counts=usage(output_tokens=30), content=call),
+        answered(counts=usage(output_tokens=40), content=call),
+        answered("m2", counts=usage(output_tokens=40)),
+    ]
+
+    assert [(answer.key, answer.response_tokens) for answer in read(*lines).answers] == [("m1", 40), ("m2", 40)]
+
+
+def test_a_damaged_part_does_not_hide_the_next_one() -> None:
+    damaged = answered().replace(b'"isSidechain":false', b'"isSidechain":fals')
+
+    reading = read(damaged, answered())
+
+    assert [answer.key for answer in reading.answers] == ["m1"]
+    assert [problem.offset for problem in reading.problems] == [0]
+
+
+def test_cache_writes_that_are_not_split_live_for_five_minutes() -> None:
+    split = {"ephemeral_1h_input_tokens": 30, "ephemeral_5m_input_tokens": 20}
+    empty = {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0}
+
+    answers = read(
+        answered("m1", counts=usage(cache_creation_input_tokens=50)),
+        answered("m2", counts=usage(cache_creation_input_tokens=50, cache_creation=split)),
+        answered("m3", counts=usage(cache_creation_input_tokens=50, cache_creation=empty)),
+        answered("m4", counts=usage(cache_creation=split)),
+    ).answers
+
+    written = [(answer.cache_write_5m_tokens, answer.cache_write_1h_tokens) for answer in answers]
+    assert written == [(50, 0), (20, 30), (50, 0), (20, 30)]
+
+
+def test_what_changes_the_price_is_told() -> None:
+    searched = {"web_search_requests": 3}
+
+    answers = read(
+        answered("m1", counts=usage(speed="fast", inference_geo="us", server_tool_use=searched)),
+        answered("m2", counts=usage(service_tier="priority", speed="standard", inference_geo="global"), costUSD=0.0185),
+    ).answers
+
+    assert [(one.speed, one.geo, one.web_searches, one.reported_cost_nano) for one in answers] == [
+        ("fast", "us", 3, None),
+        ("priority", "", 0, 18_500_000),
+    ]
+
+
+def test_the_advice_of_another_model_is_an_answer_of_its_own() -> None:
+    advice = {"type": "advisor_message", "model": "claude-opus-5-5", **usage(output_tokens=7)}
+    parts = [{"type": "message", **usage()}, advice, advice]
+
+    answers = read(answered(counts=usage(iterations=parts))).answers
+
+    assert [(answer.key, answer.model, answer.response_tokens) for answer in answers] == [
+        ("m1", "claude-opus-4-8", 20),
+        ("m1#adv1", "claude-opus-5-5", 7),
+        ("m1#adv2", "claude-opus-5-5", 7),
+    ]
+
+
+def test_without_an_id_the_uuid_of_the_record_is_the_key() -> None:
+    assert only(answered("", uuid="u1")).key == "u1"
+
+
+def test_a_record_without_a_time_has_that_of_the_one_before_and_one_without_a_session_that_of_the_file() -> None:
+    first, second = read(answered("m1"), answered("m2", at=None, session=None)).answers
+
+    assert second.at_ms == first.at_ms == 1_794_319_200_000
+    assert second.session_ref == "file"
+
+
+@pytest.mark.parametrize("count", [-5, True, "7", None, 10**30, 1e400, [1], {"a": 1}])
+def test_a_count_that_is_none_is_nothing(count: object) -> None:
+    answer = only(answered(counts=usage(input_tokens=count)))
+
+    assert (answer.prompt_tokens, answer.total_tokens) == (0, 25)
+
+
+def test_the_best_title_stays() -> None:
+    records = [
+        {"type": "summary", "summary": "first"},
+        {"type": "custom-title", "customTitle": "mine", "sessionId": "s1"},
+        {"type": "ai-title", "aiTitle": "guessed", "sessionId": "s1"},
+    ]
+    lines = [json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records]
+
+    titles = {session.session_ref: session.title for session in read(*lines).sessions}
+
+    assert titles == {"file": "first", "s1": "mine"}
+
+
+def test_line_ends_and_a_byte_order_mark_of_other_systems_change_nothing() -> None:
+    lines = answered("m1") + answered("m2")
+
+    windows = read(b"\xef\xbb\xbf" + lines.replace(b"\n", b"\r\n"))
+
+    assert [answer.key for answer in windows.answers] == ["m1", "m2"]
+    assert windows.problems == ()
+
+
+def test_bytes_that_are_no_text_spoil_no_answer() -> None:
+    (answer,) = read(answered(cwd="/caf%").replace(b"%", b"\xe9"), b"\xff\xfe\x00\n").answers
+
+    assert answer.cwd == "/caf\ufffd"
+
+
+def test_half_surrogates_and_zeros_do_not_leave_the_reader() -> None:
+    answer = only(answered(cwd="/a\ud800b\0c", model="m\udfff"))
+
+    assert (answer.cwd, answer.model) == ("/a?b\ufffdc", "m?")
+
+
+@given(st.lists(st.binary(max_size=60), max_size=20))
+def test_no_bytes_make_it_fail(pieces: list[bytes]) -> None:
+    marks = [b'"usage"', b'"assistant"', b"\n", b"{", b"}", b'{"type":"summary"']
+    chunk = b"".join(piece + marks[number % len(marks)] for number, piece in enumerate(pieces))
+
+    read(chunk + b"\n", answered())
+
+
+@given(st.lists(st.integers(min_value=0, max_value=len(SAMPLE)), max_size=12))
+def test_any_split_into_appends_gives_the_same(cuts: list[int]) -> None:
+    places = sorted({0, len(SAMPLE), *(SAMPLE.rfind(b"\n", 0, cut) + 1 for cut in cuts)})
+    pieces = [SAMPLE[begin:end] for begin, end in pairwise(places)]
+
+    appended, whole = split_reading(pieces), split_reading([SAMPLE])
+
+    assert told(appended) == told(whole)
+    assert appended.sessions == whole.sessions
+    assert len(appended.problems) == len(whole.problems)
+
+
+@given(st.randoms(use_true_random=False))
+def test_any_order_of_the_lines_and_files_gives_the_same_totals(order: random.Random) -> None:
+    lines = [
+        answered(f"m{number}", stop=None, counts=usage(output_tokens=tokens), session="s1", requestSessionId=owner)
+        for number in range(3)
+        for tokens in (1, 50, 200)
+        for owner in ("s0", None)
+    ]
+    shuffled = list(lines)
+    order.shuffle(shuffled)
+    cut = order.randrange(len(shuffled))
+
+    assert told(split_reading([b"".join(shuffled[:cut]), b"".join(shuffled[cut:])])) == {
+        f"m{number}": ("s0", "claude-opus-4-8", only(answered(at=AT)).at_ms, 215, 200) for number in range(3)
+    }

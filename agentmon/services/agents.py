@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
+from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.runners.presets import agents_of, find_installed
 from agentmon.worker.wake import wake_worker
@@ -119,9 +120,17 @@ class AgentService:
         async with self._scan:
             if self._is_scanned:
                 return
-            known = {agent.slug for agent in await self._repository.list(active_only=False)}
+            known = {agent.slug: agent for agent in await self._repository.list(active_only=False)}
             installed = await asyncio.to_thread(find_installed, dict(os.environ))
             fresh = [preset for preset in installed if preset.slug not in known]
             if fresh:
                 await self._repository.add_missing(agents_of(fresh), at=self._clock.now())
+            found = [known[preset.slug].id for preset in installed if _came_with_history(known.get(preset.slug))]
+            if found:
+                await self._repository.activate(found, at=self._clock.now())
             self._is_scanned = True
+
+
+def _came_with_history(agent: Agent | None) -> bool:
+    """Return whether only files of the agent were here when it entered the registry."""
+    return agent is not None and not agent.is_active and agent.discovery_method is DiscoveryMethod.PRESET

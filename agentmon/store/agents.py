@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.store import tables
@@ -68,6 +69,16 @@ class AgentRepository:
                     insert(tables.agent_capabilities),
                     [_capability_row(capability) | stamps for capability in capabilities],
                 )
+
+    async def activate(self, agent_ids: Sequence[AgentId], *, at: datetime) -> None:
+        """Let agents be used whose program was found on the PATH."""
+        agents = tables.agents
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(agents)
+                .where(agents.c.id.in_(agent_ids))
+                .values(is_active=True, discovery_method=DiscoveryMethod.PATH_SCAN, updated_at=at)
+            )
 
     async def set_tools(
         self, agent_id: AgentId, tools: Mapping[str, bool | None], *, actor: Actor, at: datetime

@@ -87,6 +87,28 @@ async def test_days_follow_the_setting_of_the_zone(live_home: LiveHome, history:
     assert before.buckets == asked.buckets != after.buckets
 
 
+async def test_an_agent_of_which_only_files_are_there_can_be_used_once_its_program_is(
+    live_home: LiveHome, history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del history
+    path = os.environ["PATH"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    async with open_services(live_home.paths) as services:
+        await services.costs.import_history()
+        assert "claude" not in {agent.slug for agent in await services.agents.list()}
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{path}")
+
+    async with open_services(live_home.paths) as services:
+        agent = await services.agents.by_slug("claude")
+
+    assert agent.is_active
+    assert agent.capabilities
+
+
 async def _totals(services: Services) -> CostSums:
     return (await services.costs.report(CostGroup.AGENT, CostFilter())).totals
 

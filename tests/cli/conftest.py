@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a home in one process, since each process would make a home and a server for itself."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "cli" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+
+
 @pytest.fixture(scope="module")
 def cli() -> Iterator[CommandLine]:
     """One home for the tests of a module, in a folder whose name leaves room for socket paths."""

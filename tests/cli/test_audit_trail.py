@@ -37,6 +37,7 @@ def test_the_zone_is_stated_once_and_times_are_read_in_it(cli: CommandLine) -> N
 def test_a_workspace_sees_its_own_trail_and_all_on_request(cli: CommandLine) -> None:
     folder = cli.folder / "elsewhere"
     folder.mkdir()
+    cli.add("here")
     cli("task", "add", "elsewhere", "-C", str(folder))
 
     own = cli("audit", "-C", str(folder), "--json").document()

@@ -113,3 +113,19 @@ class HistorySession:
     first_at_ms: int | None = None
     """UTC, as the times below."""
     last_at_ms: int | None = None
+
+
+def merge_sessions(earlier: HistorySession, later: HistorySession) -> HistorySession:
+    """Return what is known of a conversation that was told of twice: later facts win, its times widen."""
+    begun = [at_ms for at_ms in (earlier.first_at_ms, later.first_at_ms) if at_ms is not None]
+    ended = [at_ms for at_ms in (earlier.last_at_ms, later.last_at_ms) if at_ms is not None]
+    return HistorySession(
+        session_ref=earlier.session_ref,
+        parent_ref=later.parent_ref or earlier.parent_ref,
+        title=later.title or earlier.title,
+        cwd=later.cwd or earlier.cwd,
+        git_branch=later.git_branch or earlier.git_branch,
+        model=later.model or earlier.model,
+        first_at_ms=min(begun, default=None),
+        last_at_ms=max(ended, default=None),
+    )

@@ -11,7 +11,7 @@ from agentmon.usage.compressed import UNREADABLE, open_file, why_unreadable
 from agentmon.usage.fields import object_in, text_in
 from agentmon.usage.lines import BLOCK_BYTES, LongLine, pieces_of
 from agentmon.usage.openings import open_reader, reader_type
-from agentmon.usage.reading import Reading, ReadingProblem
+from agentmon.usage.reading import GatheredReadings, Reading, ReadingProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 MAX_DOCUMENT_BYTES: Final = 64 * 1_048_576
 """A chat that is one document is read whole; a larger one is reported."""
+READ_BYTES: Final = 4 * 1_048_576
+"""About so much of a file is told at once."""
+UNFINISHED: Final = 0
+"""As ``mtime_ns`` of a cursor before the end of the file: a look that begins with it goes on."""
 _KNOWN_BYTES: Final = 1_024
 
 
@@ -120,19 +124,39 @@ def _is_unchanged(source: SourceFile, cursor: Cursor, parser_version: int) -> bo
 
 def _read_lines(opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: Cursor | None) -> Iterator[Read]:
     reader, offset, known_bytes = _go_on(opened, source, begun, cursor)
-    has_read = False
-    for piece in pieces_of(opened, offset):
+    gathered, kept_to, has_news = GatheredReadings(), offset, True
+    pieces = pieces_of(opened, offset)
+    while piece := _next_piece(pieces, offset):
+        if isinstance(piece, ReadingProblem):
+            gathered.add(Reading(problems=(piece,)))
+            has_news = True
+            break
         if isinstance(piece, LongLine):
-            reading, offset = _problem(piece.offset, "a line that is too long"), piece.end
+            gathered.add(_problem(piece.offset, "a line that is too long"))
             known_bytes.add(piece.head)
             known_bytes.add(piece.tail)
+            offset = piece.end
         else:
-            reading, offset = reader.read(piece[1], piece[0]), piece[0] + len(piece[1])
+            gathered.add(reader.read(piece[1], piece[0]))
             known_bytes.add(piece[1])
-        has_read = True
-        yield Read(reading=reading, cursor=_moved(begun, offset, known_bytes, reader))
-    if not has_read:
-        yield Read(reading=Reading(), cursor=_moved(begun, offset, known_bytes, reader))
+            offset = piece[0] + len(piece[1])
+        has_news = offset - kept_to < READ_BYTES
+        if not has_news:
+            cursor = _moved(begun, offset, known_bytes, reader)
+            yield Read(reading=gathered.take(), cursor=replace(cursor, mtime_ns=UNFINISHED))
+            kept_to = offset
+    if has_news:
+        yield Read(reading=gathered.take(), cursor=_moved(begun, offset, known_bytes, reader))
+
+
+def _next_piece(
+    pieces: Iterator[tuple[int, bytes] | LongLine], offset: int
+) -> tuple[int, bytes] | LongLine | ReadingProblem | None:
+    """Return the next piece, None at the end, or why the bytes behind the offset cannot be read."""
+    try:
+        return next(pieces, None)
+    except UNREADABLE as error:
+        return ReadingProblem(offset=offset, reason=why_unreadable(error))
 
 
 def _go_on(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
-from agentmon.domain.billing import merge_answers
+from agentmon.domain.billing import merge_answers, merge_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,6 +71,36 @@ class Answers:
         """Take an answer, which may have been told before."""
         earlier = self.by_key.get(answer.key)
         self.by_key[answer.key] = answer if earlier is None else merge_answers(earlier, answer)
+
+
+class GatheredReadings:
+    """Several readings that follow each other, as one."""
+
+    __slots__ = ("_answers", "_problems", "_sessions")
+
+    def __init__(self) -> None:
+        self._answers = Answers()
+        self._sessions: dict[str, HistorySession] = {}
+        self._problems: list[ReadingProblem] = []
+
+    def add(self, reading: Reading) -> None:
+        """Take the next reading."""
+        for answer in reading.answers:
+            self._answers.add(answer)
+        for session in reading.sessions:
+            earlier = self._sessions.get(session.session_ref)
+            self._sessions[session.session_ref] = session if earlier is None else merge_sessions(earlier, session)
+        self._problems += reading.problems
+
+    def take(self) -> Reading:
+        """Return what came since the last time."""
+        reading = Reading(
+            answers=tuple(self._answers.by_key.values()),
+            sessions=tuple(self._sessions.values()),
+            problems=tuple(self._problems),
+        )
+        self._answers, self._sessions, self._problems = Answers(), {}, []
+        return reading
 
 
 def lines_with(chunk: bytes, mark: bytes) -> Iterator[tuple[int, bytes]]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agentmon.domain.billing import BilledAnswer, Confidence, merge_answers
+from agentmon.domain.billing import BilledAnswer, Confidence, HistorySession, merge_answers, merge_sessions
 
 
 def answer(**facts: object) -> BilledAnswer:
@@ -52,3 +52,13 @@ def test_a_cost_that_was_reported_once_stays() -> None:
 
     assert merge_answers(told, silent).reported_cost_nano == 7
     assert merge_answers(silent, told).reported_cost_nano == 7
+
+
+def test_later_facts_of_a_conversation_win_and_its_times_reach_from_first_to_last() -> None:
+    earlier = HistorySession(session_ref="s1", title="old", cwd="/a", first_at_ms=5, last_at_ms=9)
+    later = HistorySession(session_ref="s1", title="new", model="m", first_at_ms=7, last_at_ms=8)
+
+    assert merge_sessions(earlier, later) == HistorySession(
+        session_ref="s1", title="new", cwd="/a", model="m", first_at_ms=5, last_at_ms=9
+    )
+    assert merge_sessions(HistorySession(session_ref="s1"), later) == later

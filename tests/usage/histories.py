@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmon.domain.billing import merge_answers
+from agentmon.domain.billing import merge_answers, merge_sessions
 from agentmon.usage.following import Cursor, read_source
 from agentmon.usage.sources import find_sources
 
@@ -46,16 +46,9 @@ class History:
             earlier = self.answers.get(place)
             self.answers[place] = answer if earlier is None else merge_answers(earlier, answer)
         for session in reading.sessions:
-            known = self.sessions.get((agent_slug, session.session_ref), session)
-            told = {
-                name: value
-                for name in ("parent_ref", "title", "cwd", "git_branch", "model", "last_at_ms")
-                if (value := getattr(session, name)) is not None
-            }
-            times = [at for at in (known.first_at_ms, session.first_at_ms) if at is not None]
-            self.sessions[agent_slug, session.session_ref] = replace(
-                known, **told, first_at_ms=min(times, default=None)
-            )
+            place = (agent_slug, session.session_ref)
+            known = self.sessions.get(place)
+            self.sessions[place] = session if known is None else merge_sessions(known, session)
         self.problems += [problem.reason for problem in reading.problems]
 
     def follow(self, source: SourceFile) -> int:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentmon.usage import lines
+from agentmon.usage import following, lines
 from agentmon.usage.claude import ClaudeReader
 from agentmon.usage.following import Cursor, read_source
 from agentmon.usage.lines import LongLine, pieces_of
@@ -340,3 +340,20 @@ def test_a_chat_that_is_one_document_is_read_again_when_it_changed(tmp_path: Pat
         ("m2", "/home/dev/shop"),
     ]
     assert history.follow(only_source(environ)) == 0
+
+
+def test_a_long_file_is_told_in_parts_and_each_goes_on_where_the_one_before_ended(
+    transcript: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(following, "READ_BYTES", 2_500)
+    transcript.write_bytes(b"".join(answered(f"m{number}") for number in range(40)))
+    source = only_source(environ)
+    history, cursor, parts = History(), None, 0
+
+    while reads := list(read_source(source, cursor))[:1]:
+        history.keep("claude", reads[0].reading)
+        cursor, parts = reads[0].cursor, parts + 1
+
+    assert keys(history) == [f"m{number}" for number in range(40)]
+    assert parts > 3

@@ -108,8 +108,11 @@ class ConversationPage(ServiceScreen[None]):
         self.dismiss(None)
 
     def action_unfold(self) -> None:
-        """Unfold what the cursor stands on, or fold it."""
-        self._view.toggle()
+        """Unfold what the cursor stands on, or fold it; a request that waits is shown with the keys to decide."""
+        if self.query_one(ConversationPane).is_at_request:
+            self.action_show_request()
+        else:
+            self._view.toggle()
 
     def action_show_request(self) -> None:
         """Show what its agent asks, with the keys to decide."""

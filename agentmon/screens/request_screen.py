@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.near_paths import near_text
 from agentmon.screens.frame import WRITES, AttachRequested, ServiceScreen
 from agentmon.widgets.block_view import BlockView
 from agentmon.widgets.cells import even_line
@@ -251,7 +252,7 @@ class RequestScreen(ServiceScreen[None]):
     async def _ask_and_deny(self, listing: ApprovalListing, *, interrupts: bool) -> None:
         from agentmon.screens.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
 
-        title = even_line(listing.approval.title, max_characters=_LONGEST_TITLE)
+        title = even_line(near_text(listing.approval.title, listing.working_dir), max_characters=_LONGEST_TITLE)
         what = "Deny and stop the agent" if interrupts else "Deny"
         note = "Why? The agent reads it; it may stay empty. ctrl+s denies."
         reason = await self.ask(TextDialog(f"{what}: {title}", note=note, allows_empty=True))

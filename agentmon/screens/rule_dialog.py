@@ -31,6 +31,7 @@ class RuleDialog(Guarded, ModalScreen["ApprovalRule | None"]):
 
     CSS_PATH = "rule_dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*RULE_DIALOG]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
     AUTO_FOCUS = "#tool"
 
     def __init__(self, rule: ApprovalRule, listing: ApprovalListing) -> None:

@@ -157,7 +157,9 @@ class TaskPage(ServiceScreen[None]):
             self._show_details(snapshot)
             self._show_log(services, snapshot)
             self._show_conversation()
-            self.query_one(AuditList).history = snapshot.history
+            audit = self.query_one(AuditList)
+            audit.folder = snapshot.workspace_root
+            audit.history = snapshot.history
         self._run_clocks()
         self._plan_waits()
         self.refresh_bindings()
@@ -257,6 +259,8 @@ class TaskPage(ServiceScreen[None]):
     def action_pick(self) -> None:
         """Show the log of the run, unfold what was said or done, or show a tool call whole."""
         match self._tab:
+            case "conversation" if self.query_one(ConversationPane).is_at_request:
+                self.action_show_request()
             case "conversation":
                 self.query_one(ConversationPane).view.toggle()
             case "operations":

@@ -12,6 +12,7 @@ from textual.widgets import Static
 from agentmon.domain.audit import actor_name, event_sentence
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.events import ActorType, TaskEvent
+from agentmon.domain.near_paths import near_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.local_time import local_time_text
@@ -37,6 +38,8 @@ class AuditList(Guarded, VerticalScroll, can_focus=True):
 
     history: reactive[tuple[TaskEvent, ...]] = reactive((), layout=False, repaint=False, init=False)
     """The newest last."""
+    folder: reactive[str] = reactive("", layout=False, repaint=False, init=False)
+    """Paths below it are told from there; set it before the history."""
 
     def __init__(self, *, clock: Clock | None = None, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
@@ -67,7 +70,7 @@ class AuditList(Guarded, VerticalScroll, can_focus=True):
                 Content.assemble(
                     (f"{moment:>{_TIME_CELLS}}  ", "$text-muted"),
                     (f"{actor:<{_ACTOR_CELLS}}", "bold" if event.actor.type is ActorType.USER else "$text-muted"),
-                    even_line(event_sentence(event)),
+                    even_line(near_text(event_sentence(event), self.folder)),
                 ),
             )
         return Content("\n").join(lines)

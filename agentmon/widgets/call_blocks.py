@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +11,7 @@ from agentmon.domain.near_paths import near_text
 from agentmon.domain.operations import OperationStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.request_words import decision_style, decision_words
-from agentmon.widgets.text_rows import Span, diff_rows, is_diff, text_rows
+from agentmon.widgets.text_rows import Span, diff_rows, is_diff, text_rows, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,10 +147,34 @@ class OperationBlock:
 
 
 def summary_rows(text: str, width: int) -> list[Row]:
-    """Return what went into a tool or came out of it; differences are coloured."""
+    """Return what went into a tool or came out of it: differences coloured, a JSON object as a row for each name."""
     if is_diff(text):
         return diff_rows(text.rstrip(), width, indent=_INDENT * 2)
+    if named := _named_values(text):
+        return [row for name, value in named for row in _named_rows(name, value, width)]
     return text_rows(text.rstrip(), width, "text", indent=_INDENT * 2, at_words=False)
+
+
+def _named_values(text: str) -> list[tuple[str, object]]:
+    """Return the names and values of a JSON object; none for any other text, and for one that was cut off."""
+    if not text.startswith("{"):
+        return []
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return list(told.items()) if isinstance(told, dict) else []
+
+
+def _named_rows(name: str, value: object, width: int) -> list[Row]:
+    """Return the value behind its name, or below it when it has several lines."""
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    head = f"{_INDENT * 2}{even_line(name, max_characters=_LONGEST_LINE)}: "
+    if "\n" in shown.strip() or cells(head) > width // 2:
+        below = text_rows(shown.rstrip(), width, "text", indent=_INDENT * 3, at_words=False)
+        return [(Span(cut(head.rstrip(), width), "muted"),), *below]
+    rows = wrapped(shown, width - cells(head), at_words=False)
+    return [(Span(head if not at else " " * cells(head), "muted"), Span(row)) for at, row in enumerate(rows)]
 
 
 def took_text(operation: Operation) -> str:

@@ -134,7 +134,7 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
         room = width - cells(parts[0].text) - len(" ◌ ")
         words = told.words if cells(told.words) <= room else told.short_words
         told = told._replace(words=words)
-        parts += _state_parts(card, told, width, now, is_pulse_low=is_pulse_low)
+        parts += _state_parts(card, told, width - cells(parts[0].text), now, is_pulse_low=is_pulse_low)
     left_over = []
     for extra in _extras(card, now):
         text = f" · {extra}" if len(parts) == 1 else f"  {extra}"
@@ -156,7 +156,8 @@ def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_
     is_word_clear = (is_running and width < _ROOM_FOR_WORD) or (card.state is LiveState.DONE and elapsed)
     if not is_word_clear:
         parts.append(Part(f" {told.words}", told.style))
-    if elapsed:
+    used = sum(cells(part.text) for part in parts)
+    if elapsed and used + 1 + len(elapsed) <= width:
         parts.append(Part(f" {elapsed}", told.style if is_ongoing(card) else "muted"))
     return parts
 

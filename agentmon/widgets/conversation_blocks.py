@@ -94,7 +94,7 @@ class AskBlock:
         is_pending = approval.status is ApprovalStatus.PENDING
         wish = cut(wish_words(approval, folder=self.folder), width - 2)
         rows: list[Row] = [(Span("◆ ", "warning"), Span(wish, "text"))]
-        words = "waits for you: y shows it, with the keys that decide" if is_pending else decision_words(approval)
+        words = "waits for you: enter shows it, with the keys that decide" if is_pending else decision_words(approval)
         rows += text_rows(words, width, decision_style(approval), indent=_INDENT)
         if is_unfolded:
             if approval.reason:

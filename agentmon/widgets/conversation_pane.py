@@ -8,7 +8,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from agentmon.domain.approvals import ApprovalStatus
 from agentmon.widgets.block_view import BlockView
+from agentmon.widgets.conversation_blocks import AskBlock
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.plan_blocks import plan_rows
 
@@ -68,6 +70,13 @@ class ConversationPane(Guarded, Vertical):
             self._show_plan()
         if self.view.blocks != tuple(blocks):
             self.view.blocks = tuple(blocks)
+
+    @property
+    def is_at_request(self) -> bool:
+        """Whether the cursor stands on a request that waits for a decision."""
+        key = self.view.selected_key
+        block = next((one for one in reversed(self.view.blocks) if one.key == key), None)
+        return isinstance(block, AskBlock) and block.approval.status is ApprovalStatus.PENDING
 
     def on_resize(self, event: events.Resize) -> None:
         """Cut the plan to the room."""

@@ -55,7 +55,7 @@ class PlanBlock:
             return [tuple(line), *(_step_row(self.plan, at, width, _INDENT) for at in range(len(steps))), (Span(""),)]
         room = width - sum(len(span.text) for span in line)
         if present is not None and room > 0:
-            line.append(Span(cut(even_line(present.text, max_characters=_LONGEST_LINE), room), "muted"))
+            line.append(Span(cut(f"· {even_line(present.text, max_characters=_LONGEST_LINE)}", room), "muted"))
         return [tuple(line), (Span(""),)] if self.has_gap else [tuple(line)]
 
 

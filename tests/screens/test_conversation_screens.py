@@ -125,7 +125,7 @@ async def test_thoughts_calls_and_changes_are_one_row_until_they_are_unfolded(tm
         await sees(stage, pilot, "Edit src/login.py +1 −1", "+    return check(user, clock.now())")
         await pilot.press("enter", "g", "j", "j", "j", "enter")
 
-        await sees(stage, pilot, "In", '{"file_path": "src/login.py"}', "Out")
+        await sees(stage, pilot, "In", "file_path: src/login.py", "Out")
 
 
 async def test_a_conversation_is_followed_until_one_scrolls_away(tmp_path: Path) -> None:
@@ -272,6 +272,18 @@ async def test_y_on_a_task_shows_the_request_before_anything_is_decided(
         await until(pilot, lambda: stage.screen is screen)
 
         assert await place.waiting() == ()
+
+
+async def test_enter_on_a_request_that_waits_shows_it_with_the_keys_that_decide(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.begin()
+        await place.tell(execution, *a_talk(), wants_command())
+        await task_page(stage, pilot, place, execution, "conversation")
+        await sees(stage, pilot, "waits for you: enter shows it")
+
+        await reach(stage, pilot, RequestDialog, "G", "enter")  # type: ignore[arg-type] # as above
+
+        await sees(stage, pilot, "$ rm -r build")
 
 
 async def test_a_conversation_goes_on_forks_restarts_and_is_renamed(tmp_path: Path) -> None:

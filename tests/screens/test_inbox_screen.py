@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -367,6 +368,18 @@ async def test_a_request_that_a_person_went_to_can_be_decided_at_once(
         await until(pilot, lambda: "make clean" not in screen_text(stage))
 
         assert [one.approval.target for one in await place.waiting()] == ["make deploy"]
+
+
+async def test_the_title_of_a_denial_tells_paths_from_the_folder(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        inside = f"{place.workspace.root_path}/src/login.py"
+        await place.ask(ask=replace(wants_edit(), title=f"Edit {inside}", target=inside))
+        await opened(stage, pilot, place, shown="Edit src/login.py")
+
+        await pilot.press("n")
+        await in_dialog(stage, pilot, TextDialog)
+
+        await sees(stage, pilot, "Deny: Edit src/login.py")
 
 
 async def test_history_shows_what_was_decided_by_whom_and_why(tmp_path: Path) -> None:

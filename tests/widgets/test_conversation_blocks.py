@@ -182,10 +182,24 @@ def test_all_notes_of_a_plan_are_one_row_that_shows_it_as_it_is_now() -> None:
         plans={RUN: plan},
     )
 
-    assert shown(block) == ["▸ Plan 1 of 3 done step 2"]
+    assert shown(block) == ["▸ Plan 1 of 3 done · step 2"]
     assert shown(block, is_unfolded=True)[1:] == ["☑ step 1", "▸ step 2", "☐ step 3"]
     assert [shown(one)[0].split()[1] for one in (read, edit)] == ["Read", "Edit"]
 
 
 def test_notes_of_a_plan_that_is_not_known_stay_calls() -> None:
     assert len(blocks(a_call("TodoWrite"), a_call("TodoWrite", at_s=4), plans={})) == 2
+
+
+def test_the_input_of_a_tool_is_a_row_for_each_name_and_keeps_its_lines() -> None:
+    call = replace(a_call("Bash"), input_summary='{"command": "make\\nmake test", "timeout": 5}', output_summary="")
+
+    (block,) = blocks(call)
+
+    assert shown(block, is_unfolded=True)[1:] == ["In", "command:", "make", "make test", "timeout: 5"]
+
+
+def test_an_input_that_was_cut_off_is_shown_as_it_is() -> None:
+    (block,) = blocks(replace(a_call("Bash"), input_summary='{"command": "make', output_summary=""))
+
+    assert shown(block, is_unfolded=True)[1:] == ["In", '{"command": "make']

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from operator import add, attrgetter
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from agentmon.domain.billing import BilledAnswer
@@ -91,12 +92,7 @@ class CostSums:
     """Those whose cost the agent itself reported."""
 
     def __add__(self, other: CostSums) -> CostSums:
-        return CostSums(
-            **{
-                name: mine + theirs
-                for name, mine, theirs in zip(self.__slots__, astuple(self), astuple(other), strict=True)
-            }
-        )
+        return CostSums(**dict(zip(_NAMES, map(add, _numbers(self), _numbers(other)), strict=True)))
 
     @property
     def total_tokens(self) -> int:
@@ -113,6 +109,10 @@ class CostSums:
     def known_cost_nano(self) -> int | None:
         """The cost, or None when there are answers and none of them has a known cost."""
         return None if self.answers and self.unpriced_answers == self.answers else self.cost_nano
+
+
+_NAMES: Final = tuple(part.name for part in fields(CostSums))
+_numbers: Final = attrgetter(*_NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

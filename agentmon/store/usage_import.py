@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.costs import FileCursor
@@ -58,6 +59,9 @@ _OF_BOTH: Final = (
     "WHERE json_extract(h.metadata, '$.origin') = ? AND json_extract(s.metadata, '$.origin') IS NOT ? GROUP BY h.id"
 )
 """Sessions of history with the one that ran here under the same name."""
+_columns_of_answer: Final = itemgetter(*_ANSWER)
+_changed_columns: Final = itemgetter(*_CHANGED)
+_counted: Final = itemgetter(*COUNTED)
 _TOLD: Final = (
     *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
     *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
@@ -207,11 +211,11 @@ class _Answers:
             earlier = present.get(priced.answer.key)
             row = self._row(priced, teller) if earlier is None else self._merge(earlier, priced, teller)
             if earlier is None:
-                added.append(tuple(row[name] for name in _ANSWER))
-            elif all(row[name] == earlier[name] for name in _CHANGED):
+                added.append(_columns_of_answer(row))
+            elif _changed_columns(row) == _changed_columns(earlier):
                 continue
             else:
-                changed.append((*(row[name] for name in _CHANGED), row["id"]))
+                changed.append((*_changed_columns(row), row["id"]))
                 self._count(earlier, -1)
             self._count(row, 1)
             if not teller.is_history:
@@ -330,7 +334,7 @@ class _Totals:
         self._executions: dict[str, int] = {}
 
     def add(self, row: Mapping[str, object] | sqlite3.Row, sign: int, *, has_cost: bool) -> None:
-        tokens = sign * sum(int(str(row[name])) for name in COUNTED)
+        tokens: int = sign * sum(_counted(row))
         totals = self._sessions.setdefault(str(row["session_id"]), [0, 0])
         totals[0] += tokens
         cost = row["cost_nano"]
@@ -369,7 +373,7 @@ def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, age
 
 def _size(row: Mapping[str, object] | sqlite3.Row) -> tuple[int, int, int]:
     """Return by what tellings of one answer are compared, as ``agentmon.domain.billing.merge_answers`` does."""
-    tokens = sum(int(str(row[name])) for name in COUNTED)
+    tokens: int = sum(_counted(row))
     return int(str(row["response_tokens"])), tokens, int(str(row["web_searches"]))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from operator import add
+from operator import add, itemgetter
 from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.costs import CostSource
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,6 +46,9 @@ _COUNT_ALL: Final = (
 RECOUNT: Final = ("DELETE FROM daily_usage", _COUNT_ALL)
 """Statements that count all sums anew."""
 
+_counted: Final = itemgetter(*_KEYS, "cost_nano", "cost_source", *_COUNTED)
+_REPORTED: Final = CostSource.REPORTED.value
+
 _Key = tuple[str, str, str, str]
 _Sums = tuple[int, ...]
 
@@ -82,15 +87,8 @@ async def write_sums(connection: AsyncConnection, changes: SumChanges) -> None:
 
 
 def _count(sums: dict[_Key, _Sums], row: Row) -> None:
-    key = (str(row["day_local"]), str(row["agent_id"] or ""), str(row["model"]), str(row["project"]))
-    cost = row["cost_nano"]
-    counts = (row[name] for name in _COUNTED)
-    one = (
-        1,
-        *(count if isinstance(count, int) else 0 for count in counts),
-        cost if isinstance(cost, int) else 0,
-        int(cost is None),
-        int(row["cost_source"] == "reported"),
-    )
+    day, agent_id, model, project, cost, source, *counts = _counted(row)
+    key = (day, agent_id or "", model, project)
+    one = (1, *counts, 0 if cost is None else cost, int(cost is None), int(source == _REPORTED))
     before = sums.get(key)
     sums[key] = one if before is None else tuple(map(add, before, one))

@@ -45,4 +45,8 @@ class LocalDays:
         return round(midnight.timestamp() * 1000)
 
     def _work_out(self, at_ms: int) -> str:
-        return datetime.fromtimestamp(at_ms // 1000, UTC).astimezone(self._zone).date().isoformat()
+        try:
+            return datetime.fromtimestamp(at_ms // 1000, UTC).astimezone(self._zone).date().isoformat()
+        except (OverflowError, ValueError):
+            # Damage, or the last hours of the year 9999.
+            return date.max.isoformat()

@@ -240,9 +240,9 @@ def file_identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def constraint_error(error: IntegrityError) -> ConstraintError:
+def constraint_error(error: IntegrityError | sqlite3.IntegrityError) -> ConstraintError:
     """Return the rule that a refused row broke; for repositories that catch the refusal of one statement."""
-    message = str(error.orig)
+    message = str(error.orig if isinstance(error, IntegrityError) else error)
     words, _, subject = message.partition(" constraint failed")
     subject = subject.removeprefix(": ").removeprefix("index ").strip("'")
     match words:

@@ -220,7 +220,7 @@ def _moments(chosen: CostFilter, days: LocalDays) -> dict[str, tuple[object, ...
     spans: dict[str, tuple[object, ...]] = {}
     if chosen.since_day is not None:
         spans["u.at_ms >= ?"] = (days.begin_ms(chosen.since_day),)
-    if chosen.until_day is not None:
+    if chosen.until_day is not None and chosen.until_day != date.max.isoformat():
         day_after = date.fromisoformat(chosen.until_day) + timedelta(days=1)
         spans["u.at_ms < ?"] = (days.begin_ms(day_after.isoformat()),)
     return spans

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.costs import FileCursor
 from agentmon.domain.ids import new_id
 from agentmon.store.column_types import json_text
-from agentmon.store.database import BUSY_TIMEOUT, file_identity, require_same_file
+from agentmon.store.database import BUSY_TIMEOUT, constraint_error, file_identity, require_same_file
 from agentmon.store.errors import store_error
 from agentmon.store.moments import moment_text
 from agentmon.store.pragmas import set_pragmas
@@ -181,6 +181,8 @@ class UsageImport:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except sqlite3.IntegrityError as error:
+            raise constraint_error(error) from error
         except sqlite3.Error as error:
             raise store_error(error, self._path) from error
 

@@ -12,6 +12,7 @@ from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.billing import BilledAnswer
 from agentmon.domain.costs import FileCursor, PricedAnswer
 from agentmon.runners.presets import agents_of, load_presets
+from agentmon.store.errors import ConstraintError
 from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.usage.following import Cursor, read_source
 from agentmon.usage.openings import reader_type
@@ -84,6 +85,7 @@ class UsageImporter:
         self._cursors: dict[str, FileCursor] | None = None
         self._projects = ProjectFolders()
         self._has_adopted = False
+        self._refused: set[SourceFile] = set()
         self._is_stopping = threading.Event()
         self._told_at = float("-inf")
 
@@ -109,7 +111,12 @@ class UsageImporter:
         if not sources:
             return [], 0
         cursors = self._known()
-        return [source for source in sources if _is_changed(source, cursors.get(source.path))], len(sources)
+        changed = [
+            source
+            for source in sources
+            if _is_changed(source, cursors.get(_stored_path(source.path))) and source not in self._refused
+        ]
+        return changed, len(sources)
 
     def warm_prices(self) -> None:
         """Make the prices ready, so that a single one takes no time."""
@@ -149,7 +156,12 @@ class UsageImporter:
         try:
             for source in sources:
                 self._tell(run)
-                self._read_one(source, run)
+                try:
+                    self._read_one(source, run)
+                except ConstraintError as error:
+                    # One file must not keep all others away; it is looked at again when it changes.
+                    self._refused.add(source)
+                    run.problems.append(FileProblem(path=source.path, offset=0, reason=str(error)))
                 if self._is_stopping.is_set():
                     break
                 run.files += 1
@@ -166,9 +178,10 @@ class UsageImporter:
 
     def _read_one(self, source: SourceFile, run: _Run) -> None:
         known = self._known()
-        before = known.get(source.path)
+        path = _stored_path(source.path)
+        before = known.get(path)
         read_before, unread = run.read_bytes, self._unread_bytes(source)
-        for read in read_source(source, None if before is None else _reader_cursor(before)):
+        for read in read_source(source, None if before is None else _reader_cursor(source, before)):
             run.problems += [
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]
@@ -179,7 +192,7 @@ class UsageImporter:
                 # Another process reads the same file: what is left of it is looked at again the next time.
                 self._cursors = None
                 return
-            known[source.path] = before = after
+            known[path] = before = after
             run.answers += len(read.reading.answers)
             run.read_bytes = min(run.all_bytes, read_before + min(unread, after.read_offset))
             self._tell(run)
@@ -199,7 +212,7 @@ class UsageImporter:
         return FilePiece(before=before, after=after, answers=answers, sessions=sessions)
 
     def _unread_bytes(self, source: SourceFile) -> int:
-        known = self._known().get(source.path)
+        known = self._known().get(_stored_path(source.path))
         is_longer = known is not None and known.inode == source.inode and known.read_offset <= source.size
         return source.size - known.read_offset if known is not None and is_longer else source.size
 
@@ -286,9 +299,14 @@ def _is_changed(source: SourceFile, known: FileCursor | None) -> bool:
     )
 
 
-def _reader_cursor(known: FileCursor) -> Cursor:
+def _stored_path(path: str) -> str:
+    """Return the path as the database can hold it: of a name that is no UTF-8 the odd bytes are written out."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def _reader_cursor(source: SourceFile, known: FileCursor) -> Cursor:
     return Cursor(
-        path=known.path,
+        path=source.path,
         inode=known.inode,
         size=known.size_bytes,
         mtime_ns=known.mtime_ns,
@@ -302,8 +320,8 @@ def _reader_cursor(known: FileCursor) -> Cursor:
 def _stored_cursor(source: SourceFile, cursor: Cursor) -> FileCursor:
     return FileCursor(
         agent_slug=source.agent_slug,
-        path=cursor.path,
-        thread_key=source.thread_key,
+        path=_stored_path(cursor.path),
+        thread_key=_stored_path(source.thread_key),
         inode=cursor.inode,
         size_bytes=cursor.size,
         mtime_ns=cursor.mtime_ns,

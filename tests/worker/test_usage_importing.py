@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import os
 import random
 import shutil
 from datetime import datetime
@@ -220,6 +222,48 @@ async def test_two_importers_at_once_count_each_answer_once(home: UsageHome) -> 
     assert home.contents() == expected
     first.close()
     other.close()
+
+
+async def test_a_file_that_the_database_refuses_keeps_no_other_away(home: UsageHome) -> None:
+    home.change(
+        "CREATE TRIGGER no BEFORE INSERT ON llm_interactions WHEN new.key = 'msg_c13' "
+        "BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+
+    refused = await home.read()
+    again = await home.read()
+    home.change("DROP TRIGGER no")
+    (home.folder / "claude/projects/-home-dev-my-api-v2/eeeeeeee-5555-4555-8555-000000000005.jsonl").touch()
+    await home.read()
+
+    assert [problem.reason for problem in refused.problems if "eeeeeeee" in problem.path] == [
+        "the database refused a row: foreign key"
+    ]
+    assert (again.files, refused.files) == (0, refused.all_files)
+    assert home.sums("a.slug") == expected_sums("by_agent")
+
+
+async def test_odd_names_and_times_are_read_like_others(home: UsageHome) -> None:
+    odd = home.folder / "claude" / "projects" / os.fsdecode(b"\xff\xfe")
+    odd.mkdir()
+    record = {
+        "type": "assistant",
+        "timestamp": "9999-12-31T23:59:59.999Z",
+        "cwd": "/w/\ud800",
+        "sessionId": "odd",
+        "message": {"id": "odd", "model": "m\ud800", "usage": {"input_tokens": 5, "output_tokens": 10**30}},
+    }
+    (odd / "odd.jsonl").write_text(json.dumps(record) + "\n")
+    await UsageDayRepository(home.database).move_to("Asia/Kolkata", at=SystemClock().now())
+
+    await home.read()
+    second = await home.read()
+
+    assert home.rows(
+        "SELECT day_local, prompt_tokens, response_tokens, model FROM llm_interactions WHERE key = 'odd'"
+    ) == [("9999-12-31", 5, 0, "m?")]
+    assert second.files == 0
+    assert home.contents()
 
 
 async def test_the_captured_files_of_the_real_programs_are_read(tmp_path: Path) -> None:

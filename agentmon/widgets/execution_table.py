@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
-from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentmon.domain.amounts import duration_text, size_text
@@ -20,8 +18,8 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.plain_text import plain_line
-from agentmon.widgets.cells import cells, cut, even_line, pad
-from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.cells import even_line, pad
+from agentmon.widgets.cursor_table import GAP, MARGIN, CursorTable, fitted
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.state_words import NO_WAIT, Wait, execution_words, reason_text
 
@@ -30,16 +28,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rich.style import Style
-    from textual import events
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import Execution, ExecutionListing
     from agentmon.domain.ids import ExecutionId
-
-_GAP: Final = 2
-_MARGIN: Final = 1
-_LONGEST_DRAWN: Final = 400
-_DOUBLE_CLICK: Final = 2
 
 
 class ExecutionColumn(StrEnum):
@@ -74,7 +66,6 @@ _NEEDED_WIDTH: Final = {
     ExecutionColumn.ELAPSED: 44,
 }
 """The width of the table from which each column is shown."""
-_STYLES: Final = ("header", "sorted", "cursor", "hover", "muted", "running", "warning", "good", "bad")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,35 +83,11 @@ def elapsed_seconds(execution: Execution, now: datetime) -> float | None:
     return max(0.0, ((execution.ended_at or now) - execution.started_at).total_seconds())
 
 
-class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
+class ExecutionTable(CursorTable):
     """Rows of executions with a cursor that stays on its execution through every refresh.
 
     The parent sets ``listings``, ``text_filter``, ``sorting`` and calls ``tick`` to move the running times on.
     """
-
-    DEFAULT_CSS = """
-    ExecutionTable {
-        width: 1fr;
-        height: 1fr;
-        overflow-x: hidden;
-        overflow-y: auto;
-        background: transparent;
-        & > .execution-table--header { color: $text-muted; text-style: bold; }
-        & > .execution-table--sorted { color: $primary; text-style: bold; }
-        & > .execution-table--cursor { background: $panel; }
-        & > .execution-table--hover { background: $block-hover-background; }
-        & > .execution-table--muted { color: $text-muted; }
-        & > .execution-table--running { color: $secondary; }
-        & > .execution-table--warning { color: $warning; }
-        & > .execution-table--good { color: $success; }
-        & > .execution-table--bad { color: $error; }
-        &:focus > .execution-table--cursor {
-            background: $block-cursor-background;
-            color: $block-cursor-foreground;
-        }
-    }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"execution-table--{style}" for style in _STYLES}
 
     listings: reactive[tuple[ExecutionListing, ...]] = reactive((), layout=False, repaint=False, init=False)
     """All rows, in the order in which they are shown while no column sorts them."""
@@ -163,10 +130,7 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         self._clock = clock or SystemClock()
         self._now = self._clock.now()
         self._rows: tuple[ExecutionListing, ...] = ()
-        self._row_of: dict[ExecutionId, int] = {}
-        self._cursor = 0
-        self._selected_id: ExecutionId | None = None
-        self._hovered: int | None = None
+        self._row_of: dict[str, int] = {}
         self._placed_columns: tuple[int, tuple[tuple[ExecutionColumn, int, int], ...]] | None = None
         self._needles: dict[ExecutionId, tuple[ExecutionListing, str]] = {}
 
@@ -176,14 +140,9 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         return self._rows
 
     @property
-    def cursor_row(self) -> int:
-        """The index of the row under the cursor; 0 when there is none."""
-        return self._cursor
-
-    @property
     def selected(self) -> ExecutionListing | None:
         """The execution under the cursor."""
-        return self._rows[self._cursor] if self._rows else None
+        return self._rows[self.cursor_row] if self._rows else None
 
     @property
     def shown_columns(self) -> tuple[ExecutionColumn, ...]:
@@ -201,21 +160,7 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         top = self.scroll_offset.y
         for row in range(top, min(len(self._rows), top + self.size.height - 1)):
             if self._rows[row].execution.status.is_open:
-                self._refresh_row(row)
-
-    def move_by(self, rows: int) -> None:
-        """Move the cursor by so many rows, stopping at the ends."""
-        self.move_to(self._cursor + rows)
-
-    def move_to(self, row: int) -> None:
-        """Move the cursor to a row, counted from 0; a row outside is the nearest end."""
-        target = max(0, min(row, len(self._rows) - 1))
-        if target != self._cursor:
-            self._refresh_row(self._cursor)
-            self._cursor = target
-            self._refresh_row(target)
-        self._note_selection()
-        self._show_cursor()
+                self.refresh_row(row)
 
     def select(self, execution_id: ExecutionId) -> bool:
         """Move the cursor to an execution; False when the filter or the list does not have it."""
@@ -225,10 +170,27 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         self.move_to(row)
         return True
 
-    def open_selected(self) -> None:
-        """Tell the parent that the execution under the cursor was chosen."""
-        if self.selected is not None:
-            self.post_message(self.Opened(self.selected))
+    @property
+    def row_count(self) -> int:
+        """How many rows pass the filter."""
+        return len(self._rows)
+
+    def key_of(self, row: int) -> str:
+        """Return the id of the execution in a row."""
+        return self._rows[row].execution.id
+
+    @property
+    def remembers_selection(self) -> bool:
+        """Whether a filter hides rows: one that hides all must not make the table forget where the cursor was."""
+        return bool(self.text_filter)
+
+    def tell_opened(self) -> None:
+        """Post ``Opened``."""
+        self.post_message(self.Opened(self._rows[self.cursor_row]))
+
+    def tell_highlighted(self) -> None:
+        """Post ``Highlighted``."""
+        self.post_message(self.Highlighted(self.selected))
 
     def watch_listings(self) -> None:
         """Show the new rows."""
@@ -247,69 +209,25 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
         """Put the rows in the new order."""
         self._arrange()
 
-    def on_resize(self) -> None:
-        """Keep the cursor in view."""
-        self._fit_virtual_size()
-        self._show_cursor()
-
     def on_mount(self) -> None:
         """Draw what was set before."""
         self._arrange()
 
-    def on_click(self, event: events.Click) -> None:
-        """Move the cursor, sort by a heading, or open on a double click."""
-        event.stop()
-        if event.y == 0:
-            for column, start, width in self._columns():
-                if start <= event.x < start + width + _GAP:
-                    self.post_message(self.SortRequested(column))
-            return
-        row = event.y - 1 + self.scroll_offset.y
-        if row < len(self._rows):
-            self.move_to(row)
-            if event.chain == _DOUBLE_CLICK:
-                self.open_selected()
+    def on_heading_clicked(self, x: int) -> None:
+        """Sort by the heading."""
+        for column, start, width in self._columns():
+            if start <= x < start + width + GAP:
+                self.post_message(self.SortRequested(column))
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Light the row under the pointer."""
-        row = event.y - 1 + self.scroll_offset.y if event.y else None
-        self._hover(row if row is not None and row < len(self._rows) else None)
-
-    def on_leave(self) -> None:
-        """Put the light out."""
-        self._hover(None)
-
-    def render_line(self, y: int) -> Strip:
-        """Return one line of the view: the headings, then the rows."""
-        width = self.size.width
-        base = self.rich_style
-        if y == 0:
-            return self._header_line(width, base)
-        row = y - 1 + self.scroll_offset.y
-        if row >= len(self._rows):
-            if row == 1 and self.text_filter and self.listings:
-                muted = base + self.get_component_rich_style("execution-table--muted", partial=True)
-                shown = even_line(f"No row has “{self.text_filter}”. esc clears the filter.")
-                return Strip([Segment(pad(" " * _MARGIN + shown, width), muted)])
-            return Strip.blank(width, base)
-        return self._row_line(row, width, base)
-
-    def _hover(self, row: int | None) -> None:
-        if row == self._hovered:
-            return
-        for changed in (self._hovered, row):
-            if changed is not None:
-                self._refresh_row(changed)
-        self._hovered = row
-
-    def _refresh_row(self, row: int) -> None:
-        y = row + 1 - self.scroll_offset.y
-        if 1 <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width, 1))
+    def render_below(self, row: int, width: int, base: Style) -> Strip:
+        """Return a line below the last row; the second one says when a filter hides everything."""
+        if row == 1 and self.text_filter and self.listings:
+            shown = even_line(f"No row has “{self.text_filter}”. esc clears the filter.")
+            return Strip([Segment(pad(" " * MARGIN + shown, width), self.style_of("muted", base))])
+        return super().render_below(row, width, base)
 
     def _arrange(self) -> None:
         self._now = self._clock.now()
-        before = self._cursor
         rows = self.listings
         words = self.text_filter.casefold().split()
         if words:
@@ -318,15 +236,7 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
             rows = self._sorted(rows, self.sorting)
         self._rows = rows
         self._row_of = {listing.execution.id: row for row, listing in enumerate(rows)}
-        kept = None if self._selected_id is None else self._row_of.get(self._selected_id)
-        self._cursor = max(0, min(before if kept is None else kept, len(rows) - 1))
-        self._fit_virtual_size()
-        if kept is not None and self.scroll_offset.y:
-            # The row keeps its place on the screen when others come in above it.
-            self.scroll_to(y=self.scroll_offset.y + kept - before, animate=False, force=True, immediate=True)
-        self._show_cursor()
-        self._note_selection()
-        self.refresh()
+        self.settle(self._row_of)
 
     def _sorted(self, rows: Sequence[ExecutionListing], order: SortOrder) -> tuple[ExecutionListing, ...]:
         keyed = [(_sort_key(listing, order.column, self._now), listing) for listing in rows]
@@ -350,76 +260,45 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
     def _wait(self, execution: Execution) -> Wait:
         return self.waits.get(execution.id, NO_WAIT)
 
-    def _fit_virtual_size(self) -> None:
-        wanted = Size(self.size.width, len(self._rows) + 1)
-        if wanted != self.virtual_size:
-            self.virtual_size = wanted
-
-    def _show_cursor(self) -> None:
-        body = self.size.height - 1
-        if body <= 0:
-            return
-        top = self.scroll_offset.y
-        if self._cursor < top:
-            self.scroll_to(y=self._cursor, animate=False, force=True, immediate=True)
-        elif self._cursor >= top + body:
-            self.scroll_to(y=self._cursor - body + 1, animate=False, force=True, immediate=True)
-
-    def _note_selection(self) -> None:
-        selected = self.selected
-        selected_id = None if selected is None else selected.execution.id
-        if selected_id != self._selected_id:
-            # A filter that hides everything must not make the table forget where the cursor was.
-            if selected_id is not None or not self.text_filter:
-                self._selected_id = selected_id
-            self.post_message(self.Highlighted(selected))
-
     def _columns(self) -> tuple[tuple[ExecutionColumn, int, int], ...]:
         width = self.size.width
         if self._placed_columns is not None and self._placed_columns[0] == width:
             return self._placed_columns[1]
         shown = [column for column in self._wanted_columns if width >= _NEEDED_WIDTH.get(column, 0)]
         fixed = sum(_FIXED_WIDTHS.get(column, 0) for column in shown)
-        free = max(0, width - 2 * _MARGIN - fixed - _GAP * (len(shown) - 1))
+        free = max(0, width - 2 * MARGIN - fixed - GAP * (len(shown) - 1))
         for_task = free
         if ExecutionColumn.LAST_LINE in shown:
             for_task = free // 2 if ExecutionColumn.TASK in shown else 0
         widths = _FIXED_WIDTHS | {ExecutionColumn.TASK: for_task, ExecutionColumn.LAST_LINE: free - for_task}
         placed = []
-        start = _MARGIN
+        start = MARGIN
         for column in shown:
             placed.append((column, start, widths[column]))
-            start += widths[column] + _GAP
+            start += widths[column] + GAP
         self._placed_columns = (width, tuple(placed))
         return self._placed_columns[1]
 
-    def _header_line(self, width: int, base: Style) -> Strip:
-        plain = base + self.get_component_rich_style("execution-table--header", partial=True)
-        marked = base + self.get_component_rich_style("execution-table--sorted", partial=True)
-        segments = [Segment(" " * _MARGIN, base)]
+    def heading_segments(self, base: Style) -> list[Segment]:
+        """Return the headings for which there is room, the one that sorts with an arrow."""
+        plain, marked = self.style_of("header", base), self.style_of("sorted", base)
+        segments = []
         for column, _, room in self._columns():
             order = self.sorting
             is_sorted = order is not None and order.column is column
             arrow = ("▼" if order.is_descending else "▲") if order is not None and is_sorted else ""
-            heading = column.value + arrow
-            segments.append(
-                Segment(_fitted(heading, room, column in _RIGHT_ALIGNED), marked if is_sorted else plain),
-            )
-            segments.append(Segment(" " * _GAP, base))
-        return Strip(segments).adjust_cell_length(width, base)
+            heading = fitted(column.value + arrow, room, is_right=column in _RIGHT_ALIGNED)
+            segments += [Segment(heading, marked if is_sorted else plain), Segment(" " * GAP, base)]
+        return segments
 
-    def _row_line(self, row: int, width: int, base: Style) -> Strip:
+    def row_segments(self, row: int, base: Style) -> list[Segment]:
+        """Return the cells of a row for which there is room."""
         listing = self._rows[row]
         execution = listing.execution
         wait = self._wait(execution)
-        told = execution_words(execution, self._now, wait)
-        if row == self._cursor:
-            base += self.get_component_rich_style("execution-table--cursor", partial=True)
-        elif row == self._hovered:
-            base += self.get_component_rich_style("execution-table--hover", partial=True)
-        muted = base + self.get_component_rich_style("execution-table--muted", partial=True)
-        state_style = base + self.get_component_rich_style(f"execution-table--{told.style}", partial=True)
-        segments = [Segment(" " * _MARGIN, base)]
+        muted = self.style_of("muted", base)
+        state_style = self.style_of(execution_words(execution, self._now, wait).style, base)
+        segments = []
         for column, _, room in self._columns():
             style = muted
             if column is ExecutionColumn.STATE:
@@ -434,9 +313,9 @@ class ExecutionTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False
             text = _cell_text(listing, column, wait, self._now)
             if column is ExecutionColumn.LAST_LINE:
                 text = near_text(text, self.folder)
-            segments.append(Segment(_fitted(text, room, column in _RIGHT_ALIGNED), style))
-            segments.append(Segment(" " * _GAP, base))
-        return Strip(segments).adjust_cell_length(width, base)
+            text = fitted(text, room, is_right=column in _RIGHT_ALIGNED)
+            segments += [Segment(text, style), Segment(" " * GAP, base)]
+        return segments
 
 
 def program_word(listing: ExecutionListing) -> str:
@@ -503,8 +382,3 @@ def _sort_key(listing: ExecutionListing, column: ExecutionColumn, now: datetime)
             text = (execution.error or execution.last_line or "").casefold()
             number = 0 if text else None
     return None if number is None else (number, text)
-
-
-def _fitted(text: str, width: int, is_right_aligned: bool) -> str:
-    text = cut(even_line(text, max_characters=_LONGEST_DRAWN), width)
-    return " " * (width - cells(text)) + text if is_right_aligned else pad(text, width)

@@ -15,7 +15,8 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import Execution, ExecutionListing
 from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
 from agentmon.widgets.cells import cells
-from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder, _fitted
+from agentmon.widgets.cursor_table import fitted
+from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
 from tests.call_counts import calls_of
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ async def test_every_line_is_exactly_as_wide_as_the_table(width: int) -> None:
 @settings(max_examples=300, deadline=None)
 @given(text=st.text(max_size=80), width=st.integers(min_value=0, max_value=60), is_right=st.booleans())
 def test_no_text_moves_what_stands_beside_it(text: str, width: int, is_right: bool) -> None:
-    assert cells(_fitted(text, width, is_right)) == width
+    assert cells(fitted(text, width, is_right=is_right)) == width
 
 
 async def test_the_selection_stays_on_its_execution_when_others_come_and_go() -> None:

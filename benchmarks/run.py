@@ -16,6 +16,7 @@ BENCHMARKS = (
     "kills",
     "log_view",
     "protocol_speed",
+    "usage_reading",
     "asked",
     "hundred_agents",
     "idle",

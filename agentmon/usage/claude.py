@@ -27,7 +27,8 @@ _TITLE_RANKS: Final = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "c
 """Under which field each kind of record has a title, and which title is the better one."""
 _TYPE_FIRST: Final = b'\n{"type":"'
 _TITLES: Final = tuple(f'{name}"'.encode() for name in _TITLE_RANKS)
-_MESSAGE_ID: Final = re.compile(rb'"message":\{"id":"([^"\\]{1,200})"')
+_MESSAGE_ID: Final = re.compile(rb'"message":\{(?:"model":"[^"\\]*",)?"id":"([^"\\]{1,200})"')
+_USAGE: Final = re.compile(rb'"usage":\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}')
 _MAX_ID_PLACE: Final = 512
 _STAMP: Final = re.compile(rb'"timestamp":"([^"\\]{19,29}Z)"')
 _MAX_STOP_BYTES: Final = 200
@@ -89,7 +90,7 @@ class ClaudeReader:
         if offset == 0:
             self._read_head(chunk, notes)
         for begin, line in lines_with(chunk, b'"assistant"'):
-            if b'"usage"' not in line or self._is_further_part(line, notes):
+            if self._is_further_part(line, notes) or b'"usage"' not in line:
                 continue
             record = parse_record(line)
             if record is None or record.get("type") != "assistant":
@@ -168,7 +169,9 @@ class ClaudeReader:
             notes.note(own_ref, parent_ref=forked_ref or owner_ref)
         else:
             self._last_own_ref = own_ref
-            notes.note(own_ref, at_ms=at_ms, cwd=answer.cwd, git_branch=text_in(record, "gitBranch"), model=model)
+            place = record.get("cwd"), record.get("gitBranch"), model
+            if notes.touch(own_ref, at_ms, place):
+                notes.note(own_ref, cwd=answer.cwd, git_branch=text_in(record, "gitBranch"), model=model)
 
     @staticmethod
     def _take_advice(usage: Mapping[str, object], answer: BilledAnswer, answers: Answers) -> None:
@@ -198,11 +201,11 @@ def _part_in(line: bytes) -> _Part | None:
     """Return what the line tells where it is laid out as Claude Code does; None when that is not sure."""
     named = _MESSAGE_ID.search(line, 0, _MAX_ID_PLACE)
     at = line.rfind(b'"usage":{')
-    if named is None or at < 0 or line.count(b'"usage"') != 1:
+    if named is None or at < 0 or line.find(b'"usage"') != at:
         return None
-    stop, end = line.rfind(b'"stop_reason"', max(0, at - _MAX_STOP_BYTES), at), line.find(b"}}", at)
-    stamp = _STAMP.search(line, end) if stop >= 0 and end >= 0 else None
-    return None if stamp is None else (named[1], line[stop:end], stamp[1])
+    stop, counts = line.rfind(b'"stop_reason"', max(0, at - _MAX_STOP_BYTES), at), _USAGE.match(line, at)
+    stamp = _STAMP.search(line, counts.end()) if stop >= 0 and counts is not None else None
+    return None if stamp is None or counts is None else (named[1], line[stop : counts.end()], stamp[1])
 
 
 def _title_lines(chunk: bytes) -> Iterator[bytes]:

@@ -58,7 +58,7 @@ def pieces_of(stream: OpenedFile, offset: int) -> Iterator[tuple[int, bytes] | L
             yield LongLine(offset=offset, end=end, head=long_head, tail=tail)
             offset, held, long_head, long_tail = end, [], b"", b""
         if begin < cut:
-            piece = b"".join((*held, block[begin:cut]))
+            piece = b"".join((*held, memoryview(block)[begin:cut]))
             yield offset, piece
             offset += len(piece)
         held, held_bytes = [block[cut:]], len(block) - cut

@@ -16,6 +16,8 @@ class _Notes:
     model: str = ""
     first_at_ms: int = 0
     last_at_ms: int = 0
+    facts: tuple[object, ...] | None = None
+    """As they were written when they were last noted."""
 
 
 class SessionNotes:
@@ -52,13 +54,19 @@ class SessionNotes:
             notes.first_at_ms = min(notes.first_at_ms or at_ms, at_ms)
             notes.last_at_ms = max(notes.last_at_ms, at_ms)
 
-    def touch(self, session_ref: str, at_ms: int) -> None:
-        """Take that a conversation went on."""
+    def touch(self, session_ref: str, at_ms: int, facts: tuple[object, ...] | None = None) -> bool:
+        """Take that a conversation went on, and return whether the facts are others than at the last time."""
         notes = self._by_ref.get(session_ref)
         if notes is None or not notes.first_at_ms <= at_ms:
             self.note(session_ref, at_ms=at_ms)
-        else:
-            notes.last_at_ms = max(notes.last_at_ms, at_ms)
+            notes = self._by_ref.get(session_ref)
+        if notes is None:
+            return False
+        notes.last_at_ms = max(notes.last_at_ms, at_ms)
+        is_other = facts is not None and facts != notes.facts
+        if is_other:
+            notes.facts = facts
+        return is_other
 
     def sessions(self) -> tuple[HistorySession, ...]:
         """Return what was told, in the order in which the conversations were first named."""

@@ -140,6 +140,26 @@ def test_a_damaged_part_does_not_hide_the_next_one() -> None:
     assert [problem.offset for problem in reading.problems] == [0]
 
 
+def test_a_line_that_another_was_written_into_is_damaged() -> None:
+    merged = answered("m1", counts=usage(output_tokens=99))[:200] + answered("m2")
+
+    reading = read(merged, answered("m3"))
+
+    assert [answer.key for answer in reading.answers] == ["m3"]
+    assert len(reading.problems) == 1
+
+
+def test_what_an_answer_says_is_no_part_of_what_it_cost() -> None:
+    content = [{"type": "tool_use", "input": {"stop_reason": "x", "usage": {"input_tokens": 9}}}]
+    without_usage = answered("m1", content=content).replace(
+        b'"usage":{"input_tokens":10', b'"spent":{"input_tokens":10'
+    )
+
+    reading = read(without_usage, answered("m2", content=[{"type": "text", "text": "]}"}]))
+
+    assert [answer.key for answer in reading.answers] == ["m2"]
+
+
 def test_cache_writes_that_are_not_split_live_for_five_minutes() -> None:
     split = {"ephemeral_1h_input_tokens": 30, "ephemeral_5m_input_tokens": 20}
     empty = {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0}

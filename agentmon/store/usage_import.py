@@ -53,6 +53,10 @@ _WRITE_FILE: Final = (
     f"VALUES ({', '.join('?' * (len(_FILE) + 3))}) ON CONFLICT (path) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in (*_FILE, 'updated_at'))}"
 )
+_STAND_INS: Final = (
+    "SELECT * FROM llm_interactions WHERE session_id = ? AND is_provisional AND at_ms <= "
+    "(SELECT max(at_ms) FROM llm_interactions WHERE session_id = ? AND source_file_id IS NOT NULL) + ?"
+)
 _OF_BOTH: Final = (
     "SELECT h.id AS history_id, s.id, s.agent_id FROM sessions h "
     "JOIN sessions s ON s.session_ref = h.session_ref AND s.agent_id = h.agent_id AND s.id <> h.id "
@@ -156,6 +160,31 @@ class UsageImport:
                     _adopt(connection, pair["history_id"], pair["id"], pair["agent_id"], at)
         return len(pairs)
 
+    def drop_stand_ins(self, *, since_ms: int) -> None:
+        """Remove rows since then that stood in for what a file had told already when a conversation told it.
+
+        See ``agentmon.store.usage_rows.STAND_IN_SPAN_MS``.
+        """
+        with self._translated():
+            rows = self._connection.execute(
+                "SELECT DISTINCT session_id FROM llm_interactions WHERE at_ms >= ? AND is_provisional", (since_ms,)
+            ).fetchall()
+            dropped = [
+                row["session_id"]
+                for row in rows
+                if self._connection.execute(
+                    _STAND_INS, (row["session_id"], row["session_id"], STAND_IN_SPAN_MS)
+                ).fetchone()
+            ]
+        if dropped:
+            sums, totals = SumChanges(), _Totals()
+            with self._transaction() as connection:
+                for session_id in dropped:
+                    _drop_stand_ins(connection, session_id, sums, totals)
+                for statement, parameters in sums.statements():
+                    connection.executemany(statement, parameters)
+                totals.write(connection)
+
     def _days(self, at: datetime) -> LocalDays:
         row = self._connection.execute(READ_ZONE).fetchone()
         zone_name = None if row is None else zone_of(row["value"])
@@ -225,7 +254,7 @@ class _Answers:
         self._connection.executemany(_INSERT, added)
         self._connection.executemany(_UPDATE, changed)
         for one in touched.values():
-            self._drop_stand_ins(one)
+            _drop_stand_ins(self._connection, one.id, self._sums, self._totals)
         for statement, parameters in self._sums.statements():
             self._connection.executemany(statement, parameters)
         self._totals.write(self._connection)
@@ -316,17 +345,6 @@ class _Answers:
         session_id = str(row["session_id"])
         self._totals.add(row, sign, has_cost=self._conversations.of_id(session_id).is_history)
 
-    def _drop_stand_ins(self, conversation: Conversation) -> None:
-        """Remove what the conversation told under keys of its own, up to where the agent's file has been read."""
-        statement = (
-            "SELECT * FROM llm_interactions WHERE session_id = ? AND is_provisional AND at_ms <= "
-            "(SELECT max(at_ms) FROM llm_interactions WHERE session_id = ? AND source_file_id IS NOT NULL) + ?"
-        )
-        rows = self._connection.execute(statement, (conversation.id, conversation.id, STAND_IN_SPAN_MS)).fetchall()
-        for row in rows:
-            self._count(row, -1)
-        self._connection.executemany("DELETE FROM llm_interactions WHERE id = ?", [(row["id"],) for row in rows])
-
 
 class _Totals:
     """By how much the totals of sessions and executions change."""
@@ -356,6 +374,15 @@ class _Totals:
             "UPDATE executions SET tokens_used = max(0, tokens_used + ?) WHERE id = ?",
             [(tokens, execution_id) for execution_id, tokens in self._executions.items() if tokens],
         )
+
+
+def _drop_stand_ins(connection: sqlite3.Connection, session_id: str, sums: SumChanges, totals: _Totals) -> None:
+    """Remove what a conversation told under keys of its own, up to where the agent's file has been read."""
+    rows = connection.execute(_STAND_INS, (session_id, session_id, STAND_IN_SPAN_MS)).fetchall()
+    for row in rows:
+        sums.take_away(row)
+        totals.add(row, -1, has_cost=False)
+    connection.executemany("DELETE FROM llm_interactions WHERE id = ?", [(row["id"],) for row in rows])
 
 
 def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, agent_id: str, at: datetime) -> None:

@@ -29,10 +29,14 @@ COST_SAID: Final = "cost_said"
 COST_SAID_BY: Final = "cost_said_by"
 """Keys of a session's metadata: what its agent last said the conversation has cost, and in which try."""
 STAND_IN_SPAN_MS: Final = 60_000
-"""A row under a key of the adapter's own stands in for what the agent's file has not told yet. It goes, and none is
-made, once the file has told an answer of the same conversation that is not older than this before it: what the file has
-not told by then follows with its next lines. One row may stand for all answers of a turn, so that they are not compared
-one by one."""
+"""A row under a key of the adapter's own stands in for what the agent's file has not told yet.
+
+It goes once the file has told an answer of the same conversation that is not older than this before it: what the file
+has not told by then follows with its next lines. One row may stand for all answers of a turn, so that they are not
+compared one by one.
+"""
+_TWIN_SPAN_MS: Final = 5_000
+"""An answer that the file has told already is known by its numbers, when its time is not farther away than this."""
 COUNTED: Final = (
     "prompt_tokens",
     "cache_read_tokens",
@@ -82,7 +86,7 @@ async def write_usage(
     place = await _read_place(connection, conversation, moment_of(told[-1][0]))
     newest: dict[str, dict[str, object]] = {}
     for at_ms, news in told:
-        if news.is_key_provisional and at_ms - STAND_IN_SPAN_MS <= place.told_until_ms:
+        if news.is_key_provisional and await _has_twin(connection, conversation, news, at_ms):
             continue
         first = newest.get(news.key)
         row = _row(conversation, news, at_ms, place)
@@ -161,22 +165,25 @@ class _Place:
 
     days: LocalDays
     project: str
-    told_until_ms: int
-    """The newest answer that the agent's own file told; -1 for none."""
 
 
 async def _read_place(connection: AsyncConnection, conversation: ToldConversation, at: datetime) -> _Place:
-    sessions, interactions = tables.sessions, tables.llm_interactions
-    told_until = (
-        select(func.max(interactions.c.at_ms))
-        .where(interactions.c.session_id == sessions.c.id, interactions.c.source_file_id.is_not(None))
-        .scalar_subquery()
+    sessions = tables.sessions
+    statement = select(sessions.c.workspace).where(sessions.c.id == conversation.session_id)
+    project = (await connection.execute(statement)).scalar_one()
+    return _Place(days=await stored_days(connection, at), project=project)
+
+
+async def _has_twin(connection: AsyncConnection, conversation: ToldConversation, news: UsageNews, at_ms: int) -> bool:
+    """Return whether the agent's own file has told the same answer already."""
+    interactions = tables.llm_interactions
+    statement = select(interactions.c.id).where(
+        interactions.c.session_id == conversation.session_id,
+        interactions.c.at_ms.between(at_ms - _TWIN_SPAN_MS, at_ms + _TWIN_SPAN_MS),
+        interactions.c.source_file_id.is_not(None),
+        *(interactions.c[name] == getattr(news, name) for name in COUNTED),
     )
-    statement = select(sessions.c.workspace, func.coalesce(told_until, -1).label("told_until_ms")).where(
-        sessions.c.id == conversation.session_id
-    )
-    row = (await connection.execute(statement)).one()
-    return _Place(days=await stored_days(connection, at), project=row.workspace, told_until_ms=row.told_until_ms)
+    return (await connection.execute(statement.limit(1))).first() is not None
 
 
 def _row(conversation: ToldConversation, news: UsageNews, at_ms: int, place: _Place) -> dict[str, object]:

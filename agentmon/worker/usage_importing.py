@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _TELL_EVERY_S: Final = 0.2
 _MAX_PROBLEMS: Final = 100
+_STAND_INS_OF_MS: Final = 3_600_000
+"""How far every look but the first goes back."""
 _ANY_ANSWER: Final = BilledAnswer(
     key="",
     session_ref="",
@@ -86,6 +88,7 @@ class UsageImporter:
         self._projects = ProjectFolders()
         self._has_adopted = False
         self._refused: set[SourceFile] = set()
+        self._stand_ins_since_ms = 0
         self._is_stopping = threading.Event()
         self._told_at = float("-inf")
 
@@ -165,6 +168,7 @@ class UsageImporter:
                 if self._is_stopping.is_set():
                     break
                 run.files += 1
+            self._drop_stand_ins()
         finally:
             clear_progress(self._paths.import_progress)
         return ImportOutcome(
@@ -175,6 +179,13 @@ class UsageImporter:
             elapsed_s=time.monotonic() - run.begun_at,
             problems=tuple(run.problems[:_MAX_PROBLEMS]),
         )
+
+    def _drop_stand_ins(self) -> None:
+        """Look behind the files, since a conversation may have told an answer when its file was read already."""
+        if self._store is not None:
+            since_ms = self._stand_ins_since_ms
+            self._stand_ins_since_ms = round(self._clock.now().timestamp() * 1000) - _STAND_INS_OF_MS
+            self._store.drop_stand_ins(since_ms=since_ms)
 
     def _read_one(self, source: SourceFile, run: _Run) -> None:
         known = self._known()

@@ -136,9 +136,7 @@ async def test_answers_of_a_file_belong_to_the_run_in_whose_time_they_came(
     assert totals(place) == (3, 30)
 
 
-async def test_stand_ins_go_when_the_file_has_told_the_answers_and_none_come_after(
-    place: ConversationPlace, files: UsageImport
-) -> None:
+async def test_stand_ins_go_when_the_file_has_told_the_answers(place: ConversationPlace, files: UsageImport) -> None:
     execution = await place.begin()
     minute = 60_000
     await place.tell(execution.id, SessionNews(session_ref=REF), bills("turn:1", 30, is_key_provisional=True))
@@ -148,12 +146,25 @@ async def test_stand_ins_go_when_the_file_has_told_the_answers_and_none_come_aft
     write(files, told("a", 10, at_ms=NOON_MS), told("b", 20, at_ms=NOON_MS + 900))
     assert totals(place) == (3, 38)
     write(files, told("c", 8, at_ms=NOON_MS + 10 * minute - 700))
-    assert totals(place) == (3, 38)
-    await place.tell(execution.id, bills("turn:3", 8, is_key_provisional=True), at_ms=NOON_MS + 10 * minute)
 
     assert [row["key"] for row in place.rows("SELECT key FROM llm_interactions ORDER BY key")] == ["a", "b", "c"]
     assert totals(place) == (3, 38)
     assert (await place.queue.executions.get(execution.id)).tokens_used == 38
+
+
+async def test_what_the_file_has_told_already_needs_no_stand_in(place: ConversationPlace, files: UsageImport) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF))
+    write(files, told("a", 10, at_ms=NOON_MS), told("b", 20, at_ms=NOON_MS + 900))
+
+    await place.tell(execution.id, bills("1:10", 10, is_key_provisional=True))
+    assert totals(place) == (2, 30)
+    await place.tell(execution.id, bills("turn:1", 30, is_key_provisional=True), at_ms=NOON_MS + 1000)
+    assert totals(place) == (3, 60)
+    files.drop_stand_ins(since_ms=NOON_MS)
+
+    assert totals(place) == (2, 30)
+    assert (await place.queue.executions.get(execution.id)).tokens_used == 30
 
 
 async def test_a_file_that_was_read_before_the_agent_named_its_conversation_is_given_to_the_run(

@@ -73,10 +73,6 @@ class History:
             self.follow(source)
         return self
 
-    def totals(self) -> dict[str, int]:
-        """Return the sums over all answers, under the names of the samples."""
-        return sums(self.answers.values())
-
 
 def sums(answers: Iterable[BilledAnswer]) -> dict[str, int]:
     told = list(answers)

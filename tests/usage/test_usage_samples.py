@@ -7,24 +7,25 @@ import random
 import shutil
 from collections import defaultdict
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from agentmon.domain.billing import Confidence
+from agentmon.usage.prices.book import PriceBook
 from agentmon.usage.sources import find_sources
 from tests.usage.histories import SAMPLES, History, environ_of, sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from agentmon.domain.billing import BilledAnswer
 
 EXPECTED: dict[str, Any] = json.loads((SAMPLES / "expected.json").read_text("utf-8"))
-COSTS = {"cost_usd", "unpriced_requests"}
-"""What the readers do not tell."""
+PRICES = PriceBook()
 REST = "claude/projects/-home-dev-webshop/aaaaaaaa-1111-4111-8111-000000000001.jsonl"
 
 
@@ -40,15 +41,30 @@ def moment(answer: BilledAnswer, zone: str) -> datetime:
     return datetime.fromtimestamp(answer.at_ms / 1_000, ZoneInfo(zone))
 
 
-def without_costs(expected: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {key: {name: number for name, number in row.items() if name not in COSTS} for key, row in expected.items()}
+def costs_of(answers: Iterable[BilledAnswer]) -> dict[str, object]:
+    costs = [PRICES.price(answer).cost_nano for answer in answers]
+    priced = sum(Decimal(cost) for cost in costs if cost is not None)
+    return {"cost_usd": priced / 10**9, "unpriced_requests": costs.count(None)}
 
 
-def grouped(history: History, name: Callable[[str, BilledAnswer], str]) -> dict[str, dict[str, int]]:
+def all_sums(answers: Iterable[BilledAnswer]) -> dict[str, object]:
+    told = list(answers)
+    return {**sums(told), **costs_of(told)}
+
+
+def with_exact_costs(expected: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {key: {**row, "cost_usd": Decimal(row["cost_usd"])} for key, row in expected.items()}
+
+
+def grouped(history: History, name: Callable[[str, BilledAnswer], str]) -> dict[str, dict[str, object]]:
     groups: dict[str, list[BilledAnswer]] = defaultdict(list)
     for (agent, _), answer in history.answers.items():
         groups[name(agent, answer)].append(answer)
-    return {key: sums(answers) for key, answers in groups.items()}
+    return {key: all_sums(answers) for key, answers in groups.items()}
+
+
+def total_of(history: History) -> dict[str, dict[str, object]]:
+    return {"total": all_sums(history.answers.values())}
 
 
 def row_of(agent: str, answer: BilledAnswer) -> dict[str, Any]:
@@ -68,15 +84,19 @@ def row_of(agent: str, answer: BilledAnswer) -> dict[str, Any]:
         "speed": answer.speed,
         "reported_cost_usd": answer.reported_cost_nano,
         "subagent": answer.is_subagent,
+        "cost_usd": PRICES.price(answer).cost_nano,
     }
 
 
 def expected_row(row: dict[str, Any]) -> dict[str, Any]:
-    cost = row["reported_cost_usd"]
-    told = {name: value for name, value in row.items() if name not in {"case", "cost_usd"}}
-    return told | {
+    told = {name: value for name, value in row.items() if name != "case"}
+    costs = {
+        name: None if row[name] is None else Decimal(row[name]) * 10**9 for name in ("cost_usd", "reported_cost_usd")
+    }
+    return {
+        **told,
+        **costs,
         "ts": round(datetime.fromisoformat(row["ts"]).timestamp() * 1_000),
-        "reported_cost_usd": None if cost is None else round(float(cost) * 1e9),
         "subagent": row["subagent"] is not None,
     }
 
@@ -95,13 +115,13 @@ def test_every_row_of_the_samples_is_exact(home: Path) -> None:
 def test_every_sum_of_the_samples_is_exact(home: Path) -> None:
     history = History().look(environ_of(home))
 
-    assert {"total": history.totals()} == without_costs({"total": EXPECTED["total"]})
-    assert grouped(history, lambda agent, _: agent) == without_costs(EXPECTED["by_agent"])
-    assert grouped(history, lambda _, answer: answer.model) == without_costs(EXPECTED["by_model"])
-    assert grouped(history, lambda agent, answer: f"{agent}:{answer.session_ref}") == without_costs(
+    assert total_of(history) == with_exact_costs({"total": EXPECTED["total"]})
+    assert grouped(history, lambda agent, _: agent) == with_exact_costs(EXPECTED["by_agent"])
+    assert grouped(history, lambda _, answer: answer.model) == with_exact_costs(EXPECTED["by_model"])
+    assert grouped(history, lambda agent, answer: f"{agent}:{answer.session_ref}") == with_exact_costs(
         EXPECTED["by_session"]
     )
-    assert grouped(history, lambda agent, answer: f"{agent}:{moment(answer, 'UTC'):%Y-%m}") == without_costs(
+    assert grouped(history, lambda agent, answer: f"{agent}:{moment(answer, 'UTC'):%Y-%m}") == with_exact_costs(
         EXPECTED["by_month_UTC"]
     )
 
@@ -109,7 +129,7 @@ def test_every_sum_of_the_samples_is_exact(home: Path) -> None:
 def test_projects_are_those_of_the_sessions_and_of_the_answers(home: Path) -> None:
     history = History().look(environ_of(home))
 
-    expected = without_costs(EXPECTED["by_project"])
+    expected = with_exact_costs(EXPECTED["by_project"])
     assert grouped(history, lambda _, answer: answer.cwd) == expected
     assert grouped(history, lambda agent, answer: history.sessions[agent, answer.session_ref].cwd or "") == expected
 
@@ -118,7 +138,7 @@ def test_projects_are_those_of_the_sessions_and_of_the_answers(home: Path) -> No
 def test_days_are_exact_in_every_zone(home: Path, zone: str) -> None:
     history = History().look(environ_of(home))
 
-    assert grouped(history, lambda agent, answer: f"{agent}:{moment(answer, zone):%Y-%m-%d}") == without_costs(
+    assert grouped(history, lambda agent, answer: f"{agent}:{moment(answer, zone):%Y-%m-%d}") == with_exact_costs(
         EXPECTED[f"by_day_{zone}"]
     )
 
@@ -140,7 +160,7 @@ def test_the_rest_of_a_cut_line_adds_one_answer(home: Path) -> None:
         appended.write((SAMPLES / "claude_c07_rest.txt").read_bytes())
     history.look(environ_of(home))
 
-    assert {"total": history.totals()} == without_costs({"total": EXPECTED["after_c07"]["total"]})
+    assert total_of(history) == with_exact_costs({"total": EXPECTED["after_c07"]["total"]})
     assert history.pieces == pieces + 1
 
 
@@ -161,8 +181,8 @@ def test_any_order_of_the_files_gives_the_same_totals(home: Path, seed: int) -> 
 
     history = History().follow_all(sources)
 
-    assert {"total": history.totals()} == without_costs({"total": EXPECTED["total"]})
-    assert grouped(history, lambda _, answer: answer.model) == without_costs(EXPECTED["by_model"])
+    assert total_of(history) == with_exact_costs({"total": EXPECTED["total"]})
+    assert grouped(history, lambda _, answer: answer.model) == with_exact_costs(EXPECTED["by_model"])
 
 
 def test_models_that_are_assumed_are_marked_and_so_are_differences(home: Path) -> None:

@@ -152,9 +152,10 @@ def next_step(
 def _after_paste(
     delivery: Delivery, rules: ScreenRules, screen: ScreenText, verdict: Verdict, *, quiet_s: float, at: float
 ) -> DeliveryStep | None:
-    if _works_by_its_own_words(verdict):
+    if _works_by_its_own_words(verdict) and not _is_inside(delivery, rules, screen):
         return DeliveryStep.DONE
-    if _asks(rules, screen, verdict):
+    if _works_by_its_own_words(verdict) or _asks(rules, screen, verdict):
+        # It works on something else; a key would go into that.
         delivery.since = at
     elif signs_of(delivery.text, rules, screen) > delivery.seen_before and quiet_s >= SETTLED_AFTER_S:
         return DeliveryStep.SUBMITTED
@@ -167,6 +168,9 @@ def _after_submission(
     delivery: Delivery, rules: ScreenRules, screen: ScreenText, verdict: Verdict, *, quiet_s: float, at: float
 ) -> DeliveryStep | None:
     inside = box_text(rules, screen)
+    if _works_by_its_own_words(verdict) and _is_inside(delivery, rules, screen):
+        delivery.since = at
+        return None
     if _works_by_its_own_words(verdict) or (verdict.state is not None and verdict.state.is_asking):
         return DeliveryStep.DONE
     if inside == "" and quiet_s < at - delivery.since:
@@ -213,12 +217,25 @@ def _when_ready(delivery: Delivery, rules: ScreenRules, inside: str | None, verd
     return not inside and age_s >= (rules.ready_s if delivery.is_prompt else 0.0)
 
 
+def _is_inside(delivery: Delivery, rules: ScreenRules, screen: ScreenText) -> bool:
+    """Return whether the agent's input box shows the text, or what stands for it."""
+    inside = box_text(rules, screen)
+    head = _head_of(delivery.text)
+    if not inside:
+        return False
+    return (bool(head) and head in inside) or any(mark.search(inside) for mark in rules.paste_marks)
+
+
+def _head_of(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:_HEAD_CHARACTERS]
+
+
 def signs_of(text: str, rules: ScreenRules, screen: ScreenText) -> int:
     """Return how much of what the screen shows speaks for the text standing in the agent's input box."""
     shown = "\n".join(screen.lines)
     marks = sum(len(mark.findall(shown)) for mark in rules.paste_marks)
     inside = 1 if box_text(rules, screen) else 0
-    head = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_HEAD_CHARACTERS]
+    head = _head_of(text)
     return marks + inside + (shown.count(head) if head else 0)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
@@ -32,7 +33,7 @@ from agentmon.worker.prompt_delivery import (
     signs_of,
 )
 from agentmon.worker.screen_interrupt import Interrupt
-from agentmon.worker.screen_news import ask_of, evidence_of, news_of
+from agentmon.worker.screen_news import DELIVERY_SOURCE, ask_of, evidence_of, news_of
 from agentmon.worker.screen_pace import RESTING_TICK_S, LookPace
 
 if TYPE_CHECKING:
@@ -57,12 +58,23 @@ _TITLE_OVERLAP_BYTES: Final = 256
 _TITLE: Final = re.compile(rb"\x1b\][02];([^\x07\x1b]{0,200})(?:\x07|\x1b\\)")
 _STARTING_FOR_S: Final = 20.0
 """How long a screen that no rule knows counts as that of a program which starts."""
+_ALL_FILES_EVERY_S: Final = 0.5
 _DRAWN_WITHIN_S: Final = 1.0
 """After this a request is listed although the screen does not show what it is about."""
 _LEAST_REST_S: Final = 0.01
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
 _JOURNAL_HEAD_BYTES: Final = 64 * 1024
+
+
+class _Published(NamedTuple):
+    """What the execution's row says of the agent."""
+
+    activity: Activity
+    note: str
+    is_request: bool
+    is_assumed: bool
+    """Whether it follows from a delivery, and the agent has not said it in its own words yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +95,8 @@ class _Screen:
     """What the newest title in its output says; None when it says nothing."""
     signal: Finding | None = None
     is_halted: bool = False
+    files_seen_at: float = float("-inf")
+    signal_stamp: int | None = None
     pace: LookPace = field(default_factory=LookPace)
     deliveries: list[Delivery] = field(default_factory=list)
     handed: set[tuple[str, DeliveryStep]] = field(default_factory=set)
@@ -91,7 +105,7 @@ class _Screen:
     asks_since: float | None = None
     interrupt: Interrupt | None = None
     """Keys whose effect is still to be seen."""
-    published: tuple[Activity, str, bool] | None = None
+    published: _Published | None = None
 
     @property
     def id(self) -> ExecutionId:
@@ -105,7 +119,7 @@ class _Screen:
     @property
     def is_resting(self) -> bool:
         """Whether its agent does nothing by itself, as far as the looks told."""
-        is_told = self.published is not None and self.published[0] is not Activity.WORKING
+        is_told = self.published is not None and self.published.activity is not Activity.WORKING
         return is_told and self.judge.settles_at == float("inf") and self.interrupt is None
 
     @property
@@ -173,7 +187,9 @@ class ScreenWatch:
             self._has_screens.clear()
             return
         screens = list(self._screens.values())
-        changed = await asyncio.to_thread(_look_at_files, screens)
+        now = time.monotonic()
+        moving = [screen for screen in screens if not screen.is_resting or _may_have_changed(screen, now)]
+        changed = await asyncio.to_thread(_look_at_files, moving) if moving else set()
         now = time.monotonic()
         started = [screen for screen in screens if screen.pid is not None]
         due = [screen for screen in started if screen.id in changed or screen.next_look_at <= now]
@@ -252,12 +268,19 @@ class ScreenWatch:
             )
         )
         screen.pace.note_look(now, is_new=screen.judge.same_since == now)
-        if verdict.state is not None and verdict.state.is_busy and screen.pending is None:
-            screen.has_worked, screen.held_until = True, float("-inf")
+        self._note_work(screen, verdict)
         if shown is not None:
             await self._deliver(screen, shown, verdict, now)
         await self._interrupt_again(screen, verdict, now)
         await self._publish(screen, shown, verdict, now)
+
+    def _note_work(self, screen: _Screen, verdict: Verdict) -> None:
+        finding, pending = verdict.finding, screen.pending
+        if finding is None or not finding.state.is_busy:
+            return
+        screen.has_worked = screen.has_worked or pending is None
+        if finding.source != OUTPUT_SOURCE and (pending is None or not pending.is_inside):
+            screen.held_until = float("-inf")
 
     async def _interrupt_again(self, screen: _Screen, verdict: Verdict, now: float) -> None:
         interrupt = screen.interrupt
@@ -272,7 +295,8 @@ class ScreenWatch:
 
     async def _deliver(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
         delivery = screen.pending
-        if delivery is None:
+        # The one before was taken, and the agent may not have begun: it is no more free than it seems.
+        if delivery is None or (now < screen.held_until and delivery.step is DeliveryStep.WAITING):
             return
         quiet_s = now - max(screen.judge.lines_since, screen.judge.grown_at)
         step = next_step(delivery, screen.rules, shown, verdict, quiet_s=quiet_s, at=now)
@@ -324,13 +348,14 @@ class ScreenWatch:
         screen.asks_since = (now if screen.asks_since is None else screen.asks_since) if asks else None
         # The agent's signal comes before it has drawn what it asks; a request without words helps nobody.
         is_request = screen.asks_since is not None and (verdict.is_drawn or now - screen.asks_since > _DRAWN_WITHIN_S)
-        if screen.published == (news.activity, news.note, is_request):
+        told = _Published(news.activity, news.note, is_request, news.source == DELIVERY_SOURCE)
+        if screen.published == told:
             return
         at = self._clock.now()
         ask = ask_of(news, shown, at_ms=int(at.timestamp() * 1000)) if is_request else None
         is_written = await self._activity.record(screen.id, news, ask=ask, evidence=evidence_of(verdict), at=at)
         if is_written:
-            screen.published = (news.activity, news.note, is_request)
+            screen.published = told
 
 
 def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRules) -> _Screen:
@@ -347,7 +372,9 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
         begun_at=now,
     )
     if execution.activity is not None:
-        screen.published = (execution.activity, execution.activity_note or "", False)
+        screen.published = _Published(
+            execution.activity, execution.activity_note or "", False, execution.activity_source == DELIVERY_SOURCE
+        )
     if execution.prompt:
         step, seen_before = screen.steps.read().get(PROMPT_KEY, (DeliveryStep.WAITING, 0))
         screen.deliveries.append(
@@ -355,6 +382,30 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
         )
         screen.has_worked = step is DeliveryStep.DONE
     return screen
+
+
+def _may_have_changed(screen: _Screen, now: float) -> bool:
+    """Return whether the files of an agent that rests are to be read, by two stamps and without a thread."""
+    if now - screen.files_seen_at >= _ALL_FILES_EVERY_S:
+        return True
+    return _log_stamp(screen) != screen.log_stamp or _signal_stamp(screen.signal) != screen.signal_stamp
+
+
+def _log_stamp(screen: _Screen) -> tuple[int, int]:
+    try:
+        stat = screen.folder.output_log.stat()
+    except OSError:
+        return screen.log_stamp or (0, 0)
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _signal_stamp(signal: Finding | None) -> int | None:
+    if signal is None:
+        return None
+    try:
+        return os.stat(signal.where).st_mtime_ns  # noqa: PTH116 - a path is made of the text for nothing, often
+    except OSError:
+        return None
 
 
 def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
@@ -368,17 +419,16 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
             screen.begun_at = time.monotonic()
             for delivery in screen.deliveries:
                 delivery.since = screen.begun_at
-        try:
-            stat = screen.folder.output_log.stat()
-            stamp = (stat.st_size, stat.st_mtime_ns)
-        except OSError:
-            stamp = screen.log_stamp or (0, 0)
+        screen.files_seen_at = time.monotonic()
+        stamp = _log_stamp(screen)
         if stamp != screen.log_stamp:
             if _has_new_title(screen, stamp[0]):
                 changed.add(screen.id)
             known = screen.log_stamp[0] if screen.log_stamp is not None else 0
             screen.pace.note_growth(abs(stamp[0] - known))
             screen.log_stamp = stamp
+        # Before it is read: what is written meanwhile has another stamp.
+        screen.signal_stamp = _signal_stamp(screen.signal)
         signal = read_signal(screen.rules.signal, screen.environ, screen.pid) if screen.rules.signal else None
         halted = is_halted(screen.pid)
         if signal != screen.signal or halted is not screen.is_halted:

@@ -122,11 +122,23 @@ def test_what_the_screen_showed_before_is_no_sign_of_the_text() -> None:
 
 def test_an_agent_that_works_has_taken_the_text_and_mere_output_is_no_proof() -> None:
     delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.SUBMITTED, since=1.0)
+    bare = ScreenText.of("", ["✻ Thinking"])
 
-    grows = step_of(delivery, screen_with("hi"), ScreenState.WORKING, at=1.5, source=OUTPUT_SOURCE)
-    works = step_of(delivery, screen_with("hi"), ScreenState.WORKING, at=1.5)
+    grows = step_of(delivery, bare, ScreenState.WORKING, at=1.5, source=OUTPUT_SOURCE)
+    works = step_of(delivery, bare, ScreenState.WORKING, at=1.5)
 
     assert (grows, works) == (None, DeliveryStep.DONE)
+
+
+@pytest.mark.parametrize("step", [DeliveryStep.PASTED, DeliveryStep.SUBMITTED])
+@pytest.mark.parametrize("inside", ["hi", "[Pasted text #1 +20 lines]"])
+def test_an_agent_that_works_while_its_box_shows_the_text_works_on_something_else(
+    step: DeliveryStep, inside: str
+) -> None:
+    delivery = Delivery(key="c1", text="hi", step=step, since=1.0)
+
+    assert step_of(delivery, screen_with(inside), ScreenState.WORKING, at=60.0) is None
+    assert delivery.problem == ""
 
 
 def test_a_box_that_was_emptied_since_has_given_the_text_away() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sqlite3
-import subprocess
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
+from tests.agents.dialogs import AgentPane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,10 +139,12 @@ class Drive:
         return await self.services.sessions.get(found.session_id)
 
     async def press(self, execution: Execution, *keys: str) -> None:
-        """Press keys in the agent's own screen, named as tmux names them."""
-        found = await self.services.executions.get(execution.id)
-        where = ["tmux", "-S", str(self.services.paths.tmux_socket), "send-keys", "-t", f"={found.tmux_session_name}:"]
-        await asyncio.to_thread(subprocess.run, [*where, *keys], check=True, timeout=10)
+        """Press keys in a dialog of the agent's own screen, each once the one before is heard, by tmux's names."""
+        session = (await self.services.executions.get(execution.id)).tmux_session_name
+        assert session is not None
+        pane = AgentPane(slug=self.agent.slug, socket=self.services.paths.tmux_socket, session=session)
+        for key in keys:
+            await pane.press(key)
 
     def asked(self) -> list[str]:
         """Return every text of a user that the model was asked, oldest first."""

@@ -211,7 +211,7 @@ class CodexReader:
         self._total = total
         spent, recorded = totals_of(info.get("last_token_usage")), self._recorded
         self._recorded = None
-        if recorded is not None and spent is not None and _are_same(spent, recorded):
+        if spent is not None and (not any(spent) or (recorded is not None and _are_same(spent, recorded))):
             return
         if self._is_copying and self._is_copied(total):
             return

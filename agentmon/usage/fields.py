@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 MAX_COUNT: Final = 10**12
 """More tokens than any answer has: a larger number is damage, and would overflow a sum."""
 MAX_REF_CHARACTERS: Final = 200
@@ -72,6 +74,7 @@ def moment_of(written: str) -> int:
     """Return the ISO 8601 time in UTC milliseconds; 0 when it is none. One without a zone is UTC."""
     try:
         at = datetime.fromisoformat(written)
-        return max(0, round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000))
+        # Never rounded up: a moment before midnight is not one of the next day.
+        return max(0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
     except (OverflowError, ValueError):
         return 0

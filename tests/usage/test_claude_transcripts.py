@@ -213,6 +213,12 @@ def test_a_record_without_a_time_has_that_of_the_one_before_and_one_without_a_se
     assert second.session_ref == "file"
 
 
+def test_a_moment_before_midnight_is_not_one_of_the_next_day() -> None:
+    assert only(answered(at="2026-03-08T04:59:59.999999Z")).at_ms == 1_772_945_999_999
+    assert only(answered(at="2026-03-08T06:59:59.9999999+02:00")).at_ms == 1_772_945_999_999
+    assert only(answered(at="0001-01-01T00:00:00+10:00")).at_ms == 0
+
+
 @pytest.mark.parametrize("count", [-5, True, "7", None, 10**30, 1e400, [1], {"a": 1}])
 def test_a_count_that_is_none_is_nothing(count: object) -> None:
     answer = only(answered(counts=usage(input_tokens=count)))

@@ -227,3 +227,11 @@ def test_counts_that_are_no_counts_are_nothing() -> None:
     usage = {"input_tokens": True, "cached_input_tokens": -4, "output_tokens": 10**30, "reasoning_output_tokens": "9"}
 
     assert read(record("token_usage_record", "00:01", response_id="r", usage=usage)).answers == ()
+
+
+def test_a_total_that_changed_without_an_answer_is_none() -> None:
+    written = count("00:01", total=10, last=10) + count("00:02", total=12, last=0) + count("00:03", total=15, last=3)
+
+    answers = read(record("session_meta", "00:00", id="t") + written).answers
+
+    assert [answer.key for answer in answers] == ["t:1:10:0:0:0:0", "t:2:15:0:0:0:0"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.ids import new_id
@@ -179,6 +179,10 @@ async def _has_twin(connection: AsyncConnection, conversation: ToldConversation,
     interactions = tables.llm_interactions
     statement = select(interactions.c.id).where(
         interactions.c.session_id == conversation.session_id,
+        or_(
+            interactions.c.execution_id == conversation.execution_id,
+            interactions.c.execution_id.is_(None),
+        ),
         interactions.c.at_ms.between(at_ms - _TWIN_SPAN_MS, at_ms + _TWIN_SPAN_MS),
         interactions.c.source_file_id.is_not(None),
         *(interactions.c[name] == getattr(news, name) for name in COUNTED),

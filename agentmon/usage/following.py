@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.usage.compressed import UNREADABLE, open_file, why_unreadable
 from agentmon.usage.fields import object_in, text_in
-from agentmon.usage.lines import BLOCK_BYTES, LongLine, pieces_of
+from agentmon.usage.lines import BLOCK_BYTES, pieces_of
+from agentmon.usage.long_lines import LongLine
 from agentmon.usage.openings import open_reader, reader_type
 from agentmon.usage.reading import GatheredReadings, Reading, ReadingProblem
 
@@ -132,7 +133,7 @@ def _read_lines(opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: C
             has_news = True
             break
         if isinstance(piece, LongLine):
-            gathered.add(_problem(piece.offset, "a line that is too long"))
+            gathered.add(_read_long(reader, piece))
             known_bytes.add(piece.head)
             known_bytes.add(piece.tail)
             offset = piece.end
@@ -147,6 +148,11 @@ def _read_lines(opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: C
             kept_to = offset
     if has_news:
         yield Read(reading=gathered.take(), cursor=_moved(begun, offset, known_bytes, reader))
+
+
+def _read_long(reader: Reader, line: LongLine) -> Reading:
+    shortened = line.shortened()
+    return reader.read(shortened, line.offset) if shortened else _problem(line.offset, "a line that is too long")
 
 
 def _next_piece(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from agentmon.usage.long_lines import LongLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,21 +13,8 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES: Final = 262_144
 """Small enough for the cache of a core, in which every search is twice as fast."""
-ENDS_BYTES: Final = 1_024
-MAX_LINE_BYTES: Final = 32 * 1_048_576
-"""A longer line is passed over: it would need several times its size of memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class LongLine:
-    """A line that is too long to be held."""
-
-    offset: int
-    end: int
-    """Behind its newline."""
-    head: bytes
-    tail: bytes
-    """Its first and its last bytes, ``ENDS_BYTES`` each."""
+MAX_LINE_BYTES: Final = 8 * 1_048_576
+"""A longer line is shortened while it streams by: whole it would need several times its size of memory."""
 
 
 def pieces_of(stream: OpenedFile, offset: int) -> Iterator[tuple[int, bytes] | LongLine]:
@@ -38,27 +26,26 @@ def pieces_of(stream: OpenedFile, offset: int) -> Iterator[tuple[int, bytes] | L
     """
     held: list[bytes] = []
     held_bytes = 0
-    long_head = long_tail = b""
+    long_line: LongLine | None = None
     while block := stream.read(BLOCK_BYTES):
         cut = block.rfind(b"\n") + 1
-        if not cut:
-            held.append(block)
-            held_bytes += len(block)
-            if held_bytes > MAX_LINE_BYTES:
-                begun = b"".join(held) if not long_head else b"".join((long_tail, *held))
-                long_head = long_head or begun[:ENDS_BYTES]
-                long_tail = begun[-ENDS_BYTES:]
-                held = []
-            continue
         begin = 0
-        if long_head:
+        if long_line is not None:
             begin = block.find(b"\n") + 1
-            end = offset + held_bytes + begin
-            tail = b"".join((long_tail, *held, block[:begin]))[-ENDS_BYTES:]
-            yield LongLine(offset=offset, end=end, head=long_head, tail=tail)
-            offset, held, long_head, long_tail = end, [], b"", b""
+            long_line.add(block[: begin or len(block)])
+            if not begin:
+                continue
+            yield long_line
+            offset, long_line = long_line.end, None
         if begin < cut:
             piece = b"".join((*held, memoryview(block)[begin:cut]))
             yield offset, piece
             offset += len(piece)
-        held, held_bytes = [block[cut:]], len(block) - cut
+            held, held_bytes = [], 0
+        held.append(block[cut:])
+        held_bytes += len(block) - cut
+        if held_bytes > MAX_LINE_BYTES:
+            long_line = LongLine(offset)
+            for part in held:
+                long_line.add(part)
+            held, held_bytes = [], 0

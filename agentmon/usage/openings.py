@@ -11,7 +11,8 @@ from agentmon.usage.claude import ClaudeReader
 from agentmon.usage.codex import CodexReader, find_parent_thread, running_totals
 from agentmon.usage.compressed import UNREADABLE, open_file
 from agentmon.usage.gemini import GeminiReader
-from agentmon.usage.lines import LongLine, pieces_of
+from agentmon.usage.lines import pieces_of
+from agentmon.usage.long_lines import LongLine
 from agentmon.usage.sources import CLAUDE, CODEX, GEMINI
 
 if TYPE_CHECKING:
@@ -81,6 +82,5 @@ def _totals_in(path: str, _size: int, _mtime_ns: int) -> frozenset[Totals]:
     totals: set[Totals] = set()
     with open_file(path) as opened:
         for piece in pieces_of(opened, 0):
-            if not isinstance(piece, LongLine):
-                totals |= running_totals(piece[1])
+            totals |= running_totals(piece.shortened() if isinstance(piece, LongLine) else piece[1])
     return frozenset(totals)

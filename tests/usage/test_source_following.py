@@ -4,16 +4,18 @@ import json
 import os
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentmon.usage import following, lines
+from agentmon.usage import following, lines, long_lines
 from agentmon.usage.claude import ClaudeReader
 from agentmon.usage.following import Cursor, read_source
-from agentmon.usage.lines import LongLine, pieces_of
+from agentmon.usage.lines import pieces_of
+from agentmon.usage.long_lines import LongLine
 from agentmon.usage.sources import find_sources
 from tests.usage.histories import History
 from tests.usage.transcripts import answered, usage
@@ -183,12 +185,35 @@ def test_an_empty_file_is_read_and_then_left_alone(transcript: Path, environ: di
     assert history.problems == []
 
 
-def test_a_line_that_is_too_long_is_passed_over_and_counted_once(
+@pytest.mark.parametrize("ends", ["\\", '"', '\\"', "\u00e9"])
+def test_of_a_very_long_line_all_but_its_long_texts_is_read(
+    transcript: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1_000_000)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 65_537)
+    content = [{"type": "text", "text": (ends + "x" * 98) * 30_000 + ends}]
+    long_outcome = json.dumps({"type": "user", "toolUseResult": content, "usage": "assistant"}).encode() + b"\n"
+    transcript.write_bytes(answered("m1") + long_outcome + answered("m2", content=content) + answered("m3"))
+    history = History().look(environ)
+    pieces = history.pieces
+
+    with transcript.open("ab") as appended:
+        appended.write(answered("m4"))
+    history.look(environ)
+
+    assert keys(history) == ["m1", "m2", "m3", "m4"]
+    assert history.problems == []
+    assert history.answers["claude", "m2"].offset == len(answered("m1")) + len(long_outcome)
+    assert history.pieces == pieces + 1
+
+
+def test_a_very_long_line_of_which_too_much_is_left_is_passed_over_and_counted_once(
     transcript: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1_000_000)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 65_536)
-    long = json.dumps({"type": "user", "toolUseResult": "x" * 3_000_000}).encode()
+    monkeypatch.setattr(long_lines, "MAX_KEPT_BYTES", 100_000)
+    long = json.dumps({"type": "user", "toolUseResult": list(range(300_000))}).encode()
     transcript.write_bytes(answered("m1") + long)
     history = History().look(environ)
 
@@ -242,6 +267,25 @@ def test_pieces_are_all_whole_lines_in_order(
                 offset += len(piece[1])
 
     assert found == whole
+
+
+@settings(deadline=None)
+@given(
+    texts=st.lists(st.text(alphabet='ab"\\\u00e9\n', max_size=30), max_size=6),
+    cuts=st.lists(st.integers(min_value=0, max_value=300), max_size=8),
+)
+def test_a_shortened_line_has_the_same_form_and_its_short_texts(texts: list[str], cuts: list[int]) -> None:
+    whole = json.dumps({"list": texts, "end": 1}, ensure_ascii=False).encode() + b"\n"
+    line = LongLine(7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_lines, "MAX_TEXT_BYTES", 10)
+        for begin, end in pairwise(sorted({0, len(whole), *(min(cut, len(whole)) for cut in cuts)})):
+            line.add(whole[begin:end])
+
+    written = [json.dumps(text, ensure_ascii=False).encode()[1:-1] for text in texts]
+    expected = [text if len(raw) <= 10 else "" for text, raw in zip(texts, written, strict=True)]
+    assert json.loads(line.shortened()) == {"list": expected, "end": 1}
+    assert line.end == 7 + len(whole)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)

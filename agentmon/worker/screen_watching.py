@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,9 +14,8 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import CommandId
 from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
-from agentmon.runners.screens.reading import ScreenText, box_rows, read_title
+from agentmon.runners.screens.reading import ScreenText, box_rows
 from agentmon.runners.screens.rules import find_agent_rules
-from agentmon.runners.screens.signals import is_halted, read_signal
 from agentmon.runners.tmux.pane_looks import PaneLooks
 from agentmon.worker.preparation import session_name
 from agentmon.worker.prompt_delivery import (
@@ -32,6 +28,7 @@ from agentmon.worker.prompt_delivery import (
     next_step,
     signs_of,
 )
+from agentmon.worker.screen_files import ScreenFiles
 from agentmon.worker.screen_interrupt import Interrupt
 from agentmon.worker.screen_news import DELIVERY_SOURCE, ask_of, evidence_of, news_of
 from agentmon.worker.screen_pace import RESTING_TICK_S, LookPace
@@ -46,25 +43,19 @@ if TYPE_CHECKING:
     from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.runners.screens.judging import Verdict
     from agentmon.runners.screens.rules import ScreenRules
-    from agentmon.runners.screens.states import Finding, ScreenState
     from agentmon.runners.tmux import Tmux
     from agentmon.store.activity import ActivityRepository
     from agentmon.worker.watching import Watch
 
 _log = logging.getLogger(__name__)
 
-_TITLE_WITHIN_BYTES: Final = 64 * 1024
-_TITLE_OVERLAP_BYTES: Final = 256
-_TITLE: Final = re.compile(rb"\x1b\][02];([^\x07\x1b]{0,200})(?:\x07|\x1b\\)")
 _STARTING_FOR_S: Final = 20.0
 """How long a screen that no rule knows counts as that of a program which starts."""
-_ALL_FILES_EVERY_S: Final = 0.5
 _DRAWN_WITHIN_S: Final = 1.0
 """After this a request is listed although the screen does not show what it is about."""
 _LEAST_REST_S: Final = 0.01
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
-_JOURNAL_HEAD_BYTES: Final = 64 * 1024
 
 
 class _Published(NamedTuple):
@@ -85,18 +76,10 @@ class _Screen:
     folder: ExecutionFolder
     rules: ScreenRules
     judge: ScreenJudge
-    environ: Mapping[str, str]
+    files: ScreenFiles
     steps: DeliverySteps
     begun_at: float
-    pid: int | None = None
     pane_id: str | None = None
-    log_stamp: tuple[int, int] | None = None
-    title_state: ScreenState | None = None
-    """What the newest title in its output says; None when it says nothing."""
-    signal: Finding | None = None
-    is_halted: bool = False
-    files_seen_at: float = float("-inf")
-    signal_stamp: int | None = None
     pace: LookPace = field(default_factory=LookPace)
     deliveries: list[Delivery] = field(default_factory=list)
     handed: set[tuple[str, DeliveryStep]] = field(default_factory=set)
@@ -155,7 +138,7 @@ class ScreenWatch:
         """Wait until ``look`` may have something to see; for ever while there is nothing to look at."""
         await self._has_screens.wait()
         now = time.monotonic()
-        started = [screen for screen in self._screens.values() if screen.pid is not None]
+        started = [screen for screen in self._screens.values() if screen.files.pid is not None]
         ticks = [screen.pace.tick_s(now, is_resting=screen.is_resting) for screen in self._screens.values()]
         dues = [max(screen.next_look_at - now, _LEAST_REST_S) for screen in started if not screen.pace.has_grown]
         await asyncio.sleep(min([*ticks, *dues], default=RESTING_TICK_S))
@@ -188,10 +171,10 @@ class ScreenWatch:
             return
         screens = list(self._screens.values())
         now = time.monotonic()
-        moving = [screen for screen in screens if not screen.is_resting or _may_have_changed(screen, now)]
+        moving = [screen for screen in screens if not screen.is_resting or screen.files.may_have_changed(now)]
         changed = await asyncio.to_thread(_look_at_files, moving) if moving else set()
         now = time.monotonic()
-        started = [screen for screen in screens if screen.pid is not None]
+        started = [screen for screen in screens if screen.files.pid is not None]
         due = [screen for screen in started if screen.id in changed or screen.next_look_at <= now]
         if not due:
             return
@@ -262,9 +245,9 @@ class ScreenWatch:
             Look(
                 at=now,
                 screen=shown,
-                signal=screen.signal,
+                signal=screen.files.signal,
                 has_grown=screen.pace.has_grown,
-                is_halted=screen.is_halted,
+                is_halted=screen.files.is_halted,
             )
         )
         screen.pace.note_look(now, is_new=screen.judge.same_since == now)
@@ -361,13 +344,15 @@ class ScreenWatch:
 def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRules) -> _Screen:
     execution = claimed.execution
     config = claimed.agent.session_config
+    environ = dict(config.environment) if config is not None else {}
+    environ |= folder.read_environment() or {}
     now = time.monotonic()
     screen = _Screen(
         claimed=claimed,
         folder=folder,
         rules=rules,
         judge=ScreenJudge(rules),
-        environ=(dict(config.environment) if config is not None else {}) | dict(folder.read_environment() or {}),
+        files=ScreenFiles(folder, rules, environ),
         steps=DeliverySteps(folder, execution.attempt),
         begun_at=now,
     )
@@ -384,94 +369,20 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
     return screen
 
 
-def _may_have_changed(screen: _Screen, now: float) -> bool:
-    """Return whether the files of an agent that rests are to be read, by two stamps and without a thread."""
-    if now - screen.files_seen_at >= _ALL_FILES_EVERY_S:
-        return True
-    return _log_stamp(screen) != screen.log_stamp or _signal_stamp(screen.signal) != screen.signal_stamp
-
-
-def _log_stamp(screen: _Screen) -> tuple[int, int]:
-    try:
-        stat = screen.folder.output_log.stat()
-    except OSError:
-        return screen.log_stamp or (0, 0)
-    return stat.st_size, stat.st_mtime_ns
-
-
-def _signal_stamp(signal: Finding | None) -> int | None:
-    if signal is None:
-        return None
-    try:
-        return os.stat(signal.where).st_mtime_ns  # noqa: PTH116 - a path is made of the text for nothing, often
-    except OSError:
-        return None
-
-
 def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
-    """Read what needs no tmux, and return those whose own signal or process changed."""
+    """Read what needs no tmux, and return those whose own signal, title or process changed."""
     changed = set()
     for screen in screens:
-        if screen.pid is None:
-            screen.pid = _find_pid(screen.folder)
-            if screen.pid is None:
-                continue
+        news = screen.files.read()
+        if news.has_started:
             screen.begun_at = time.monotonic()
             for delivery in screen.deliveries:
                 delivery.since = screen.begun_at
-        screen.files_seen_at = time.monotonic()
-        stamp = _log_stamp(screen)
-        if stamp != screen.log_stamp:
-            if _has_new_title(screen, stamp[0]):
-                changed.add(screen.id)
-            known = screen.log_stamp[0] if screen.log_stamp is not None else 0
-            screen.pace.note_growth(abs(stamp[0] - known))
-            screen.log_stamp = stamp
-        # Before it is read: what is written meanwhile has another stamp.
-        screen.signal_stamp = _signal_stamp(screen.signal)
-        signal = read_signal(screen.rules.signal, screen.environ, screen.pid) if screen.rules.signal else None
-        halted = is_halted(screen.pid)
-        if signal != screen.signal or halted is not screen.is_halted:
-            screen.signal, screen.is_halted = signal, halted
+        if news.grown_bytes is not None:
+            screen.pace.note_growth(news.grown_bytes)
+        if news.is_telling:
             changed.add(screen.id)
     return changed
-
-
-def _has_new_title(screen: _Screen, size: int) -> bool:
-    """Return whether the output since the last look sets a title that says something else than the one before."""
-    if not any(rule.is_for_title for rule in screen.rules.rules):
-        return False
-    known = screen.log_stamp[0] if screen.log_stamp is not None else 0
-    # A title whose sequence was cut in two by the last look is read again from its begin.
-    begin = max(0, min(known, size) - _TITLE_OVERLAP_BYTES, size - _TITLE_WITHIN_BYTES)
-    try:
-        with screen.folder.output_log.open("rb") as file:
-            file.seek(begin)
-            titles = _TITLE.findall(file.read(size - begin))
-    except OSError:
-        return False
-    if not titles:
-        return False
-    finding = read_title(screen.rules, ScreenText.of(titles[-1].decode("utf-8", "replace"), ()))
-    state = finding.state if finding is not None else None
-    is_new, screen.title_state = state is not screen.title_state, state
-    return is_new
-
-
-def _find_pid(folder: ExecutionFolder) -> int | None:
-    try:
-        with folder.journal.open("rb") as file:
-            lines = file.read(_JOURNAL_HEAD_BYTES).split(b"\n")[:-1]
-    except OSError:
-        return None
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict) and entry.get("type") == "agent_started" and isinstance(entry.get("pid"), int):
-            return int(entry["pid"])
-    return None
 
 
 async def _press_interrupt(screen: _Screen, key_id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
@@ -27,6 +28,8 @@ _LOOK_EVERY_S: Final = 2.0
 _LONGEST_REST_S: Final = 60.0
 _REST_PER_LOOK: Final = 20
 """A look at very many files, or on a slow disk, takes at most a twentieth of the time."""
+_SYSTEM_ZONE_EVERY_S: Final = 600.0
+"""To find its name, hundreds of files are looked at."""
 _PRICED_AFTER_MS: Final = 60_000
 """By then the agent's own file has told what a conversation told live, if it ever does."""
 
@@ -50,6 +53,8 @@ class UsageFollowing:
         self._clock = clock
         self._importer: UsageImporter | None = None
         self._zone_name = ""
+        self._system_zone = ""
+        self._system_zone_seen_at = float("-inf")
         self._rest_s = _FIRST_LOOK_AFTER_S
 
     async def look(self, settings: CostSettings) -> None:
@@ -71,8 +76,12 @@ class UsageFollowing:
         await asyncio.sleep(self._rest_s)
 
     async def _settle_zone(self, settings: CostSettings) -> None:
-        is_system = settings.timezone == SYSTEM_ZONE
-        zone_name = await asyncio.to_thread(local_zone_name) if is_system else settings.timezone
+        zone_name = settings.timezone
+        if zone_name == SYSTEM_ZONE:
+            if time.monotonic() - self._system_zone_seen_at > _SYSTEM_ZONE_EVERY_S:
+                self._system_zone = await asyncio.to_thread(local_zone_name)
+                self._system_zone_seen_at = time.monotonic()
+            zone_name = self._system_zone
         if zone_name != self._zone_name:
             if await self._days.zone() is not None and await self._days.move_to(zone_name, at=self._clock.now()):
                 _log.info("days of answers are those of %s from now on", zone_name)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from agentmon.usage.sources import SourceFile
 
 _KINDS: Final[dict[str, type[Reader]]] = {CLAUDE: ClaudeReader, CODEX: CodexReader, GEMINI: GeminiReader}
-_MAX_HEAD_BYTES: Final = 4 * 1_048_576
+_HEAD_LINES: Final = 5
+"""A rollout begins with its own beginning and, when it is a fork, with that of its parent."""
+_MAX_HEAD_BYTES: Final = 1_048_576
 _MAX_PARENTS: Final = 32
 
 
@@ -50,7 +52,7 @@ def open_reader(source: SourceFile) -> Reader:
 def _inherited_totals(path: Path) -> frozenset[Totals] | None:
     """Return the running totals of the thread whose history the rollout copied; None when there is none."""
     with open_file(str(path)) as opened:
-        parent_id = find_parent_thread(opened.read(_MAX_HEAD_BYTES).split(b"\n"))
+        parent_id = find_parent_thread(opened.read(_MAX_HEAD_BYTES).split(b"\n", _HEAD_LINES)[:_HEAD_LINES])
     if not parent_id:
         return None
     root = next((folder.parent for folder in path.parents if folder.name in {"sessions", "archived_sessions"}), None)

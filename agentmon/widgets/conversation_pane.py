@@ -54,8 +54,10 @@ class ConversationPane(Guarded, Vertical):
 
     def __init__(self, *, placeholder: str, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
-        self.view = BlockView(follows=True, placeholder=placeholder, id="blocks")
+        self.view = BlockView(follows=True, placeholder="", id="blocks")
         """What was said and done."""
+        self._placeholder = placeholder
+        """What is said once it is known that there is nothing."""
         self._plan: PlanNews | None = None
 
     def compose(self) -> ComposeResult:
@@ -68,6 +70,9 @@ class ConversationPane(Guarded, Vertical):
         if plan != self._plan:
             self._plan = plan
             self._show_plan()
+        if self._placeholder:
+            self.view.say(self._placeholder)
+            self._placeholder = ""
         if self.view.blocks != tuple(blocks):
             self.view.blocks = tuple(blocks)
 

@@ -65,7 +65,8 @@ class KeyFooter(Guarded, Widget, can_focus=False):
         segments = [Segment(" ", text_style)]
         used = 1
         for _start, footer_key in self._placed(width):
-            words = cut(f" {footer_key.description}  ", max(0, width - used - cells(footer_key.display)))
+            words = cut(f" {footer_key.description}", max(0, width - used - cells(footer_key.display)))
+            words += " " * min(_GAP, max(0, width - used - cells(footer_key.display) - cells(words)))
             segments += [Segment(footer_key.display, key_style), Segment(words, text_style)]
             used += cells(footer_key.display) + cells(words)
         segments.append(Segment(" " * max(0, width - used), text_style))

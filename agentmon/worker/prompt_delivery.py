@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from agentmon.runners.screens.judging import OUTPUT_SOURCE, SETTLED_AFTER_S
+from agentmon.runners.screens.judging import OUTPUT_SOURCE
 from agentmon.runners.screens.reading import box_rows, box_text, read_screen, read_title, shows_new_line
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Delivery:
         """Return when the next step may be due although the agent writes nothing."""
         later = [at + _LOOK_EVERY_S]
         if self.is_inside:
-            later.append(quiet_since + SETTLED_AFTER_S)
+            later.append(quiet_since + rules.settled_s)
         elif self.ready_since is not None:
             later.append(self.ready_since + (rules.ready_s if self.is_prompt else 0.0))
         return min((one for one in later if one > at), default=at)
@@ -157,7 +157,7 @@ def _after_paste(
     if _works_by_its_own_words(verdict) or _asks(rules, screen, verdict):
         # It works on something else; a key would go into that.
         delivery.since = at
-    elif signs_of(delivery.text, rules, screen) > delivery.seen_before and quiet_s >= SETTLED_AFTER_S:
+    elif signs_of(delivery.text, rules, screen) > delivery.seen_before and quiet_s >= rules.settled_s:
         return DeliveryStep.SUBMITTED
     elif at - delivery.since > _SHOWN_WITHIN_S:
         delivery.problem = "it was typed, and the screen does not show it; it was not submitted"
@@ -175,7 +175,7 @@ def _after_submission(
         return DeliveryStep.DONE
     if inside == "" and quiet_s < at - delivery.since:
         return DeliveryStep.DONE
-    is_left = inside and shows_new_line(delivery.rows, box_rows(rules, screen)) and quiet_s >= SETTLED_AFTER_S
+    is_left = inside and shows_new_line(delivery.rows, box_rows(rules, screen)) and quiet_s >= rules.settled_s
     if is_left and delivery.step is DeliveryStep.SUBMITTED and _may_be_given_keys(rules, screen, verdict):
         return DeliveryStep.SUBMITTED_AGAIN
     if at - delivery.since > _TAKEN_WITHIN_S:

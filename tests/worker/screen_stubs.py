@@ -31,6 +31,7 @@ STUB = Path(__file__).with_name("stub_agent.py")
 RULES = r"""
 agent = "stub"
 ready_s = 0.05
+settled_s = 0.1
 box = '^>(?: (.*))?\n(?:(?:  .*)?\n)*={20,}'
 paste_marks = ['\[Pasted text #\d+\]']
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.runners.execution_folder import ExecutionFolder
-from agentmon.runners.screens.judging import OUTPUT_SOURCE, SETTLED_AFTER_S, Verdict
+from agentmon.runners.screens.judging import OUTPUT_SOURCE, Verdict
 from agentmon.runners.screens.reading import ScreenText, box_rows
 from agentmon.runners.screens.rules import find_rules
 from agentmon.runners.screens.states import Finding, ScreenState
@@ -214,7 +214,7 @@ def test_the_next_look_is_due_when_the_screen_has_been_quiet_for_long_enough() -
     waiting = Delivery(key=PROMPT_KEY, text="hi", ready_since=10.0)
 
     assert waiting.due_at(RULES, quiet_since=10.0, at=10.2) == 10.0 + RULES.ready_s
-    assert submitted().due_at(RULES, quiet_since=10.0, at=10.2) == pytest.approx(10.0 + SETTLED_AFTER_S)
+    assert submitted().due_at(RULES, quiet_since=10.0, at=10.2) == pytest.approx(10.0 + RULES.settled_s)
     assert submitted().due_at(RULES, quiet_since=10.0, at=20.0) > 20.0
 
 

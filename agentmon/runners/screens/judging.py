@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from agentmon.runners.screens.reading import ScreenText
     from agentmon.runners.screens.rules import ScreenRules
 
-SETTLED_AFTER_S: Final = 0.3
-"""Least time between the two looks that both have to see the same before an agent counts as free or asking."""
 _UNKNOWN_AFTER_S: Final = 1.0
 _DISAGREEMENT_AFTER_S: Final = 1.5
 _GROWS_WITHIN_S: Final = 0.7
@@ -120,19 +118,19 @@ class ScreenJudge:
             return settles_at
         if newest.finding is not None and newest.finding.source == OUTPUT_SOURCE:
             return look.at if self._growths < _ONGOING_GROWTHS else self._grown_at + _GROWS_WITHIN_S
-        return look.at + SETTLED_AFTER_S if self._blind_looks == 1 else float("inf")
+        return look.at + self._rules.settled_s if self._blind_looks == 1 else float("inf")
 
     def _read(self, look: Look) -> tuple[Verdict, float]:
         """Return what this look says, and for how long it has to say so."""
         if look.is_halted:
-            return Verdict(finding=None, doubt="its process is halted"), SETTLED_AFTER_S
+            return Verdict(finding=None, doubt="its process is halted"), self._rules.settled_s
         if look.screen is None:
             if look.signal is not None:
                 return Verdict(finding=look.signal, sources=(look.signal,)), 0.0
             # One tmux call that failed says nothing; what was known stays.
             if self._blind_looks < 2:  # noqa: PLR2004 - two independent looks
                 return self._verdict, 0.0
-            return Verdict(finding=None, doubt="tmux does not show its screen"), SETTLED_AFTER_S
+            return Verdict(finding=None, doubt="tmux does not show its screen"), self._rules.settled_s
         title, lines = read_title(self._rules, look.screen), read_screen(self._rules, look.screen)
         own = look.signal or title
         sources = tuple(one for one in (look.signal, title, lines) if one is not None)
@@ -145,7 +143,7 @@ class ScreenJudge:
             # What is asked is wiped a moment before the signal says so.
             is_bare = own.state.is_asking and (lines is None or not lines.state.is_asking)
             is_wiped = is_bare and self._verdict.state is not None and self._verdict.state.is_asking
-            needed_s = 0.0 if agreed.state is own.state and not is_wiped else SETTLED_AFTER_S
+            needed_s = 0.0 if agreed.state is own.state and not is_wiped else self._rules.settled_s
             return Verdict(finding=agreed, sources=sources), needed_s
         if self._grows(look) and (lines is None or lines.state.is_free):
             against = f"against {lines.source}" if lines is not None else "no rule fits its screen"
@@ -153,7 +151,7 @@ class ScreenJudge:
             return Verdict(finding=growth, sources=(*sources, growth)), 0.0
         if lines is None:
             return Verdict(finding=None, doubt="no rule fits its screen", sources=sources), _UNKNOWN_AFTER_S
-        return Verdict(finding=lines, sources=sources), 0.0 if lines.state.is_busy else SETTLED_AFTER_S
+        return Verdict(finding=lines, sources=sources), 0.0 if lines.state.is_busy else self._rules.settled_s
 
     def _count_growths(self, look: Look, line_state: ScreenState | None) -> None:
         if line_state is not self._line_state:

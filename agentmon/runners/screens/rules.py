@@ -23,7 +23,7 @@ _SUFFIX: Final = ".screen.toml"
 _RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "note"})
 _FILE_KEYS: Final = frozenset(
     {"agent", "programs", "signal", "box", "box_hints", "paste_marks", "rule"}
-    | {"interrupt_keys", "ready_s", "guarded", "guard"}
+    | {"interrupt_keys", "ready_s", "settled_s", "guarded", "guard"}
 )
 _DEFAULT_LAST_LINES: Final = 15
 
@@ -64,6 +64,8 @@ class ScreenRules:
     """What makes a text of it again."""
     ready_s: float = 1.0
     """For how long it has to be ready before it is given its first prompt."""
+    settled_s: float = 0.3
+    """For how long its screen has to say the same before it counts as free or asking, or a text as drawn."""
     rules: tuple[ScreenRule, ...] = ()
 
     def typed(self, text: str) -> str:
@@ -117,6 +119,7 @@ _SETTINGS: Final = (
         "paste_marks",
         "interrupt_keys",
         "ready_s",
+        "settled_s",
         "guarded",
         "guard",
     ),
@@ -162,6 +165,7 @@ def _rules_of(document: Mapping[str, object], path: Path, lines: Sequence[int]) 
         guarded=re.compile(_text(document["guarded"])) if "guarded" in document else None,
         guard=_text(document.get("guard", NO_RULES.guard)),
         ready_s=_seconds(document.get("ready_s", NO_RULES.ready_s)),
+        settled_s=_seconds(document.get("settled_s", NO_RULES.settled_s)),
         rules=tuple(_rule(table, f"{path}:{line}") for table, line in zip(tables, lines, strict=True)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ from agentmon.domain.billing import BilledAnswer, HistorySession
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import SessionNews, UsageNews
 from agentmon.domain.costs import FileCursor, PricedAnswer
+from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_import import FilePiece, UsageImport
+from agentmon.store.usage_prices import UsagePriceRepository
 from tests.store.conversation_place import NOON_MS, an_ending, opened_place
 from tests.store.queue_place import NOON
 
@@ -215,3 +218,65 @@ def test_a_cursor_that_somebody_else_moved_writes_nothing(place: ConversationPla
 
     assert files.write(stale) is False
     assert totals(place) == (1, 10)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_sums_and_totals_are_those_of_the_rows_whatever_comes(
+    place: ConversationPlace, files: UsageImport, seed: int
+) -> None:
+    chance = random.Random(seed)
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF))
+    prices = UsagePriceRepository(place.database)
+    days = UsageDayRepository(place.database)
+
+    def price(answer: BilledAnswer) -> PricedAnswer:
+        cost_nano = chance.choice([None, 7, answer.prompt_tokens])
+        source = "none" if cost_nano is None else chance.choice(["list", "reported"])
+        return PricedAnswer(answer=answer, cost_nano=cost_nano, cost_source=source, price_version="2")
+
+    for _ in range(25):
+        at_ms = NOON_MS + chance.randrange(0, 40 * 3_600_000)
+        tokens, key = chance.randrange(50), chance.choice("abcdef")
+        match chance.randrange(7):
+            case 0:
+                await place.tell(execution.id, bills(key, tokens), at_ms=at_ms)
+            case 1:
+                stand_in = bills(f"turn:{key}", tokens, is_key_provisional=True)
+                await place.tell(execution.id, stand_in, at_ms=at_ms)
+            case 2 | 3:
+                ref = chance.choice([REF, "other", "third"])
+                told_answer = told(key, tokens, at_ms=at_ms, ref=ref, offset=chance.randrange(100))
+                write(files, told_answer, path=f"/{chance.randrange(3)}.jsonl")
+            case 4:
+                await prices.price_all(price)
+            case 5:
+                await days.move_to(chance.choice(["UTC", "Asia/Kolkata", "America/New_York"]), at=NOON)
+            case _:
+                files.drop_stand_ins(since_ms=0)
+        assert _kept(place) == _counted(place)
+        assert not place.rows(
+            "SELECT s.id FROM sessions s WHERE s.total_tokens <> (SELECT coalesce(sum(prompt_tokens), 0) "
+            "FROM llm_interactions i WHERE i.session_id = s.id)"
+        )
+        assert not place.rows(
+            "SELECT s.id FROM sessions s WHERE s.session_ref IN ('other', 'third') AND s.total_cost_nano <> "
+            "(SELECT coalesce(sum(cost_nano), 0) FROM llm_interactions i WHERE i.session_id = s.id)"
+        )
+    assert place.rows("SELECT * FROM executions WHERE tokens_used >= 0")
+
+
+def _kept(place: ConversationPlace) -> list[dict[str, object]]:
+    return place.rows(
+        "SELECT day_local, agent_id, model, project, answers, prompt_tokens, cost_nano, unpriced_answers, "
+        "reported_answers FROM daily_usage ORDER BY 1, 2, 3, 4"
+    )
+
+
+def _counted(place: ConversationPlace) -> list[dict[str, object]]:
+    return place.rows(
+        "SELECT day_local, agent_id, model, project, count(*) AS answers, sum(prompt_tokens) AS prompt_tokens, "
+        "coalesce(sum(cost_nano), 0) AS cost_nano, sum(cost_nano IS NULL) AS unpriced_answers, "
+        "sum(cost_source = 'reported') AS reported_answers FROM llm_interactions "
+        "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+    )

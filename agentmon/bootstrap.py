@@ -14,6 +14,7 @@ from agentmon.services.approvals import ApprovalService
 from agentmon.services.attaching import AttachService
 from agentmon.services.audit import AuditService
 from agentmon.services.board import BoardService
+from agentmon.services.budgets import BudgetService
 from agentmon.services.conversations import ConversationService
 from agentmon.services.costs import CostService
 from agentmon.services.doctor import DoctorService
@@ -32,6 +33,7 @@ from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.audit import AuditRepository
 from agentmon.store.board_pages import BoardRepository
+from agentmon.store.budgets import BudgetRepository
 from agentmon.store.conversations import ConversationRepository
 from agentmon.store.database import open_database
 from agentmon.store.dependencies import DependencyRepository
@@ -83,6 +85,7 @@ class Services:
     doctor: DoctorService
     settings: SettingsService
     costs: CostService
+    budgets: BudgetService
     database: Database
 
     def data_version(self) -> int:
@@ -183,6 +186,13 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 agents=AgentRepository(database),
                 sessions=sessions,
                 settings=settings,
+                paths=paths,
+                clock=clock,
+            ),
+            budgets=BudgetService(
+                budgets=BudgetRepository(database),
+                days=UsageDayRepository(database),
+                executions=executions,
                 paths=paths,
                 clock=clock,
             ),

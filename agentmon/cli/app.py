@@ -9,6 +9,7 @@ from agentmon.cli import (
     attach,
     audit,
     board,
+    budget,
     conversation,
     costs,
     demo,
@@ -52,6 +53,7 @@ root.add_typer(rules.group, name="rules")
 root.add_typer(sessions.group, name="sessions")
 root.add_typer(costs.group, name="costs")
 root.add_typer(prices.group, name="prices")
+root.add_typer(budget.group, name="budget")
 
 
 def show_status(as_json: JsonOption = False) -> None:

@@ -8,6 +8,7 @@ COMMAND_NAMES = frozenset(
         "attach",
         "audit",
         "board",
+        "budget",
         "conversation",
         "costs",
         "demo",

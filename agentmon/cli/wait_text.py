@@ -72,11 +72,12 @@ def parked_text(agent: Agent) -> str:
 
 
 def _parking(execution: Execution, agent: Agent | None) -> str | None:
-    if execution.live_state is LiveState.PARKED and execution.not_before is not None:
+    if execution.live_state is LiveState.PARKED:
         return _parked(execution.not_before, execution.error)
     return (parked_text(agent) or None) if agent is not None else None
 
 
-def _parked(until: datetime, reason: str | None) -> str:
+def _parked(until: datetime | None, reason: str | None) -> str:
     shown = plain_line(reason or "", max_characters=_REASON_CHARACTERS)
-    return f"parked until {local_words(until)}" + (f": {shown}" if shown else "")
+    words = "parked" if until is None else f"parked until {local_words(until)}"
+    return f"{words}: {shown}" if shown else words

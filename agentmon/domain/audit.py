@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from agentmon.domain.budgets import ALL_PERCENT
 from agentmon.domain.events import Actor, ActorType, TaskEvent, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
@@ -109,7 +110,15 @@ def _started(payload: Mapping[str, object]) -> str:
 
 
 def _stop_requested(payload: Mapping[str, object]) -> str:
-    return "asked to kill the run" if payload.get("type") == CommandType.KILL else "asked the run to stop"
+    match payload.get("type"):
+        case CommandType.KILL:
+            words = "asked to kill the run"
+        case CommandType.INTERRUPT:
+            words = "interrupted the agent, to end the run"
+        case _:
+            words = "asked the run to stop"
+    reason = payload.get("reason")
+    return f"{words}: {_part(reason)}" if reason else words
 
 
 def _requeued(payload: Mapping[str, object]) -> str:
@@ -123,7 +132,9 @@ def _queued(payload: Mapping[str, object]) -> str:
 
 
 def _parked(payload: Mapping[str, object]) -> str:
-    return f"parked the run until {_time(payload.get('until'))}: {_part(payload.get('text'))}"
+    until = payload.get("until")
+    words = f"parked the run until {_time(until)}" if until else "parked the run"
+    return f"{words}: {_part(payload.get('text'))}"
 
 
 def _agent_parked(payload: Mapping[str, object]) -> str:
@@ -190,6 +201,18 @@ def _rule_changed(payload: Mapping[str, object]) -> str:
     return f"{_part(verb)} the rule “{_part(' '.join(str(part) for part in named if part))}”"
 
 
+def _budget_changed(payload: Mapping[str, object]) -> str:
+    verb = payload.get("change") or "changed"
+    action = {"warn": ", to warn only", "block": ", to start nothing more", "stop": ", to stop what runs"}
+    return f"{_part(verb)} {_part(payload.get('text'))}{action.get(str(payload.get('action')), '')}"
+
+
+def _budget_reached(payload: Mapping[str, object]) -> str:
+    percent = payload.get("percent")
+    share = "all" if percent == ALL_PERCENT else f"{_part(percent)} %"
+    return f"noted that {share} of {_part(payload.get('text'))}, is used: {_part(payload.get('used'))}"
+
+
 def _message_sent(payload: Mapping[str, object]) -> str:
     return "typed into the agent's screen" if payload.get("type") == CommandType.TYPE else "told the agent something"
 
@@ -243,6 +266,8 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.APPROVAL_DECIDED: _decided,
     TaskEventType.APPROVAL_WITHDRAWN: _withdrawn,
     TaskEventType.APPROVAL_RULE_CHANGED: _rule_changed,
+    TaskEventType.BUDGET_CHANGED: _budget_changed,
+    TaskEventType.BUDGET_REACHED: _budget_reached,
     TaskEventType.MESSAGE_SENT: _message_sent,
     TaskEventType.AGENT_COMMANDED: _agent_commanded,
 }

@@ -63,8 +63,15 @@ class WaitReason(StrEnum):
     """The same command failed too often in a row."""
     SCHEDULED = "scheduled"
     """Whoever queued it named the time."""
+    BUDGET = "budget"
+    """What may be spent on it is spent."""
 
     @property
     def is_parking(self) -> bool:
-        """Whether it is held back for a reason that lies outside the task's own plan; a person may let it go on."""
+        """Whether it is held back for a reason that lies outside the task's own plan."""
+        return self is WaitReason.BUDGET or self.is_released
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it goes on when a person lets its agent start again."""
         return self in {WaitReason.USAGE_LIMIT, WaitReason.RATE_LIMIT, WaitReason.FAILURES}

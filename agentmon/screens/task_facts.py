@@ -11,7 +11,7 @@ from textual.content import Content
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import TaskEvent, TaskEventType
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.moments import moment_words
 from agentmon.screens.command_preview import find_recorded_command, planned_command
@@ -233,6 +233,8 @@ def _queued_lines(facts: TaskFacts, newest: Execution, now: datetime) -> list[st
     if is_agent_parked and agent is not None:
         why = f": {even_line(wait.park_note)}" if wait.park_note else ""
         lines.append(f"{agent.slug} is parked{why} · U lets it start again")
+    elif newest.error and newest.wait_reason is WaitReason.BUDGET:
+        lines.append(f"{even_line(newest.error)} · goes on when it is raised or its period is over")
     elif newest.error:
         lines.append(f"{even_line(newest.error)} · r starts it now")
     elif newest.not_before is not None and newest.not_before > now:

@@ -13,6 +13,7 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.agents import read_agents
 from agentmon.store.audit import append_task_events
+from agentmon.store.budget_reach import HOLDS_BACK
 from agentmon.store.column_types import Moment
 from agentmon.store.conversation_starts import read_origins
 from agentmon.store.mapping import execution_of, task_of
@@ -36,9 +37,9 @@ _MORE_CANDIDATES: Final = 64
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
 # agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
 # one that failed too often gets a single place until it succeeds.
-_CLAIM: Final = text("""
+_CLAIM: Final = text(f"""
 WITH agent_room AS MATERIALIZED (
-    SELECT a.id, CASE
+    SELECT a.id, a.tool_type, CASE
         WHEN a.max_concurrent = 0 AND (:park_after = 0 OR a.failure_streak < :park_after) THEN 1000000
         ELSE min(
             CASE WHEN a.max_concurrent = 0 THEN 1000000 ELSE a.max_concurrent END,
@@ -75,6 +76,7 @@ ready AS (
           SELECT 1 FROM task_dependencies d
           JOIN tasks p ON p.id = d.depends_on_task_id
           WHERE d.task_id = q.task_id AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL)
+      AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
     ORDER BY q.priority, q.queued_at, q.id
     LIMIT :candidates
 ),
@@ -110,10 +112,10 @@ class ClaimRepository:
         """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
         One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for open
-        tasks, for a time, for a person's leave or for a parked agent, and takes nothing while the queue is paused.
-        Urgent tasks come first, then the oldest; a retry counts as new. A retry that waits longer than any retry has to
-        is due, since the clock was set back. The cards move to In progress in the same transaction. When fewer come
-        than asked for, another call may find more.
+        tasks, for a time, for a person's leave, for a parked agent or for a budget that is spent, and takes nothing
+        while the queue is paused. Urgent tasks come first, then the oldest; a retry counts as new. A retry that waits
+        longer than any retry has to is due, since the clock was set back. The cards move to In progress in the same
+        transaction. When fewer come than asked for, another call may find more.
 
         Args:
             worker_id: Who takes them.

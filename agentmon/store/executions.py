@@ -87,6 +87,13 @@ class ExecutionRepository:
         async with self._database.reading() as connection:
             return await _read(connection, execution_id)
 
+    async def find_by_start(self, text: str) -> tuple[Execution, ...]:
+        """Return at most two executions whose id begins with the text."""
+        executions = tables.executions
+        statement = select(executions).where(executions.c.id.startswith(text, autoescape=True)).limit(2)
+        async with self._database.reading() as connection:
+            return tuple(execution_of(row) for row in (await connection.execute(statement)).mappings())
+
     async def lost_task_ids(self, workspace_id: WorkspaceId | None, *, since: datetime | None) -> tuple[TaskId, ...]:
         """Return the tasks whose newest execution was lost, and ended at or after the time, oldest first."""
         executions, tasks = tables.executions, tables.tasks
@@ -279,6 +286,11 @@ async def _hasten(
         raise ConflictError(
             f"#{number} waits for your leave to start",
             hint=f"6 on the board, or `agentmon approve '#{number}'`; `agentmon stop {number}` takes it back",
+        )
+    if execution.status is ExecutionStatus.QUEUED and execution.wait_reason is WaitReason.BUDGET:
+        raise ConflictError(
+            f"#{number} waits: {execution.error or 'a budget is spent'}",
+            hint="it goes on by itself when the budget is raised, or its period is over; `agentmon budget` shows it",
         )
     waits_until = execution.not_before if execution.status is ExecutionStatus.QUEUED else None
     is_same = (execution.agent_id, execution.capability_id) == (request.agent_id, request.capability_id)

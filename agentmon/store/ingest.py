@@ -20,7 +20,7 @@ from agentmon.store.news_recording import record_news
 from agentmon.store.parking import count_ending, park_for_quota
 from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until
 from agentmon.store.session_moves import close_conversation
-from agentmon.store.stops import is_card_to_be_cancelled
+from agentmon.store.stops import find_stop_reason, is_card_to_be_cancelled
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_task, open_column_of
 
 if TYPE_CHECKING:
@@ -172,6 +172,9 @@ async def _end(
     wait_end = None if refusal is None else find_wait_end(row, refusal, at=at)
     if refusal is not None and wait_end is None:
         error = f"{refusal.text} – {refusal.advice}" if refusal.advice else refusal.text
+    stop_reason = await find_stop_reason(connection, row["id"]) if status is ExecutionStatus.CANCELLED else None
+    if stop_reason is not None:
+        error = f"stopped: {stop_reason}"
     if error is None and status is ExecutionStatus.FAILED:
         error = failure_text(ending.exit_code, row["last_line"])
     await _write_ending(connection, row, ending, status, error, at=at)
@@ -193,7 +196,9 @@ async def _end(
     if is_queued_again:
         return True
     is_card_cancelled = status is ExecutionStatus.CANCELLED and await is_card_to_be_cancelled(connection, row["id"])
-    target = status_at_end(present_column, status, is_card_cancelled=is_card_cancelled)
+    # Of one that agentmon stopped by itself, a person has to decide what becomes of it.
+    outcome = status if stop_reason is None else ExecutionStatus.FAILED
+    target = status_at_end(present_column, outcome, is_card_cancelled=is_card_cancelled)
     if target is TaskStatus.TODO and target is not present_column:
         target = await open_column_of(connection, row["task_id"])
     await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run {status.value}")

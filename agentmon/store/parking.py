@@ -217,7 +217,7 @@ class ParkingRepository:
             held_back = (
                 executions.c.agent_id == agent_id,
                 tables.IS_QUEUED,
-                executions.c.wait_reason.in_([reason for reason in WaitReason if reason.is_parking]),
+                executions.c.wait_reason.in_([reason for reason in WaitReason if reason.is_released]),
             )
             row = (await connection.execute(select(agents).where(agents.c.id == agent_id))).mappings().one()
             is_parked = row["parked_until"] is not None and row["parked_until"] > at

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
 
 _CANCELS_CARD: Final = "cancels_card"
+_REASON: Final = "reason"
+_STOPPING: Final = frozenset({CommandType.STOP, CommandType.KILL, CommandType.INTERRUPT})
 
 
 async def find_open(connection: AsyncConnection, task_id: str) -> Execution | None:
@@ -73,6 +75,7 @@ async def ask_to_stop(
     actor: Actor,
     at: datetime,
     cancels_card: bool = False,
+    reason: str = "",
 ) -> None:
     """Ask for the end of a running execution; asking again only adds what is stronger: a kill after a stop.
 
@@ -83,6 +86,7 @@ async def ask_to_stop(
         actor: Who asks.
         at: The time now.
         cancels_card: Whether its card goes to Cancelled when nothing of it is alive any more, rather than to Todo.
+        reason: Why, when that is no wish of a person; the execution tells it when it is over.
     """
     executions, commands = tables.executions, tables.execution_commands
     asked = select(commands.c.type, commands.c.payload).where(commands.c.execution_id == execution.id)
@@ -105,7 +109,7 @@ async def ask_to_stop(
             actor_type=actor.type,
             actor_id=actor.id,
             type=command_type,
-            payload={_CANCELS_CARD: True} if cancels_card else {},
+            payload=({_CANCELS_CARD: True} if cancels_card else {}) | ({_REASON: reason} if reason else {}),
             created_at=at,
         )
     )
@@ -114,7 +118,7 @@ async def ask_to_stop(
         task_id=execution.task_id,
         actor=actor,
         event_type=TaskEventType.EXECUTION_STOP_REQUESTED,
-        payload={"execution_id": execution.id, "type": command_type.value},
+        payload={"execution_id": execution.id, "type": command_type.value} | ({_REASON: reason} if reason else {}),
         at=at,
     )
 
@@ -124,3 +128,15 @@ async def is_card_to_be_cancelled(connection: AsyncConnection, execution_id: str
     commands = tables.execution_commands
     asked = select(commands.c.payload).where(commands.c.execution_id == execution_id)
     return any(payload.get(_CANCELS_CARD) for payload in (await connection.execute(asked)).scalars())
+
+
+async def find_stop_reason(connection: AsyncConnection, execution_id: str) -> str | None:
+    """Return why an execution was stopped; None when it was not, or because a person wished it."""
+    commands = tables.execution_commands
+    asked = (
+        select(commands.c.payload)
+        .where(commands.c.execution_id == execution_id, commands.c.type.in_(sorted(_STOPPING)))
+        .order_by(commands.c.id)
+    )
+    reasons = (payload.get(_REASON) for payload in (await connection.execute(asked)).scalars())
+    return next((reason for reason in reasons if isinstance(reason, str) and reason), None)

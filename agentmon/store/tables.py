@@ -38,6 +38,7 @@ from agentmon.domain.agents import (
 )
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
 from agentmon.domain.billing import Confidence
+from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope, BudgetUnit
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import ActorType, EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
@@ -785,6 +786,35 @@ class DailyUsageRow(_Row, table=True):
     """Those whose cost is what the agent itself reported."""
 
 
+class BudgetRow(_Row, table=True):
+    """How much may be spent on something in a period."""
+
+    __tablename__ = "budgets"
+    __table_args__ = (
+        UniqueConstraint("scope", "scope_id", "period", "unit"),
+        CheckConstraint("amount > 0", name="amount_positive"),
+        *_not_negative("told_percent"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    scope: BudgetScope = Field(sa_type=word(BudgetScope, "scope"))
+    scope_id: str = Field(sa_type=_ID, sa_column_kwargs=_EMPTY)
+    """The id of the task, execution, agent or workspace, which may be gone; empty for all."""
+    period: BudgetPeriod = Field(sa_type=word(BudgetPeriod, "period"))
+    unit: BudgetUnit = Field(sa_type=word(BudgetUnit, "unit"))
+    amount: int = Field(sa_type=_BIG)
+    """Nano-USD or tokens."""
+    counts_cached: bool = Field(sa_column_kwargs=_TRUE)
+    action: BudgetAction = Field(sa_type=word(BudgetAction, "action"))
+    told_percent: int = Field(sa_column_kwargs=_ZERO)
+    told_day: str = Field(sa_type=String(10), sa_column_kwargs=_EMPTY)
+    """The first day of the period in which ``told_percent`` was told."""
+    spent_until: datetime | None = Field(sa_type=_MOMENT)
+    """Until when it is known to be spent; the claim looks at it."""
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
 class ArtifactRow(_Row, table=True):
     """What a session made that outlives it."""
 
@@ -840,6 +870,7 @@ changes: Final[Table] = metadata.tables["changes"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 usage_files: Final[Table] = metadata.tables["usage_files"]
 daily_usage: Final[Table] = metadata.tables["daily_usage"]
+budgets: Final[Table] = metadata.tables["budgets"]
 artifacts: Final[Table] = metadata.tables["artifacts"]
 documents: Final[Table] = metadata.tables["documents"]
 

@@ -176,6 +176,8 @@ def _third_line(card: Card) -> Part | None:
         return Part(stuck_text(card.error), "bad")
     if card.state is LiveState.PARKED and card.error:
         return Part(even_line(card.error, max_characters=300), "muted")
+    if card.state is LiveState.CANCELLED and card.error:
+        return Part(even_line(card.error, max_characters=300), "warning")
     if card.state in _WITH_ERROR and card.error:
         return Part(cause_text(card.error, card.exit_code), "bad")
     if (card.state in _ONGOING or card.state in _WITH_ERROR) and card.last_line:

@@ -12,6 +12,7 @@ from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.settings import load_approval_settings, load_cost_settings, load_worker_settings
 from agentmon.worker.approving import Approver
+from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
@@ -90,6 +91,14 @@ class WorkerLoop:
         )
         self._usage = UsageFollowing(
             agents=repositories.agents,
+            days=repositories.usage_days,
+            prices=repositories.usage_prices,
+            paths=paths,
+            clock=clock,
+        )
+        self._budgets = BudgetGuard(
+            budgets=repositories.budgets,
+            enforcement=repositories.budget_enforcement,
             days=repositories.usage_days,
             prices=repositories.usage_prices,
             paths=paths,
@@ -188,11 +197,12 @@ class WorkerLoop:
             has_decided = await self._approver.apply_rules(has_news=has_news)
             if is_poll:
                 has_decided = await self._approver.deny_late(self._approval_settings.timeout_s) or has_decided
+            has_stopped = await self._budgets.look(self._repositories.data_version())
             self._pass_over_own_news()
             await self._look_after_hosts(group)
             if await self._scheduler.queue_due() or has_news or has_ended or (is_poll and self._has_waiting):
                 await self._claim(group)
-            if has_news or has_decided or (is_poll and self._has_undelivered):
+            if has_news or has_decided or has_stopped or (is_poll and self._has_undelivered):
                 self._has_undelivered = not await hand_on_commands(
                     self._live, self._watch, self._screens, self.worker_id, self._clock, self._complain
                 )

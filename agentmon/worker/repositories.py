@@ -9,6 +9,8 @@ from agentmon.store.activity import ActivityRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
+from agentmon.store.budget_enforcing import BudgetEnforcement
+from agentmon.store.budgets import BudgetRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.ingest import IngestRepository
 from agentmon.store.live_executions import LiveExecutionRepository
@@ -45,6 +47,8 @@ class Repositories:
     workspaces: WorkspaceRepository
     usage_days: UsageDayRepository
     usage_prices: UsagePriceRepository
+    budgets: BudgetRepository
+    budget_enforcement: BudgetEnforcement
 
     @classmethod
     def over(cls, database: Database) -> Self:
@@ -65,6 +69,8 @@ class Repositories:
             workspaces=WorkspaceRepository(database),
             usage_days=UsageDayRepository(database),
             usage_prices=UsagePriceRepository(database),
+            budgets=BudgetRepository(database),
+            budget_enforcement=BudgetEnforcement(database),
         )
 
     def data_version(self) -> int:

@@ -200,6 +200,15 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "parser_version": 1,
         **_BOTH,
     },
+    "budgets": {
+        "id": "budget",
+        "scope": "all",
+        "period": "day",
+        "unit": "money",
+        "amount": 1,
+        "action": "stop",
+        **_BOTH,
+    },
     "daily_usage": {
         "day_local": "2026-03-01",
         "agent_id": "agent",
@@ -287,6 +296,7 @@ _SPECIAL: Final[Mapping[str, Mapping[str, object]]] = {
     "ck_tasks_version_from_one": {"version": 0},
     "ck_tasks_no_parent_of_itself": {"parent_task_id": "task"},
     "ck_tasks_cron_with_zone": {"cron": "@daily"},
+    "ck_budgets_amount_positive": {"amount": 0},
     "ck_task_dependencies_not_on_itself": {"depends_on_task_id": "task"},
 }
 
@@ -341,6 +351,7 @@ def test_the_unique_rules_are_the_ones_that_were_meant() -> None:
         "uq_llm_interactions_agent_id_key",
         "uq_llm_interactions_key_without_agent",
         "uq_usage_files_path",
+        "uq_budgets_scope_scope_id_period_unit",
     }
 
 

@@ -1,4 +1,4 @@
-"""Usage: files of agents that were read, what an answer tells beside its tokens, and sums by day.
+"""Usage: files of agents that were read, what an answer tells beside its tokens, sums by day, and budgets.
 
 Revision ID: 0004
 Revises: 0003
@@ -58,6 +58,31 @@ CREATE TABLE daily_usage (
     CONSTRAINT ck_daily_usage_reported_answers_not_negative CHECK (reported_answers >= 0)
 )
  WITHOUT ROWID
+""",
+    """
+CREATE TABLE budgets (
+    id VARCHAR(36) NOT NULL,
+    scope VARCHAR(9) NOT NULL,
+    scope_id VARCHAR(36) DEFAULT '' NOT NULL,
+    period VARCHAR(5) NOT NULL,
+    unit VARCHAR(6) NOT NULL,
+    amount BIGINT NOT NULL,
+    counts_cached BOOLEAN DEFAULT true NOT NULL,
+    action VARCHAR(5) NOT NULL,
+    told_percent INTEGER DEFAULT 0 NOT NULL,
+    told_day VARCHAR(10) DEFAULT '' NOT NULL,
+    spent_until VARCHAR(24),
+    created_at VARCHAR(24) NOT NULL,
+    updated_at VARCHAR(24) NOT NULL,
+    CONSTRAINT pk_budgets PRIMARY KEY (id),
+    CONSTRAINT uq_budgets_scope_scope_id_period_unit UNIQUE (scope, scope_id, period, unit),
+    CONSTRAINT ck_budgets_amount_positive CHECK (amount > 0),
+    CONSTRAINT ck_budgets_told_percent_not_negative CHECK (told_percent >= 0),
+    CONSTRAINT ck_budgets_scope CHECK (scope IN ('task', 'execution', 'agent', 'workspace', 'all')),
+    CONSTRAINT ck_budgets_period CHECK (period IN ('day', 'week', 'month', 'total')),
+    CONSTRAINT ck_budgets_unit CHECK (unit IN ('money', 'tokens')),
+    CONSTRAINT ck_budgets_action CHECK (action IN ('warn', 'block', 'stop'))
+)
 """,
 )
 
@@ -127,6 +152,9 @@ CREATE TABLE llm_interactions (
 )
 """The table of answers, made again beside the old one, since SQLite cannot change its constraints; with its indexes."""
 
+_OLD_WAIT_REASONS = "'failures', 'scheduled')"
+_NEW_WAIT_REASONS = "'failures', 'scheduled', 'budget')"
+
 _SUMS = """
 INSERT INTO daily_usage
 SELECT i.day_local, coalesce(i.agent_id, ''), i.model, i.project, count(*),
@@ -144,7 +172,7 @@ SET project = coalesce((SELECT workspace FROM sessions WHERE sessions.id = llm_i
 
 
 def upgrade() -> None:
-    """Add the new tables, make that of the answers again with all its rows, and sum them up.
+    """Add the new tables, make those of the executions and the answers again with all their rows, and sum these up.
 
     Their text is what a fresh database gets. References from other tables are by name, and stay.
     """
@@ -152,17 +180,26 @@ def upgrade() -> None:
     for statement in _ADDED:
         connection.exec_driver_sql(statement)
     connection.exec_driver_sql("PRAGMA legacy_alter_table = ON")
-    for (index,) in connection.exec_driver_sql(
-        "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'llm_interactions'"
-    ).fetchall():
-        connection.exec_driver_sql(f"DROP INDEX {index}")
-    connection.exec_driver_sql("ALTER TABLE llm_interactions RENAME TO old")
-    connection.exec_driver_sql(_ANSWERS[0])
-    kept = ", ".join(row[1] for row in connection.exec_driver_sql("PRAGMA table_info(old)").fetchall())
-    connection.exec_driver_sql(f"INSERT INTO llm_interactions ({kept}) SELECT {kept} FROM old ORDER BY rowid")
-    connection.exec_driver_sql("DROP TABLE old")
-    for statement in _ANSWERS[1:]:
-        connection.exec_driver_sql(statement)
+    executions = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'executions'").scalar_one()
+    indexes = connection.exec_driver_sql(
+        "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'executions'"
+    ).scalars()
+    rebuilt = {
+        "executions": (executions.replace(_OLD_WAIT_REASONS, _NEW_WAIT_REASONS), *indexes),
+        "llm_interactions": _ANSWERS,
+    }
+    for table, statements in rebuilt.items():
+        for (index,) in connection.exec_driver_sql(
+            "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?", (table,)
+        ).fetchall():
+            connection.exec_driver_sql(f"DROP INDEX {index}")
+        connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO old")
+        connection.exec_driver_sql(statements[0])
+        kept = ", ".join(row[1] for row in connection.exec_driver_sql("PRAGMA table_info(old)").fetchall())
+        connection.exec_driver_sql(f"INSERT INTO {table} ({kept}) SELECT {kept} FROM old ORDER BY rowid")
+        connection.exec_driver_sql("DROP TABLE old")
+        for statement in statements[1:]:
+            connection.exec_driver_sql(statement)
     connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
     connection.exec_driver_sql(_PROJECTS)
     connection.exec_driver_sql(_SUMS)

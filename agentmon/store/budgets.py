@@ -1,0 +1,223 @@
+"""Budgets: the rows, and what was spent of them by the kept sums and the answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import delete, update
+from sqlalchemy.dialects.sqlite import insert
+
+from agentmon.domain.budgets import (
+    Budget,
+    BudgetAction,
+    BudgetPeriod,
+    BudgetScope,
+    BudgetUnit,
+    BudgetUse,
+)
+from agentmon.domain.errors import NotFoundError
+from agentmon.domain.events import TaskEventType
+from agentmon.domain.execution_status import WaitReason
+from agentmon.domain.ids import BudgetId
+from agentmon.store import tables
+from agentmon.store.audit import append_task_event
+from agentmon.store.moments import parse_moment
+from agentmon.store.told_conversation import in_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.budgets import BudgetSpan
+    from agentmon.domain.events import Actor
+    from agentmon.store.database import Database
+
+MAX_BUDGETS: Final = 1_000
+_LIST: Final = f"""
+SELECT b.*, coalesce(a.slug, w.name, '#' || t.number, '#' || et.number, '') AS label
+FROM budgets b
+LEFT JOIN agents a ON b.scope = 'agent' AND a.id = b.scope_id
+LEFT JOIN workspaces w ON b.scope = 'workspace' AND w.id = b.scope_id
+LEFT JOIN tasks t ON b.scope = 'task' AND t.id = b.scope_id
+LEFT JOIN executions e ON b.scope = 'execution' AND e.id = b.scope_id
+LEFT JOIN tasks et ON et.id = e.task_id
+ORDER BY b.id LIMIT {MAX_BUDGETS}
+"""
+_TOKENS: Final = "u.prompt_tokens + u.cache_write_5m_tokens + u.cache_write_1h_tokens + u.response_tokens"
+_USE: Final = (
+    "SELECT ? AS place, coalesce(sum(u.cost_nano), 0) AS cost_nano, "
+    f"coalesce(sum({_TOKENS}), 0) AS tokens, coalesce(sum(u.cache_read_tokens), 0) AS cached, "
+    "coalesce(sum({unpriced}), 0) AS unpriced FROM {source} WHERE {condition}"
+)
+_OF_SUMS: Final = "daily_usage u"
+_OF_ANSWERS: Final = "llm_interactions u"
+_SOURCES: Final[Mapping[BudgetScope, tuple[str, str]]] = {
+    BudgetScope.ALL: (_OF_SUMS, "? = ''"),
+    BudgetScope.AGENT: (_OF_SUMS, "u.agent_id = ?"),
+    BudgetScope.WORKSPACE: (
+        f"(SELECT id, root_path, rtrim(root_path, '/') || '/' AS below FROM workspaces) w JOIN {_OF_SUMS}",
+        "w.id = ? AND (u.project = w.root_path OR substr(u.project, 1, length(w.below)) = w.below)",
+    ),
+    BudgetScope.TASK: (_OF_ANSWERS, "u.execution_id IN (SELECT id FROM executions WHERE task_id = ?)"),
+    BudgetScope.EXECUTION: (_OF_ANSWERS, "u.execution_id = ?"),
+}
+
+
+class BudgetRepository:
+    """Reads and changes budgets; each change stands in the audit trail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self) -> tuple[Budget, ...]:
+        """Return all budgets, oldest first."""
+        async with self._database.reading() as connection:
+            return await read_budgets(connection)
+
+    async def set(self, budget: Budget, *, actor: Actor, at: datetime) -> Budget:
+        """Write a budget, over the one of the same scope, period and unit, and return it as it is now.
+
+        What it had been told and held back begins anew.
+        """
+        budgets = tables.budgets
+        values = {
+            "id": budget.id,
+            "scope": budget.scope,
+            "scope_id": budget.scope_id,
+            "period": budget.period,
+            "unit": budget.unit,
+            "amount": budget.limit,
+            "counts_cached": budget.counts_cached,
+            "action": budget.action,
+            "created_at": budget.created_at,
+            "updated_at": at,
+        }
+        changed = {name: values[name] for name in ("amount", "counts_cached", "action", "updated_at")}
+        statement = insert(budgets).values(**values)
+        async with self._database.writing() as connection:
+            row_id = (
+                await connection.execute(
+                    statement.on_conflict_do_update(
+                        index_elements=["scope", "scope_id", "period", "unit"],
+                        set_=changed | {"told_percent": 0, "told_day": "", "spent_until": None},
+                    ).returning(budgets.c.id)
+                )
+            ).scalar_one()
+            await let_go_on(connection, at=at)
+            written = await _read(connection, row_id)
+            change = "set" if row_id == budget.id else "changed"
+            await _tell(connection, written, change, actor=actor, at=at)
+            return written
+
+    async def remove(self, budget_id: BudgetId, *, actor: Actor, at: datetime) -> Budget:
+        """Take a budget away, let what it held back go on, and return what it was.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        budgets = tables.budgets
+        async with self._database.writing() as connection:
+            removed = await _read(connection, budget_id)
+            await connection.execute(delete(budgets).where(budgets.c.id == budget_id))
+            await let_go_on(connection, at=at)
+            await _tell(connection, removed, "removed", actor=actor, at=at)
+            return removed
+
+    async def uses(self, spans: Sequence[tuple[Budget, BudgetSpan | None]]) -> tuple[BudgetUse, ...]:
+        """Return what was spent of each budget in its days, in their order; None means all days.
+
+        What agents, workspaces and all spent comes from the kept sums; tasks and executions add up their own answers.
+        """
+        found: dict[int, BudgetUse] = {}
+        async with self._database.reading() as connection:
+            for places in in_pieces(range(len(spans))):
+                parts = [_use_statement(place, *spans[place]) for place in places]
+                statement = " UNION ALL ".join(part for part, _ in parts)
+                parameters = tuple(value for _, values in parts for value in values)
+                for row in (await connection.exec_driver_sql(statement, parameters)).mappings():
+                    found[row["place"]] = _use_of(spans[row["place"]][0], row)
+        return tuple(found[place] for place in range(len(spans)))
+
+
+async def read_budgets(connection: AsyncConnection) -> tuple[Budget, ...]:
+    """Return all budgets, oldest first, each with the name of what it is about."""
+    return tuple(_budget_of(row) for row in (await connection.exec_driver_sql(_LIST)).mappings())
+
+
+async def let_go_on(connection: AsyncConnection, *, at: datetime) -> None:
+    """Let all go on that waits for budgets; the next look at them holds back again what still has to wait."""
+    executions = tables.executions
+    await connection.execute(
+        update(executions)
+        .where(tables.IS_QUEUED, executions.c.wait_reason == WaitReason.BUDGET)
+        .values(not_before=None, wait_reason=None, error=None, updated_at=at)
+    )
+
+
+def _use_statement(place: int, budget: Budget, span: BudgetSpan | None) -> tuple[str, tuple[object, ...]]:
+    source, condition = _SOURCES[budget.scope]
+    parameters: tuple[object, ...] = (place, budget.scope_id)
+    if span is not None:
+        condition, parameters = f"{condition} AND u.day_local BETWEEN ? AND ?", (*parameters, *_days(span))
+    unpriced = "u.cost_nano IS NULL" if source == _OF_ANSWERS else "u.unpriced_answers"
+    return _USE.format(unpriced=unpriced, source=source, condition=condition), parameters
+
+
+def _days(span: BudgetSpan) -> tuple[str, str]:
+    return span.first_day, span.last_day
+
+
+def _use_of(budget: Budget, row: RowMapping) -> BudgetUse:
+    if budget.unit is BudgetUnit.MONEY:
+        return BudgetUse(spent=row["cost_nano"], unpriced_answers=row["unpriced"])
+    return BudgetUse(spent=row["tokens"] + (row["cached"] if budget.counts_cached else 0))
+
+
+def _budget_of(row: RowMapping) -> Budget:
+    return Budget(
+        id=BudgetId(row["id"]),
+        scope=BudgetScope(row["scope"]),
+        scope_id=row["scope_id"],
+        period=BudgetPeriod(row["period"]),
+        unit=BudgetUnit(row["unit"]),
+        limit=row["amount"],
+        counts_cached=bool(row["counts_cached"]),
+        action=BudgetAction(row["action"]),
+        label=row["label"],
+        told_percent=row["told_percent"],
+        told_day=row["told_day"],
+        spent_until=None if row["spent_until"] is None else parse_moment(row["spent_until"]),
+        created_at=parse_moment(row["created_at"]),
+    )
+
+
+async def _read(connection: AsyncConnection, budget_id: str) -> Budget:
+    found = [budget for budget in await read_budgets(connection) if budget.id == budget_id]
+    if not found:
+        raise NotFoundError(f"there is no budget {budget_id}", hint="`agentmon budget` lists them")
+    return found[0]
+
+
+async def _tell(connection: AsyncConnection, budget: Budget, change: str, *, actor: Actor, at: datetime) -> None:
+    await append_task_event(
+        connection,
+        task_id=budget.scope_id if budget.scope is BudgetScope.TASK and budget.label else None,
+        actor=actor,
+        event_type=TaskEventType.BUDGET_CHANGED,
+        payload={
+            "budget_id": budget.id,
+            "change": change,
+            "text": budget.words,
+            "scope": budget.scope.value,
+            "scope_id": budget.scope_id,
+            "period": budget.period.value,
+            "unit": budget.unit.value,
+            "limit": budget.limit,
+            "counts_cached": budget.counts_cached,
+            "action": budget.action.value,
+        },
+        at=at,
+    )

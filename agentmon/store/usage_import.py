@@ -6,7 +6,6 @@ import json
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.costs import FileCursor
@@ -16,14 +15,15 @@ from agentmon.store.database import BUSY_TIMEOUT, constraint_error, file_identit
 from agentmon.store.errors import store_error
 from agentmon.store.moments import moment_text
 from agentmon.store.pragmas import set_pragmas
-from agentmon.store.told_conversation import in_pieces
+from agentmon.store.usage_answers import ToldAnswers
 from agentmon.store.usage_conversations import HISTORY, Conversations
 from agentmon.store.usage_days import READ_ZONE, WRITE_ZONE, days_of_zone, zone_of, zone_row
-from agentmon.store.usage_rows import COUNTED, STAND_IN_SPAN_MS
+from agentmon.store.usage_rows import STAND_IN_SPAN_MS
 from agentmon.store.usage_sums import SumChanges
+from agentmon.store.usage_totals import STAND_INS, Totals, drop_stand_ins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
     from pathlib import Path
 
@@ -31,19 +31,7 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.costs import PricedAnswer
     from agentmon.domain.local_days import LocalDays
-    from agentmon.store.usage_conversations import Conversation
 
-_ANSWER: Final = (
-    *("id", "key", "session_id", "execution_id", "agent_id", "model", "provider"),
-    *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
-    *("response_tokens", "reasoning_tokens", "success", "cost_nano", "cost_source", "price_version"),
-    *("is_provisional", "at_ms", "day_local", "created_at", "project", "is_owner_marked", "web_searches", "speed"),
-    *("geo", "is_subagent", "reported_cost_nano", "confidence", "source_file_id", "source_offset"),
-)
-_NEVER_CHANGED: Final = frozenset({"id", "key", "agent_id", "created_at", "success"})
-_CHANGED: Final = tuple(name for name in _ANSWER if name not in _NEVER_CHANGED)
-_INSERT: Final = f"INSERT INTO llm_interactions ({', '.join(_ANSWER)}) VALUES ({', '.join('?' * len(_ANSWER))})"
-_UPDATE: Final = f"UPDATE llm_interactions SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE id = ?"
 _FILE: Final = (
     *("agent_slug", "path", "thread_key", "inode", "size_bytes", "mtime_ns", "read_offset", "head_hash"),
     *("parser_version", "state"),
@@ -53,25 +41,12 @@ _WRITE_FILE: Final = (
     f"VALUES ({', '.join('?' * (len(_FILE) + 3))}) ON CONFLICT (path) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in (*_FILE, 'updated_at'))}"
 )
-_STAND_INS: Final = (
-    "SELECT * FROM llm_interactions WHERE session_id = ? AND is_provisional AND at_ms <= "
-    "(SELECT max(at_ms) FROM llm_interactions WHERE session_id = ? AND source_file_id IS NOT NULL) + ?"
-)
 _OF_BOTH: Final = (
     "SELECT h.id AS history_id, s.id, s.agent_id FROM sessions h "
     "JOIN sessions s ON s.session_ref = h.session_ref AND s.agent_id = h.agent_id AND s.id <> h.id "
     "WHERE json_extract(h.metadata, '$.origin') = ? AND json_extract(s.metadata, '$.origin') IS NOT ? GROUP BY h.id"
 )
 """Sessions of history with the one that ran here under the same name."""
-_columns_of_answer: Final = itemgetter(*_ANSWER)
-_changed_columns: Final = itemgetter(*_CHANGED)
-_counted: Final = itemgetter(*COUNTED)
-_TOLD: Final = (
-    *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
-    *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
-    *("response_tokens", "reasoning_tokens", "web_searches", "model", "provider", "speed", "geo"),
-)
-"""What belongs to the telling that counts, and stays when another one is smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +117,8 @@ class UsageImport:
             file_id: str = new_id() if row is None else row["id"]
             _write_file(connection, file_id, piece.after, at)
             if piece.answers or piece.sessions:
-                _Answers(connection, piece.after.agent_slug, file_id, self._days(at), at).write(piece)
+                told = ToldAnswers(connection, piece.after.agent_slug, file_id, self._days(at), at)
+                told.write(piece.answers, piece.sessions)
         return True
 
     def adopt_conversations(self) -> int:
@@ -173,14 +149,14 @@ class UsageImport:
                 row["session_id"]
                 for row in rows
                 if self._connection.execute(
-                    _STAND_INS, (row["session_id"], row["session_id"], STAND_IN_SPAN_MS)
+                    STAND_INS, (row["session_id"], row["session_id"], STAND_IN_SPAN_MS)
                 ).fetchone()
             ]
         if dropped:
-            sums, totals = SumChanges(), _Totals()
+            sums, totals = SumChanges(), Totals()
             with self._transaction() as connection:
                 for session_id in dropped:
-                    _drop_stand_ins(connection, session_id, sums, totals)
+                    drop_stand_ins(connection, session_id, sums, totals)
                 for statement, parameters in sums.statements():
                     connection.executemany(statement, parameters)
                 totals.write(connection)
@@ -216,179 +192,10 @@ class UsageImport:
             raise store_error(error, self._path) from error
 
 
-class _Answers:
-    """The answers of one piece on their way into rows."""
-
-    def __init__(
-        self, connection: sqlite3.Connection, agent_slug: str, file_id: str, days: LocalDays, at: datetime
-    ) -> None:
-        self._connection = connection
-        self._agent_id: str = connection.execute("SELECT id FROM agents WHERE slug = ?", (agent_slug,)).fetchone()["id"]
-        self._file_id = file_id
-        self._days = days
-        self._at = at
-        self._created_at = moment_text(at)
-        self._conversations = Conversations(connection, self._agent_id)
-        self._sums = SumChanges()
-        self._totals = _Totals()
-
-    def write(self, piece: FilePiece) -> None:
-        self._conversations.load(piece.sessions, [priced.answer for priced in piece.answers])
-        self._conversations.write(self._at)
-        present = self._present([priced.answer.key for priced in piece.answers])
-        added, changed, touched = [], [], dict[str, "Conversation"]()
-        for priced in piece.answers:
-            teller = self._conversations.of_ref(priced.answer.session_ref)
-            earlier = present.get(priced.answer.key)
-            row = self._row(priced, teller) if earlier is None else self._merge(earlier, priced, teller)
-            if earlier is None:
-                added.append(_columns_of_answer(row))
-            elif _changed_columns(row) == _changed_columns(earlier):
-                continue
-            else:
-                changed.append((*_changed_columns(row), row["id"]))
-                self._count(earlier, -1)
-            self._count(row, 1)
-            if not teller.is_history:
-                touched[teller.id] = teller
-        self._connection.executemany(_INSERT, added)
-        self._connection.executemany(_UPDATE, changed)
-        for one in touched.values():
-            _drop_stand_ins(self._connection, one.id, self._sums, self._totals)
-        for statement, parameters in self._sums.statements():
-            self._connection.executemany(statement, parameters)
-        self._totals.write(self._connection)
-
-    def _present(self, keys: Sequence[str]) -> dict[str, sqlite3.Row]:
-        found: dict[str, sqlite3.Row] = {}
-        for some in in_pieces(keys):
-            marks = ", ".join("?" * len(some))
-            rows = self._connection.execute(
-                f"SELECT * FROM llm_interactions WHERE agent_id = ? AND key IN ({marks})", (self._agent_id, *some)
-            )
-            found.update((row["key"], row) for row in rows)
-        return found
-
-    def _row(self, priced: PricedAnswer, teller: Conversation) -> dict[str, object]:
-        answer = priced.answer
-        return {
-            "id": new_id(),
-            "key": answer.key,
-            "session_id": teller.id,
-            "execution_id": teller.execution_at(answer.at_ms) if teller.executions else None,
-            "agent_id": self._agent_id,
-            "model": answer.model,
-            "provider": answer.provider,
-            "prompt_tokens": answer.prompt_tokens,
-            "cache_read_tokens": answer.cache_read_tokens,
-            "cache_write_5m_tokens": answer.cache_write_5m_tokens,
-            "cache_write_1h_tokens": answer.cache_write_1h_tokens,
-            "response_tokens": answer.response_tokens,
-            "reasoning_tokens": answer.reasoning_tokens,
-            "success": 1,
-            "cost_nano": priced.cost_nano,
-            "cost_source": priced.cost_source,
-            "price_version": priced.price_version,
-            "is_provisional": 0,
-            "at_ms": answer.at_ms,
-            "day_local": self._days.day_of(answer.at_ms),
-            "created_at": self._created_at,
-            "project": priced.project or teller.workspace,
-            "is_owner_marked": int(answer.is_owner_marked),
-            "web_searches": answer.web_searches,
-            "speed": answer.speed,
-            "geo": answer.geo,
-            "is_subagent": int(answer.is_subagent),
-            "reported_cost_nano": answer.reported_cost_nano,
-            "confidence": answer.confidence.value,
-            "source_file_id": self._file_id,
-            "source_offset": answer.offset,
-        }
-
-    def _merge(self, earlier: sqlite3.Row, priced: PricedAnswer, teller: Conversation) -> dict[str, object]:
-        row = self._row(priced, teller) | {"id": earlier["id"], "created_at": earlier["created_at"]}
-        kept_owner = self._conversations.of_id(earlier["session_id"])
-        is_told_again = earlier["source_file_id"] is not None
-        if is_told_again:
-            row |= self._merge_tellings(earlier, row)
-        is_taken = kept_owner.id != teller.id and (
-            priced.answer.is_owner_marked > bool(earlier["is_owner_marked"])
-            or (priced.answer.is_owner_marked == bool(earlier["is_owner_marked"]) and teller.is_older_than(kept_owner))
-        )
-        if not is_taken:
-            row["session_id"] = kept_owner.id
-            row["execution_id"] = earlier["execution_id"] or kept_owner.execution_at(int(str(row["at_ms"])))
-            if is_told_again:
-                row |= {name: earlier[name] for name in ("project", "is_subagent", "is_owner_marked")}
-                row["project"] = earlier["project"] or priced.project or teller.workspace
-        return row
-
-    def _merge_tellings(self, earlier: sqlite3.Row, row: Mapping[str, object]) -> dict[str, object]:
-        """Return the columns that an earlier telling of a file decides: that counts which is larger."""
-        is_same_file = earlier["source_file_id"] == self._file_id
-        is_read_again = is_same_file and int(str(row["source_offset"])) <= earlier["source_offset"]
-        before, now = _size(earlier), _size(row)
-        times = [int(str(at_ms)) for at_ms in (earlier["at_ms"], row["at_ms"]) if at_ms]
-        at_ms = min(times, default=0)
-        columns: dict[str, object] = {"at_ms": at_ms, "day_local": self._days.day_of(at_ms)}
-        if not is_read_again and (now < before or (now == before and not is_same_file)):
-            columns |= {name: earlier[name] for name in _TOLD}
-        if earlier["reported_cost_nano"] is not None and (columns.keys() & _TOLD or row["reported_cost_nano"] is None):
-            columns["reported_cost_nano"] = earlier["reported_cost_nano"]
-        return columns
-
-    def _count(self, row: Mapping[str, object] | sqlite3.Row, sign: int) -> None:
-        if sign > 0:
-            self._sums.add(row)
-        else:
-            self._sums.take_away(row)
-        session_id = str(row["session_id"])
-        self._totals.add(row, sign, has_cost=self._conversations.of_id(session_id).is_history)
-
-
-class _Totals:
-    """By how much the totals of sessions and executions change."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[str, list[int]] = {}
-        self._executions: dict[str, int] = {}
-
-    def add(self, row: Mapping[str, object] | sqlite3.Row, sign: int, *, has_cost: bool) -> None:
-        tokens: int = sign * sum(_counted(row))
-        totals = self._sessions.setdefault(str(row["session_id"]), [0, 0])
-        totals[0] += tokens
-        cost = row["cost_nano"]
-        if has_cost and isinstance(cost, int):
-            totals[1] += sign * cost
-        execution_id = row["execution_id"]
-        if isinstance(execution_id, str):
-            self._executions[execution_id] = self._executions.get(execution_id, 0) + tokens
-
-    def write(self, connection: sqlite3.Connection) -> None:
-        connection.executemany(
-            "UPDATE sessions SET total_tokens = max(0, total_tokens + ?), "
-            "total_cost_nano = max(0, total_cost_nano + ?) WHERE id = ?",
-            [(*totals, session_id) for session_id, totals in self._sessions.items() if any(totals)],
-        )
-        connection.executemany(
-            "UPDATE executions SET tokens_used = max(0, tokens_used + ?) WHERE id = ?",
-            [(tokens, execution_id) for execution_id, tokens in self._executions.items() if tokens],
-        )
-
-
-def _drop_stand_ins(connection: sqlite3.Connection, session_id: str, sums: SumChanges, totals: _Totals) -> None:
-    """Remove what a conversation told under keys of its own, up to where the agent's file has been read."""
-    rows = connection.execute(_STAND_INS, (session_id, session_id, STAND_IN_SPAN_MS)).fetchall()
-    for row in rows:
-        sums.take_away(row)
-        totals.add(row, -1, has_cost=False)
-    connection.executemany("DELETE FROM llm_interactions WHERE id = ?", [(row["id"],) for row in rows])
-
-
 def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, agent_id: str, at: datetime) -> None:
     conversations = Conversations(connection, agent_id)
     conversation = conversations.of_id(session_id)
-    totals = _Totals()
+    totals = Totals()
     moved = []
     for row in connection.execute("SELECT * FROM llm_interactions WHERE session_id = ?", (history_id,)).fetchall():
         execution_id = row["execution_id"] or conversation.execution_at(row["at_ms"])
@@ -398,12 +205,6 @@ def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, age
     totals.write(connection)
     connection.execute("DELETE FROM sessions WHERE id = ?", (history_id,))
     connection.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (moment_text(at), session_id))
-
-
-def _size(row: Mapping[str, object] | sqlite3.Row) -> tuple[int, int, int]:
-    """Return by what tellings of one answer are compared, as ``agentmon.domain.billing.merge_answers`` does."""
-    tokens: int = sum(_counted(row))
-    return int(str(row["response_tokens"])), tokens, int(str(row["web_searches"]))
 
 
 def _write_file(connection: sqlite3.Connection, file_id: str, cursor: FileCursor, at: datetime) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -210,6 +212,24 @@ def test_copied_answers_belong_to_the_older_conversation_in_any_order(
     )
     assert [tuple(row.values()) for row in owners] == [("a", "old"), ("b", "old"), ("c", "new")]
     assert totals(place) == (3, 30)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["old", "unmarked", "marked"])))
+def test_a_record_that_names_its_owner_decides_in_any_order(
+    place: ConversationPlace, files: UsageImport, order: tuple[str, ...]
+) -> None:
+    for name in order:
+        ref = "older" if name == "old" else "owner"
+        begun_ms = NOON_MS if name == "old" else NOON_MS + 5000
+        priced = told("a", at_ms=begun_ms, ref=ref)
+        marked = replace(priced.answer, is_owner_marked=name == "marked")
+        write(files, replace(priced, answer=marked), path=f"/{name}.jsonl")
+
+    (row,) = place.rows(
+        "SELECT session_ref, is_owner_marked, at_ms FROM llm_interactions i JOIN sessions s ON s.id = i.session_id"
+    )
+    assert row == {"session_ref": "owner", "is_owner_marked": 1, "at_ms": NOON_MS}
+    assert totals(place) == (1, 10)
 
 
 def test_a_cursor_that_somebody_else_moved_writes_nothing(place: ConversationPlace, files: UsageImport) -> None:

@@ -1,0 +1,182 @@
+"""Answers that a piece of a file tells into rows, merged with what is known of them."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.ids import new_id
+from agentmon.store.moments import moment_text
+from agentmon.store.told_conversation import in_pieces
+from agentmon.store.usage_conversations import Conversations
+from agentmon.store.usage_sums import SumChanges
+from agentmon.store.usage_totals import Totals, counted_tokens, drop_stand_ins
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from agentmon.domain.billing import HistorySession
+    from agentmon.domain.costs import PricedAnswer
+    from agentmon.domain.local_days import LocalDays
+    from agentmon.store.usage_conversations import Conversation
+
+_ANSWER: Final = (
+    *("id", "key", "session_id", "execution_id", "agent_id", "model", "provider"),
+    *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
+    *("response_tokens", "reasoning_tokens", "success", "cost_nano", "cost_source", "price_version"),
+    *("is_provisional", "at_ms", "day_local", "created_at", "project", "is_owner_marked", "web_searches", "speed"),
+    *("geo", "is_subagent", "reported_cost_nano", "confidence", "source_file_id", "source_offset"),
+)
+_NEVER_CHANGED: Final = frozenset({"id", "key", "agent_id", "created_at", "success"})
+_CHANGED: Final = tuple(name for name in _ANSWER if name not in _NEVER_CHANGED)
+_INSERT: Final = f"INSERT INTO llm_interactions ({', '.join(_ANSWER)}) VALUES ({', '.join('?' * len(_ANSWER))})"
+_UPDATE: Final = f"UPDATE llm_interactions SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE id = ?"
+_columns_of_answer: Final = itemgetter(*_ANSWER)
+_changed_columns: Final = itemgetter(*_CHANGED)
+_TOLD: Final = (
+    *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
+    *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
+    *("response_tokens", "reasoning_tokens", "web_searches", "model", "provider", "speed", "geo"),
+)
+"""What belongs to the telling that counts, and stays when another one is smaller."""
+
+
+class ToldAnswers:
+    """The answers of one piece on their way into rows."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, agent_slug: str, file_id: str, days: LocalDays, at: datetime
+    ) -> None:
+        self._connection = connection
+        self._agent_id: str = connection.execute("SELECT id FROM agents WHERE slug = ?", (agent_slug,)).fetchone()["id"]
+        self._file_id = file_id
+        self._days = days
+        self._at = at
+        self._created_at = moment_text(at)
+        self._conversations = Conversations(connection, self._agent_id)
+        self._sums = SumChanges()
+        self._totals = Totals()
+
+    def write(self, answers: Sequence[PricedAnswer], sessions: Sequence[HistorySession]) -> None:
+        """Write the answers, the sessions to which they belong, and all sums that follow."""
+        self._conversations.load(sessions, [priced.answer for priced in answers])
+        self._conversations.write(self._at)
+        present = self._present([priced.answer.key for priced in answers])
+        added, changed, touched = [], [], dict[str, "Conversation"]()
+        for priced in answers:
+            teller = self._conversations.of_ref(priced.answer.session_ref)
+            earlier = present.get(priced.answer.key)
+            row = self._row(priced, teller) if earlier is None else self._merge(earlier, priced, teller)
+            if earlier is None:
+                added.append(_columns_of_answer(row))
+            elif _changed_columns(row) == _changed_columns(earlier):
+                continue
+            else:
+                changed.append((*_changed_columns(row), row["id"]))
+                self._count(earlier, -1)
+            self._count(row, 1)
+            if not teller.is_history:
+                touched[teller.id] = teller
+        self._connection.executemany(_INSERT, added)
+        self._connection.executemany(_UPDATE, changed)
+        for one in touched.values():
+            drop_stand_ins(self._connection, one.id, self._sums, self._totals)
+        for statement, parameters in self._sums.statements():
+            self._connection.executemany(statement, parameters)
+        self._totals.write(self._connection)
+
+    def _present(self, keys: Sequence[str]) -> dict[str, sqlite3.Row]:
+        found: dict[str, sqlite3.Row] = {}
+        for some in in_pieces(keys):
+            marks = ", ".join("?" * len(some))
+            rows = self._connection.execute(
+                f"SELECT * FROM llm_interactions WHERE agent_id = ? AND key IN ({marks})", (self._agent_id, *some)
+            )
+            found.update((row["key"], row) for row in rows)
+        return found
+
+    def _row(self, priced: PricedAnswer, teller: Conversation) -> dict[str, object]:
+        answer = priced.answer
+        return {
+            "id": new_id(),
+            "key": answer.key,
+            "session_id": teller.id,
+            "execution_id": teller.execution_at(answer.at_ms) if teller.executions else None,
+            "agent_id": self._agent_id,
+            "model": answer.model,
+            "provider": answer.provider,
+            "prompt_tokens": answer.prompt_tokens,
+            "cache_read_tokens": answer.cache_read_tokens,
+            "cache_write_5m_tokens": answer.cache_write_5m_tokens,
+            "cache_write_1h_tokens": answer.cache_write_1h_tokens,
+            "response_tokens": answer.response_tokens,
+            "reasoning_tokens": answer.reasoning_tokens,
+            "success": 1,
+            "cost_nano": priced.cost_nano,
+            "cost_source": priced.cost_source,
+            "price_version": priced.price_version,
+            "is_provisional": 0,
+            "at_ms": answer.at_ms,
+            "day_local": self._days.day_of(answer.at_ms),
+            "created_at": self._created_at,
+            "project": priced.project or teller.workspace,
+            "is_owner_marked": int(answer.is_owner_marked),
+            "web_searches": answer.web_searches,
+            "speed": answer.speed,
+            "geo": answer.geo,
+            "is_subagent": int(answer.is_subagent),
+            "reported_cost_nano": answer.reported_cost_nano,
+            "confidence": answer.confidence.value,
+            "source_file_id": self._file_id,
+            "source_offset": answer.offset,
+        }
+
+    def _merge(self, earlier: sqlite3.Row, priced: PricedAnswer, teller: Conversation) -> dict[str, object]:
+        row = self._row(priced, teller) | {"id": earlier["id"], "created_at": earlier["created_at"]}
+        kept_owner = self._conversations.of_id(earlier["session_id"])
+        is_told_again = earlier["source_file_id"] is not None
+        if is_told_again:
+            row |= self._merge_tellings(earlier, row)
+        is_taken = kept_owner.id != teller.id and (
+            priced.answer.is_owner_marked > bool(earlier["is_owner_marked"])
+            or (priced.answer.is_owner_marked == bool(earlier["is_owner_marked"]) and teller.is_older_than(kept_owner))
+        )
+        if not is_taken:
+            row["session_id"] = kept_owner.id
+            row["execution_id"] = earlier["execution_id"] or kept_owner.execution_at(int(str(row["at_ms"])))
+            if is_told_again:
+                row["is_subagent"] = earlier["is_subagent"]
+                is_same = kept_owner.id == teller.id
+                row["is_owner_marked"] = earlier["is_owner_marked"] or int(is_same and priced.answer.is_owner_marked)
+                row["project"] = earlier["project"] or priced.project or teller.workspace
+        return row
+
+    def _merge_tellings(self, earlier: sqlite3.Row, row: Mapping[str, object]) -> dict[str, object]:
+        """Return the columns that an earlier telling of a file decides: that counts which is larger."""
+        is_same_file = earlier["source_file_id"] == self._file_id
+        is_read_again = is_same_file and int(str(row["source_offset"])) <= earlier["source_offset"]
+        before, now = _size(earlier), _size(row)
+        times = [int(str(at_ms)) for at_ms in (earlier["at_ms"], row["at_ms"]) if at_ms]
+        at_ms = min(times, default=0)
+        columns: dict[str, object] = {"at_ms": at_ms, "day_local": self._days.day_of(at_ms)}
+        if not is_read_again and (now < before or (now == before and not is_same_file)):
+            columns |= {name: earlier[name] for name in _TOLD}
+        if earlier["reported_cost_nano"] is not None and (columns.keys() & _TOLD or row["reported_cost_nano"] is None):
+            columns["reported_cost_nano"] = earlier["reported_cost_nano"]
+        return columns
+
+    def _count(self, row: Mapping[str, object] | sqlite3.Row, sign: int) -> None:
+        if sign > 0:
+            self._sums.add(row)
+        else:
+            self._sums.take_away(row)
+        session_id = str(row["session_id"])
+        self._totals.add(row, sign, has_cost=self._conversations.of_id(session_id).is_history)
+
+
+def _size(row: Mapping[str, object] | sqlite3.Row) -> tuple[int, int, int]:
+    """Return by what tellings of one answer are compared, as ``agentmon.domain.billing.merge_answers`` does."""
+    tokens: int = sum(counted_tokens(row))
+    return int(str(row["response_tokens"])), tokens, int(str(row["web_searches"]))

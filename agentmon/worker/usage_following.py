@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agentmon.store.agents import AgentRepository
     from agentmon.store.usage_days import UsageDayRepository
     from agentmon.store.usage_prices import UsagePriceRepository
+    from agentmon.worker.import_progress import FileProblem
     from agentmon.worker.usage_importing import UsageImporter
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ _REST_PER_LOOK: Final = 20
 """A look at very many files, or on a slow disk, takes at most a twentieth of the time."""
 _SYSTEM_ZONE_EVERY_S: Final = 600.0
 """To find its name, hundreds of files are looked at."""
+_MAX_TOLD_PROBLEMS: Final = 1_000
+"""The log says each once."""
 _PRICED_AFTER_MS: Final = 60_000
 """By then the agent's own file has told what a conversation told live, if it ever does."""
 
@@ -52,6 +55,7 @@ class UsageFollowing:
         self._paths = paths
         self._clock = clock
         self._importer: UsageImporter | None = None
+        self._told_problems: dict[FileProblem, None] = {}
         self._zone_name = ""
         self._system_zone = ""
         self._system_zone_seen_at = float("-inf")
@@ -108,6 +112,11 @@ class UsageFollowing:
         if outcome.files:
             _log.info("%s answers read of %s files in %.1f s", outcome.answers, outcome.files, outcome.elapsed_s)
         for problem in outcome.problems:
+            if problem in self._told_problems:
+                continue
+            self._told_problems[problem] = None
+            if len(self._told_problems) > _MAX_TOLD_PROBLEMS:
+                del self._told_problems[next(iter(self._told_problems))]
             _log.warning("%s, at byte %s: %s was passed over", problem.path, problem.offset, problem.reason)
 
     async def _price_live(self) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _TELL_EVERY_S: Final = 0.2
 _MAX_PROBLEMS: Final = 100
+_TRY_AGAIN_AFTER_S: Final = 300.0
 _STAND_INS_OF_MS: Final = 3_600_000
 """How far every look but the first goes back."""
 _ANY_ANSWER: Final = BilledAnswer(
@@ -87,7 +88,7 @@ class UsageImporter:
         self._cursors: dict[str, FileCursor] | None = None
         self._projects = ProjectFolders()
         self._has_adopted = False
-        self._refused: set[SourceFile] = set()
+        self._refused: dict[SourceFile, float] = {}
         self._stand_ins_since_ms = 0
         self._is_stopping = threading.Event()
         self._told_at = float("-inf")
@@ -117,7 +118,7 @@ class UsageImporter:
         changed = [
             source
             for source in sources
-            if _is_changed(source, cursors.get(_stored_path(source.path))) and source not in self._refused
+            if _is_changed(source, cursors.get(_stored_path(source.path))) and not self._was_refused(source)
         ]
         return changed, len(sources)
 
@@ -163,7 +164,7 @@ class UsageImporter:
                     self._read_one(source, run)
                 except ConstraintError as error:
                     # One file must not keep all others away; it is looked at again when it changes.
-                    self._refused.add(source)
+                    self._refused[source] = time.monotonic()
                     run.problems.append(FileProblem(path=source.path, offset=0, reason=str(error)))
                 if self._is_stopping.is_set():
                     break
@@ -179,6 +180,10 @@ class UsageImporter:
             elapsed_s=time.monotonic() - run.begun_at,
             problems=tuple(run.problems[:_MAX_PROBLEMS]),
         )
+
+    def _was_refused(self, source: SourceFile) -> bool:
+        """Return whether the file, as it is, could not be read or kept some time ago."""
+        return time.monotonic() - self._refused.get(source, float("-inf")) < _TRY_AGAIN_AFTER_S
 
     def _drop_stand_ins(self) -> None:
         """Look behind the files, since a conversation may have told an answer when its file was read already."""
@@ -197,6 +202,7 @@ class UsageImporter:
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]
             if read.cursor is None:
+                self._refused[source] = time.monotonic()
                 continue
             after = _stored_cursor(source, read.cursor)
             if not self._open().write(self._piece(source, before, after, read)):

@@ -14,6 +14,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.costs import CostFilter, CostGroup, CostSums
 from agentmon.domain.errors import StoreError
 from agentmon.store.usage_days import UsageDayRepository, days_of_zone
+from agentmon.worker import usage_importing
 from agentmon.worker.usage_importing import UsageImporter
 from tests.usage.histories import SAMPLES, environ_of
 from tests.worker.usage_home import (
@@ -240,6 +241,28 @@ async def test_a_file_that_the_database_refuses_keeps_no_other_away(home: UsageH
         "the database refused a row: foreign key"
     ]
     assert (again.files, refused.files) == (0, refused.all_files)
+    assert home.sums("a.slug") == expected_sums("by_agent")
+
+
+async def test_a_file_that_cannot_be_read_is_told_once_and_tried_again_later(
+    home: UsageHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = (
+        home.folder
+        / "codex"
+        / "sessions"
+        / "rollout-2026-01-01T00-00-00-019a0000-0000-7000-8000-0000000000ff.jsonl.zst"
+    )
+    broken.write_bytes(b"no compressed file at all")
+
+    first = await home.read()
+    second = await home.read()
+    monkeypatch.setattr(usage_importing, "_TRY_AGAIN_AFTER_S", 0.0)
+    third = await home.read()
+
+    assert [problem for problem in first.problems if problem.path == str(broken)]
+    assert (second.files, second.problems) == (0, ())
+    assert third.files <= 1
     assert home.sums("a.slug") == expected_sums("by_agent")
 
 

@@ -40,8 +40,8 @@ _HEAD_LINES: Final = 8
 _MAX_HEAD_BYTES: Final = 65_536
 
 
-_Part = tuple[bytes, bytes, bytes]
-"""Of one line: the id of its answer, why that stopped with its usage, and the time."""
+_Part = tuple[bytes, bytes, bytes, int, int]
+"""Of one line: the id of its answer, why that stopped with its usage, the time, and where its content lies."""
 
 
 class ClaudeReader:
@@ -92,7 +92,7 @@ class ClaudeReader:
         for begin, line in lines_with(chunk, b'"assistant"'):
             if self._is_further_part(line, notes) or b'"usage"' not in line:
                 continue
-            record = parse_record(line)
+            record = self._parse(line)
             if record is None or record.get("type") != "assistant":
                 self._last_part = None
             if record is None:
@@ -113,6 +113,15 @@ class ClaudeReader:
         self._last_at_ms = moment_of(part[2].decode("ascii", "replace")) or self._last_at_ms
         notes.touch(self._last_own_ref, self._last_at_ms)
         return True
+
+    def _parse(self, line: bytes) -> dict[str, object] | None:
+        """Return the record, without its content where that is sure to be apart; None when it is damaged."""
+        part = self._last_part
+        if part is not None and part[3] >= 0 and line.count(b'"message":{') == 1:
+            record = parse_record(line[: part[3]] + line[part[4] :])
+            if record is not None:
+                return record
+        return parse_record(line)
 
     def _read_head(self, chunk: bytes, notes: SessionNotes) -> None:
         """Take from the first lines when the conversation began, and where."""
@@ -205,7 +214,10 @@ def _part_in(line: bytes) -> _Part | None:
         return None
     stop, counts = line.rfind(b'"stop_reason"', max(0, at - _MAX_STOP_BYTES), at), _USAGE.match(line, at)
     stamp = _STAMP.search(line, counts.end()) if stop >= 0 and counts is not None else None
-    return None if stamp is None or counts is None else (named[1], line[stop : counts.end()], stamp[1])
+    if stamp is None or counts is None:
+        return None
+    content = line.find(b'"content":[', named.end(), named.end() + _MAX_ID_PLACE)
+    return named[1], line[stop : counts.end()], stamp[1], content, stop
 
 
 def _title_lines(chunk: bytes) -> Iterator[bytes]:

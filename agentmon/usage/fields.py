@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_JSON_SPACE: Final = " \t\r\n"
+_DECODER: Final = json.JSONDecoder()
 MAX_COUNT: Final = 10**12
 """More tokens than any answer has: a larger number is damage, and would overflow a sum."""
 MAX_REF_CHARACTERS: Final = 200
@@ -19,11 +21,12 @@ MAX_TEXT_CHARACTERS: Final = 4_096
 
 def parse_record(line: bytes) -> dict[str, object] | None:
     """Return the object that the line holds; None when it is damaged or is no object."""
+    text = line.decode("utf-8", "replace").strip(_JSON_SPACE)
     try:
-        record = json.loads(line.decode("utf-8", "replace"))
+        record, end = _DECODER.raw_decode(text)
     except (RecursionError, ValueError):
         return None
-    return record if isinstance(record, dict) else None
+    return record if isinstance(record, dict) and end == len(text) else None
 
 
 def text_in(holder: Mapping[str, object], name: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:

@@ -53,6 +53,7 @@ _STARTING_FOR_S: Final = 20.0
 """How long a screen that no rule knows counts as that of a program which starts."""
 _DRAWN_WITHIN_S: Final = 1.0
 """After this a request is listed although the screen does not show what it is about."""
+_ASSUMING_SOURCES: Final = frozenset({DELIVERY_SOURCE, OUTPUT_SOURCE})
 _LEAST_REST_S: Final = 0.01
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
@@ -65,7 +66,11 @@ class _Published(NamedTuple):
     note: str
     is_request: bool
     is_assumed: bool
-    """Whether it follows from a delivery, and the agent has not said it in its own words yet."""
+    """Whether it follows from a delivery or from output, and the agent has not said it in its own words yet."""
+
+    def says(self, told: _Published) -> bool:
+        """Return whether nothing is to be written for what is told now; the agent's own words stay its own."""
+        return told[:3] == self[:3] and (told.is_assumed or not self.is_assumed)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -331,8 +336,8 @@ class ScreenWatch:
         screen.asks_since = (now if screen.asks_since is None else screen.asks_since) if asks else None
         # The agent's signal comes before it has drawn what it asks; a request without words helps nobody.
         is_request = screen.asks_since is not None and (verdict.is_drawn or now - screen.asks_since > _DRAWN_WITHIN_S)
-        told = _Published(news.activity, news.note, is_request, news.source == DELIVERY_SOURCE)
-        if screen.published == told:
+        told = _Published(news.activity, news.note, is_request, news.source in _ASSUMING_SOURCES)
+        if screen.published is not None and screen.published.says(told):
             return
         at = self._clock.now()
         ask = ask_of(news, shown, at_ms=int(at.timestamp() * 1000)) if is_request else None
@@ -358,7 +363,7 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
     )
     if execution.activity is not None:
         screen.published = _Published(
-            execution.activity, execution.activity_note or "", False, execution.activity_source == DELIVERY_SOURCE
+            execution.activity, execution.activity_note or "", False, execution.activity_source in _ASSUMING_SOURCES
         )
     if execution.prompt:
         step, seen_before = screen.steps.read().get(PROMPT_KEY, (DeliveryStep.WAITING, 0))

@@ -38,6 +38,14 @@ def test_a_text_that_was_taken_leaves_no_line_feed(agent: str) -> None:
     assert not shows_new_line(box_rows(rules, typed), box_rows(rules, later))
 
 
+def test_a_message_above_the_box_of_opencode_does_not_stand_in_it() -> None:
+    box = ["  ┃", "  ┃", "  ┃  Build · mock-model mock", f"  ╹{'▀' * 40}"]
+    screen = ScreenText.of("", ["  ┃", "  ┃  go #mock:slow", "  ┃", "", "", *box])
+
+    assert box_text(find_rules("opencode"), screen) == ""
+    assert box_rows(find_rules("opencode"), screen) == tuple(box)
+
+
 def test_something_else_that_changes_below_the_box_is_no_line_feed() -> None:
     before = ("> text", "====", "  ? for help, 1", "", "  end")
 

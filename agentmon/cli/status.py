@@ -8,7 +8,7 @@ import sys
 
 from agentmon import __version__
 from agentmon.cli.output import say_clean_line, say_document
-from agentmon.store.status_counts import find_status_counts
+from agentmon.store.status_counts import StatusCounts, find_status_counts
 
 
 def print_version(*, as_json: bool) -> int:
@@ -44,9 +44,18 @@ def print_status(words: list[str]) -> int:
     else:
         say_clean_line(
             f"● {counts.running}/{counts.running_limit} running  ◌ {counts.queued} queued  "
-            f"◆ {counts.needs_you} needs you" + ("  ‖ paused" if counts.is_paused else "")
+            f"◆ {counts.needs_you} needs you" + ("  ‖ paused" if counts.is_paused else "") + _cost_words(counts)
         )
     return 0
+
+
+def _cost_words(counts: StatusCounts) -> str:
+    if not counts.cost_today_nano and not counts.unpriced_today and counts.budget_today_nano is None:
+        return ""
+    from agentmon.domain.amounts import today_text  # noqa: PLC0415 - only a day that cost something needs it
+
+    budget_nano = counts.budget_today_nano
+    return f"  {today_text(counts.cost_today_nano, unpriced=counts.unpriced_today, budget_nano=budget_nano)}"
 
 
 def find_database_path() -> str:

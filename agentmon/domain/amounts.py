@@ -50,6 +50,18 @@ def cost_text(cost_nano: int | None) -> str:
     return "" if cost_nano is None else f"${cost_nano / _NANO_PER_DOLLAR:,.2f}"
 
 
+def today_text(cost_nano: int, *, unpriced: int = 0, budget_nano: int | None = None) -> str:
+    """Return what a day has cost: ``$4.21 today``, ``$4.21 / $20 today``; empty for nothing of nothing.
+
+    A question mark stands for answers without a known price.
+    """
+    if not cost_nano and not unpriced and budget_nano is None:
+        return ""
+    parts = [cost_text(cost_nano)] if cost_nano or not unpriced else []
+    cost = " + ".join([*parts, *(["?"] if unpriced else [])])
+    return f"{cost} today" if budget_nano is None else f"{cost} / {cost_text(budget_nano).removesuffix('.00')} today"
+
+
 def _scaled(amount: float, units: tuple[str, ...]) -> tuple[float, str]:
     unit = ""
     for unit in units:  # noqa: B007 - the last unit takes whatever is left

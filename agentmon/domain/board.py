@@ -74,7 +74,12 @@ class StatusLine:
     """Whether nothing starts until somebody lets the queue go on."""
     needs_you: int = 0
     cost_today_nano: int = 0
+    """Of the answers with a known price."""
     tokens_today: int = 0
+    unpriced_today: int = 0
+    """Answers without a known price."""
+    budget_today_nano: int | None = None
+    """What everything together may cost in a day; None when there is no such budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

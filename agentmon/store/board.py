@@ -20,7 +20,7 @@ from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store.moments import moment_text
-from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, PAUSE, RUNNING_LIMIT
+from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,16 +122,18 @@ def read_board(
 def read_status_line(execute: Execute, running_limit: int) -> StatusLine:
     """Return the numbers above the board, over all workspaces of the database."""
     counts = {str(status): _integer(count) for status, count in execute(OPEN_EXECUTIONS, {})}
-    stored_limit = execute(RUNNING_LIMIT, {})
-    is_paused = bool(execute(PAUSE, {}))
-    if stored_limit:
-        running_limit = _integer(_parsed(stored_limit[0][0]), running_limit)
+    settings = StoredSettings(execute(SETTINGS, {}))
+    cost, unpriced, tokens, budget = execute(TODAY, {"today": settings.today()})[0]
     return StatusLine(
         running=counts.get(ExecutionStatus.RUNNING, 0) + counts.get(ExecutionStatus.CANCELLING, 0),
-        running_limit=running_limit,
+        running_limit=settings.running_limit(running_limit),
         queued=counts.get(ExecutionStatus.QUEUED, 0),
-        is_paused=is_paused,
+        is_paused=settings.is_paused,
         needs_you=_integer(execute(NEEDING_YOU, {})[0][0]),
+        cost_today_nano=_integer(cost),
+        tokens_today=_integer(tokens),
+        unpriced_today=_integer(unpriced),
+        budget_today_nano=None if budget is None else _integer(budget),
     )
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import closing
 
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
 from agentmon.store.revision import HEAD_REVISION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 _BUSY_TIMEOUT_S = 0.5
 # The words of the partial unique index, so that it answers without a look at the ended executions.
@@ -22,14 +27,35 @@ WHERE status IN ('cancelling', 'queued', 'running') AND (
     (status = 'running' AND activity = 'waiting' AND paused_at IS NULL AND error IS NULL)
     OR (status = 'queued' AND is_held))
 """
-RUNNING_LIMIT = "SELECT value FROM settings WHERE key = 'worker.max_running'"
-PAUSE = "SELECT value FROM settings WHERE key = 'queue.paused'"
+_LIMIT_KEY = "worker.max_running"
+_PAUSE_KEY = "queue.paused"
+_ZONE_KEY = "usage.zone"
+SETTINGS = f"SELECT key, value FROM settings WHERE key IN ('{_LIMIT_KEY}', '{_PAUSE_KEY}', '{_ZONE_KEY}')"
+TODAY = """
+SELECT coalesce(sum(cost_nano), 0), coalesce(sum(unpriced_answers), 0), coalesce(sum(
+        prompt_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens + response_tokens), 0),
+    (SELECT amount FROM budgets WHERE scope = 'all' AND scope_id = '' AND period = 'day' AND unit = 'money')
+FROM daily_usage WHERE day_local = :today
+"""
+"""Cost, answers without a known price and tokens of a day, and the budget of all for a day."""
+_UTC_NAMES = ("UTC", "Etc/UTC", "")
+_DAY = "%Y-%m-%d"
 
 
 class StatusCounts:
     """The numbers of ``domain.board.StatusLine`` under the same names."""
 
-    __slots__ = ("cost_today_nano", "is_paused", "needs_you", "queued", "running", "running_limit", "tokens_today")
+    __slots__ = (
+        "budget_today_nano",
+        "cost_today_nano",
+        "is_paused",
+        "needs_you",
+        "queued",
+        "running",
+        "running_limit",
+        "tokens_today",
+        "unpriced_today",
+    )
 
     def __init__(
         self,
@@ -39,19 +65,25 @@ class StatusCounts:
         queued: int = 0,
         is_paused: bool = False,
         needs_you: int = 0,
+        cost_today_nano: int = 0,
+        unpriced_today: int = 0,
+        tokens_today: int = 0,
+        budget_today_nano: int | None = None,
     ) -> None:
         self.running = running
         self.running_limit = running_limit
         self.queued = queued
         self.is_paused = is_paused
         self.needs_you = needs_you
-        self.cost_today_nano = 0
-        self.tokens_today = 0
+        self.cost_today_nano = cost_today_nano
+        self.unpriced_today = unpriced_today
+        self.tokens_today = tokens_today
+        self.budget_today_nano = budget_today_nano
 
-    def as_document(self) -> dict[str, int | bool]:
+    def as_document(self) -> dict[str, int | bool | None]:
         """Return the numbers by name, in the order of the status line."""
         names = ("running", "running_limit", "queued", "is_paused", "needs_you", "cost_today_nano", "tokens_today")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*names, "unpriced_today", "budget_today_nano")}
 
 
 def find_status_counts(database_path: str) -> StatusCounts | None:
@@ -68,22 +100,62 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
                 return None
             counts = dict(connection.execute(OPEN_EXECUTIONS).fetchall())
             needs_you = connection.execute(NEEDING_YOU).fetchone()[0]
-            stored_limit = connection.execute(RUNNING_LIMIT).fetchone()
-            pause = connection.execute(PAUSE).fetchone()
+            settings = StoredSettings(connection.execute(SETTINGS).fetchall())
+            cost, unpriced, tokens, budget = connection.execute(TODAY, {"today": settings.today()}).fetchone()
     except sqlite3.Error:
         return None
     return StatusCounts(
         running=counts.get("running", 0) + counts.get("cancelling", 0),
-        running_limit=_whole_number(stored_limit[0]) if stored_limit else DEFAULT_RUNNING_LIMIT,
+        running_limit=settings.running_limit(DEFAULT_RUNNING_LIMIT),
         queued=counts.get("queued", 0),
-        is_paused=pause is not None,
+        is_paused=settings.is_paused,
         needs_you=needs_you,
+        cost_today_nano=cost,
+        unpriced_today=unpriced,
+        tokens_today=tokens,
+        budget_today_nano=budget,
     )
 
 
-def _whole_number(json_text: object) -> int:
-    digits = str(json_text).strip()
-    return int(digits) if digits.isdecimal() else DEFAULT_RUNNING_LIMIT
+class StoredSettings:
+    """What the rows of ``SETTINGS`` say."""
+
+    __slots__ = ("_values", "is_paused")
+
+    def __init__(self, rows: Iterable[Sequence[object]]) -> None:
+        self._values = {str(key): str(value) for key, value in rows}
+        self.is_paused = _PAUSE_KEY in self._values
+
+    def running_limit(self, default: int) -> int:
+        """Return how many executions may run; the default when none is stored."""
+        digits = self._values.get(_LIMIT_KEY, "").strip()
+        return int(digits) if digits.isdecimal() else default
+
+    def today(self) -> str:
+        """Return the day that it is now in the zone whose days are stored: ``2026-03-01``.
+
+        It is worked out without ``zoneinfo``, which takes 10 ms to import, where the zone is that of this machine.
+        """
+        zone_name = self._values.get(_ZONE_KEY, "").strip('"')
+        if zone_name in _UTC_NAMES:
+            return time.strftime(_DAY, time.gmtime())
+        if zone_name == _machine_zone():
+            return time.strftime(_DAY)
+        from datetime import datetime  # noqa: PLC0415 - only a zone that a person chose needs it
+        from zoneinfo import ZoneInfo  # noqa: PLC0415
+
+        return datetime.now(ZoneInfo(zone_name)).strftime(_DAY)
+
+
+def _machine_zone() -> str:
+    """Return the name of this machine's zone where it is plain to see; empty when it is not."""
+    name = os.environ.get("TZ")
+    if name is None:
+        try:
+            name = os.readlink("/etc/localtime")  # noqa: PTH115 - pathlib costs more than the rest
+        except OSError:
+            return ""
+    return name.rpartition("zoneinfo/")[2].lstrip(":")
 
 
 def _uri_path(path: str) -> str:

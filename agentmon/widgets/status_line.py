@@ -10,8 +10,9 @@ from textual.reactive import var
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agentmon.domain.amounts import cost_text
+from agentmon.domain.amounts import today_text
 from agentmon.domain.board import StatusLine
+from agentmon.domain.budgets import WARN_PERCENTS
 from agentmon.domain.live_state import LiveState
 from agentmon.widgets.cells import cells, cut, even_line
 from agentmon.widgets.guarded import Guarded
@@ -149,8 +150,11 @@ class StatusBar(Guarded, Widget, can_focus=False):
         if numbers.needs_you:
             verb = "needs" if numbers.needs_you == 1 else "need"
             parts.append(("needs-you", f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} {verb} you", "warning"))
-        if numbers.cost_today_nano:
-            parts.append(("cost", f"{cost_text(numbers.cost_today_nano)} today", "place"))
+        budget_nano = numbers.budget_today_nano
+        cost = today_text(numbers.cost_today_nano, unpriced=numbers.unpriced_today, budget_nano=budget_nano)
+        if cost:
+            is_near = budget_nano is not None and numbers.cost_today_nano * 100 >= budget_nano * WARN_PERCENTS[1]
+            parts.append(("cost", cost, "warning" if is_near else "place"))
         clock = _clock_text(self.time)
         if clock:
             parts.append(("time", clock, "muted"))

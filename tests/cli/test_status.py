@@ -3,10 +3,14 @@ from __future__ import annotations
 import ast
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -39,6 +43,33 @@ def test_the_status_has_the_numbers_of_the_board(cli: CommandLine) -> None:
 
     assert status["running_limit"] == 7
     assert status == cli("board", "--json").document()["status_line"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "machine"),
+    [("UTC", "Asia/Tokyo"), ("Asia/Tokyo", "Asia/Tokyo"), ("Pacific/Kiritimati", "Pacific/Pago_Pago")],
+)
+def test_the_status_tells_what_the_day_costs_in_the_zone_of_the_days(
+    cli: CommandLine, stored: str, machine: str
+) -> None:
+    cli("budget", "set", "20")
+    today = datetime.now(ZoneInfo(stored)).date()
+    with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
+        connection.execute("DELETE FROM daily_usage")
+        connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, '', '')", ("usage.zone", f'"{stored}"'))
+        connection.executemany(
+            "INSERT INTO daily_usage VALUES (?, 'a', 'm', '/p', 2, 100, 900, 0, 0, 10, 0, 0, ?, 0, 0)",
+            [(str(today), 4_210_000_000), (str(today - timedelta(days=1)), 99), (str(today + timedelta(days=1)), 99)],
+        )
+
+    line = cli.run_alone("status", environ={"TZ": machine}).stdout
+    document = cli.run_alone("status", "--json", environ={"TZ": machine}).document()
+    board = cli("board", "--json", environ={"TZ": machine}).document()
+
+    assert line.endswith("  $4.21 / $20 today\n")
+    assert (document["cost_today_nano"], document["tokens_today"]) == (4_210_000_000, 1010)
+    assert document["budget_today_nano"] == 20_000_000_000
+    assert board["status_line"] == document
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0"])

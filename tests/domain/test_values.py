@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmon.domain.amounts import calls_text, cost_text, count_text, duration_text, size_text
+from agentmon.domain.amounts import calls_text, cost_text, count_text, duration_text, size_text, today_text
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import new_id
 from agentmon.domain.live_state import LiveState, live_state
@@ -124,3 +124,20 @@ def test_ordinary_text_holds_no_secret(text: str) -> None:
 @pytest.mark.parametrize(("count", "text"), [(0, ""), (1, "1 tool call"), (1200, "1,200 tool calls")])
 def test_tool_calls_are_counted_in_words(count: int, text: str) -> None:
     assert calls_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("cost", "unpriced", "budget", "text"),
+    [
+        (0, 0, None, ""),
+        (4_210_000_000, 0, None, "$4.21 today"),
+        (4_210_000_000, 0, 20_000_000_000, "$4.21 / $20 today"),
+        (0, 0, 2_500_000_000, "$0.00 / $2.50 today"),
+        (4_210_000_000, 3, 20_000_000_000, "$4.21 + ? / $20 today"),
+        (0, 3, None, "? today"),
+    ],
+)
+def test_a_day_is_told_with_its_budget_and_with_what_is_unknown(
+    cost: int, unpriced: int, budget: int | None, text: str
+) -> None:
+    assert today_text(cost, unpriced=unpriced, budget_nano=budget) == text

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+from agentmon.paths import find_paths
 from agentmon.schedule import local_zone_name
 from agentmon.settings import SYSTEM_ZONE
 
@@ -31,6 +34,8 @@ _REST_PER_LOOK: Final = 20
 """A look at very many files, or on a slow disk, takes at most a twentieth of the time."""
 _SYSTEM_ZONE_EVERY_S: Final = 600.0
 """To find its name, hundreds of files are looked at."""
+_APART_FROM_BYTES: Final = 20_000_000
+_NICENESS: Final = 10
 _MAX_TOLD_PROBLEMS: Final = 1_000
 """The log says each once."""
 _PRICED_AFTER_MS: Final = 60_000
@@ -55,6 +60,8 @@ class UsageFollowing:
         self._paths = paths
         self._clock = clock
         self._importer: UsageImporter | None = None
+        self._has_looked = False
+        self._apart: asyncio.subprocess.Process | None = None
         self._told_problems: dict[FileProblem, None] = {}
         self._zone_name = ""
         self._system_zone = ""
@@ -98,6 +105,9 @@ class UsageFollowing:
         except asyncio.CancelledError:
             if self._importer is not None:
                 self._importer.stop()
+            if self._apart is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._apart.terminate()
             await asyncio.wait([importing])
             self._close()
             raise
@@ -107,6 +117,10 @@ class UsageFollowing:
             self._importer = await asyncio.to_thread(self._make_importer)
         from agentmon.worker.usage_importing import import_usage  # noqa: PLC0415 - was imported in a thread
 
+        if not self._has_looked and await asyncio.to_thread(self._importer.unread_bytes) > _APART_FROM_BYTES:
+            await self._import_apart()
+            self._importer.look_anew()
+        self._has_looked = True
         outcome = await import_usage(self._importer, self._agents, self._clock)
         self._rest_s = min(_LONGEST_REST_S, max(_LOOK_EVERY_S, outcome.look_s * _REST_PER_LOOK))
         if outcome.files:
@@ -118,6 +132,29 @@ class UsageFollowing:
             if len(self._told_problems) > _MAX_TOLD_PROBLEMS:
                 del self._told_problems[next(iter(self._told_problems))]
             _log.warning("%s, at byte %s: %s was passed over", problem.path, problem.offset, problem.reason)
+
+    async def _import_apart(self) -> None:
+        """Let another process read a long history, which would hold up what the worker does for the runs.
+
+        What it leaves unread, for whatever reason, is read here afterwards.
+        """
+        if find_paths() != self._paths:
+            return
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "agentmon", "costs", "import", "--json"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd="/",
+        )
+        self._apart = process
+        try:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+            code = await process.wait()
+            _log.info("a long history was read by process %s, which ended with %s", process.pid, code)
+        finally:
+            self._apart = None
 
     async def _price_live(self) -> None:
         until_ms = round(self._clock.now().timestamp() * 1000) - _PRICED_AFTER_MS

@@ -122,6 +122,14 @@ class UsageImporter:
         ]
         return changed, len(sources)
 
+    def unread_bytes(self) -> int:
+        """Return how much is new in all files."""
+        return sum(map(self._unread_bytes, self.find_changed()[0]))
+
+    def look_anew(self) -> None:
+        """Take it that another process has read files meanwhile."""
+        self._cursors = None
+
     def warm_prices(self) -> None:
         """Make the prices ready, so that a single one takes no time."""
         if self._prices is None:

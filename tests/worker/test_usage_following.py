@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.bootstrap import open_services
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.costs import CostFilter, CostGroup
+from agentmon.settings import load_cost_settings
+from agentmon.worker import usage_following
 from agentmon.worker.launch import ensure_worker
+from agentmon.worker.repositories import Repositories
 from tests.usage.histories import SAMPLES
 from tests.waiting import until
 
@@ -71,6 +75,29 @@ async def test_a_worker_that_may_not_import_leaves_the_files_alone(
         await until(is_priced)
 
     assert not _rows(live_home, "SELECT * FROM usage_files WHERE path LIKE '%eeeeeeee%'")
+
+
+async def test_a_long_history_is_read_by_a_process_of_its_own(
+    live_home: LiveHome, history: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    del history
+    monkeypatch.setattr(usage_following, "_APART_FROM_BYTES", 1_000)
+    caplog.set_level("INFO")
+    async with open_services(live_home.paths) as services:
+        repositories = Repositories.over(services.database)
+        following = usage_following.UsageFollowing(
+            agents=repositories.agents,
+            days=repositories.usage_days,
+            prices=repositories.usage_prices,
+            paths=live_home.paths,
+            clock=SystemClock(),
+        )
+        await following.look(load_cost_settings(None, {}))
+        await following.look(load_cost_settings(None, {}))
+
+        assert (await _totals(services)).answers == 26
+    assert "which ended with 0" in caplog.text
+    assert "answers read of" not in caplog.text
 
 
 async def test_days_follow_the_setting_of_the_zone(live_home: LiveHome, history: Path) -> None:

@@ -13,7 +13,6 @@ from agentmon.cli.budget_text import budget_form, budget_lines, removed_words, s
 from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import (
     JsonOption,
-    WorkspaceOption,
     current_folder,
     numbered_task,
     with_services,
@@ -48,6 +47,12 @@ TaskOption = Annotated[
 ]
 ExecutionOption = Annotated[
     str | None, typer.Option("--execution", metavar="ID", help="Of this run alone: the start of its id.")
+]
+PlaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--workspace", "-C", metavar="PATH", help="Of the workspace of this folder; of a task, where to find it."
+    ),
 ]
 AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Of this agent, such as claude.")]
 
@@ -94,7 +99,7 @@ def set_budget(
     task: TaskOption = None,
     execution: ExecutionOption = None,
     agent: AgentOption = None,
-    folder: WorkspaceOption = None,
+    folder: PlaceOption = None,
     period: Annotated[
         BudgetPeriod | None, typer.Option("--per", help="For how long; a day, and total for a task or a run.")
     ] = None,
@@ -172,7 +177,7 @@ def check(
     task: TaskOption = None,
     execution: ExecutionOption = None,
     agent: AgentOption = None,
-    folder: WorkspaceOption = None,
+    folder: PlaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell by the exit code how far budgets are used: 0 fine, 10 from 50 % on, 11 spent.

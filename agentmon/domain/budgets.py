@@ -100,7 +100,8 @@ class Budget:
         """Return an amount of its unit: ``$4.21``, ``1.2 M tokens``."""
         if self.unit is BudgetUnit.MONEY:
             return cost_text(amount)
-        return f"{count_text(amount)} {'tokens' if self.counts_cached else 'tokens without cached ones'}"
+        noun = "token" if amount == 1 else "tokens"
+        return f"{count_text(amount)} {noun if self.counts_cached else f'{noun} without cached ones'}"
 
     @property
     def about(self) -> str:

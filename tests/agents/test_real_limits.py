@@ -10,6 +10,7 @@ import pytest
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.drive import require_succeeded
@@ -219,3 +220,35 @@ async def test_the_key_of_the_environment_is_in_no_argument_and_no_row(drive: Dr
 def files_with(folder: Path, text: str) -> list[Path]:
     """Return the files that hold the text, those of the database among them."""
     return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+# opencode tells what it took when its turn is over.
+@pytest.mark.only("claude", "codex", "gemini")
+async def test_an_agent_that_asks_ends_by_an_interrupt_when_its_budget_is_spent(drive: Drive) -> None:
+    await _see_it_end_at_its_budget(drive, "escalate" if drive.agent.slug == "codex" else "shell")
+
+
+# The others tell what an answer took when it is over.
+@pytest.mark.only("claude")
+async def test_an_answer_is_interrupted_in_the_midst_when_its_budget_is_spent(drive: Drive) -> None:
+    await _see_it_end_at_its_budget(drive, "slow")
+
+
+async def _see_it_end_at_its_budget(drive: Drive, scenario: str) -> None:
+    task = await drive.add(f"go #mock:{scenario}")
+    await drive.services.budgets.set(
+        scope=BudgetScope.TASK,
+        scope_id=task.id,
+        period=BudgetPeriod.TOTAL,
+        unit=BudgetUnit.TOKENS,
+        limit=2,
+        actor=USER_ACTOR,
+    )
+
+    begun = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
+    ended = await drive.until_over(begun)
+
+    commands = [row["type"] for row in drive.rows("execution_commands", ended)]
+    assert ended.status is ExecutionStatus.CANCELLED
+    assert ended.error == f"stopped: the budget of task #{task.number}, 2 tokens in all, is spent"
+    assert commands == ["interrupt", "finish"], commands

@@ -111,21 +111,33 @@ class BudgetEnforcement:
             if not await _find_changes(connection, at=at):
                 return
         async with self._database.writing() as connection:
+            changes = await _find_changes(connection, at=at)
+            if not changes:
+                return
             executions, parked = tables.executions, []
-            for execution_id, task_id, columns in await _find_changes(connection, at=at):
-                await connection.execute(
-                    update(executions)
-                    .where(executions.c.id == execution_id, executions.c.status == ExecutionStatus.QUEUED)
-                    .values(updated_at=at, **columns)
+            written = (
+                update(executions)
+                .where(executions.c.id == bindparam("row_id"), executions.c.status == ExecutionStatus.QUEUED)
+                .values(
+                    not_before=bindparam("new_not_before"),
+                    wait_reason=bindparam("new_wait_reason"),
+                    error=bindparam("new_error"),
+                    updated_at=at,
                 )
-                until = columns["not_before"]
-                if columns["error"] is not None:
+            )
+            await connection.execute(
+                written,
+                [
+                    {"row_id": execution_id, **{f"new_{name}": value for name, value in columns.items()}}
+                    for execution_id, _, columns in changes
+                ],
+            )
+            for execution_id, task_id, columns in changes:
+                until, words = columns["not_before"], columns["error"]
+                if words is not None:
                     particulars = {"until": until.isoformat()} if isinstance(until, datetime) else {}
                     parked.append(
-                        (
-                            task_id,
-                            {"execution_id": execution_id, "reason": "budget", "text": columns["error"], **particulars},
-                        )
+                        (task_id, {"execution_id": execution_id, "reason": "budget", "text": words, **particulars})
                     )
             await append_task_events(
                 connection, parked, actor=SYSTEM_ACTOR, event_type=TaskEventType.EXECUTION_PARKED, at=at

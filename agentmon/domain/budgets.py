@@ -119,7 +119,12 @@ class Budget:
     @property
     def words(self) -> str:
         """The budget in words: ``the budget of claude, $20.00 a day``."""
-        return f"the budget of {self.about}, {self.amount_text(self.limit)} {_PERIOD_WORDS[self.period]}"
+        return f"the budget of {self.about}, {self.amount_text(self.limit)} {self.period_words}"
+
+    @property
+    def period_words(self) -> str:
+        """For how long it is, in words: ``a day``, ``in all``."""
+        return _PERIOD_WORDS[self.period]
 
     @property
     def spent_words(self) -> str:

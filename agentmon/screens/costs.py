@@ -16,6 +16,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.costs import CostFilter, CostGroup, CostSums
 from agentmon.domain.ids import TaskId
 from agentmon.screens.bindings import COSTS
+from agentmon.screens.budget_line import budget_content
 from agentmon.screens.cost_rows import COST_COLUMNS, amount_of, cost_rows, tiles_of
 from agentmon.screens.frame import ServiceScreen
 from agentmon.widgets.key_footer import KeyFooter
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from agentmon.domain.budgets import BudgetState
     from agentmon.domain.clock import Clock
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.services.costs import CostBucket, CostReport
@@ -107,6 +109,7 @@ class CostsScreen(ServiceScreen[None]):
         yield Static(id="summary")
         with Horizontal(id="tiles"):
             yield from (Static(id=f"tile-{number}") for number in range(3))
+        yield Static(id="budgets")
         yield StackedBars(self._amount_text, id="chart")
         yield Static(id="legend")
         yield Static(id="groups")
@@ -142,6 +145,7 @@ class CostsScreen(ServiceScreen[None]):
         compared = await services.costs.report(CostGroup.DAY, chosen, last=_COMPARED_DAYS)
         chart = await services.costs.report(period.group, chosen, last=period.last)
         table = await services.costs.report(self._view.group, replace(chosen, since_day=chart.since_day))
+        self._show_budgets(await services.budgets.states())
         self._read_for, self._read_at = wanted, monotonic()
         if wanted != (self._period, self._view):
             self.request_refresh()
@@ -270,6 +274,10 @@ class CostsScreen(ServiceScreen[None]):
             self._table.rows = cost_rows(self._view.group, table.buckets, is_by_tokens=self._is_by_tokens)
             self._show_summary()
         self.refresh_bindings()
+
+    def _show_budgets(self, states: Sequence[BudgetState]) -> None:
+        self.set_class(bool(states), "-budgeted")
+        self.query_one("#budgets", Static).update(budget_content(states), layout=False)
 
     def _show_tiles(self, compared: CostReport) -> None:
         days = {date.fromisoformat(bucket.group): bucket.sums for bucket in compared.buckets}

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.widgets import Static
 
+from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.costs import CostGroup
 from agentmon.screens.answers_dialog import AnswersDialog
 from agentmon.screens.costs import CostsScreen
+from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.row_table import RowTable
 from agentmon.widgets.stacked_bars import StackedBars
 from tests.idle_worker import idle_worker
@@ -79,6 +81,23 @@ async def until_group(board: Board, screen: CostsScreen, group: CostGroup, depth
         ),
         str(group),
     )
+
+
+async def test_budgets_stand_in_a_line_with_what_is_left_and_the_answer_that_may_pass_them(place: Place) -> None:
+    async with open_board(place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        services = await screen.services()
+        has_none = screen.query_one("#budgets", Static).display
+
+        await services.budgets.set(
+            scope=BudgetScope.ALL, period=BudgetPeriod.DAY, limit=20_000_000_000, actor=USER_ACTOR
+        )
+
+        await board.until(lambda: screen.query_one("#budgets", Static).display, "the budgets")
+        assert not has_none
+        assert text_of(screen, "budgets") == (
+            "Budgets  everything a day $0.00 of $20.00 (0 %)   an answer that is being written is still paid"
+        )
 
 
 async def test_without_any_usage_the_costs_say_what_brings_it(place: Place) -> None:

@@ -8,8 +8,9 @@ import sqlite3
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
+from weakref import WeakSet
 
 from sqlalchemy import URL, PrimaryKeyConstraint, UniqueConstraint, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
@@ -17,6 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from agentmon.domain.errors import DatabaseBusyError, DatabaseMovedError, StoreError
+from agentmon.store.connections import EndableConnection, connect
 from agentmon.store.errors import ConstraintError, ConstraintKind, is_busy, store_error
 from agentmon.store.pragmas import set_pragmas
 from agentmon.store.tables import metadata
@@ -36,6 +38,7 @@ BUSY_TIMEOUT: Final = timedelta(seconds=5)
 _BEGIN_TRIES: Final = 3
 """Including the first; each waits for the busy timeout."""
 _READERS: Final = 4
+_END_WITHIN_S: Final = 5.0
 
 
 class Database:
@@ -50,6 +53,7 @@ class Database:
         self.path = path
         self._file_at_start = file_identity(path)
         self._busy_timeout = busy_timeout
+        self._connections: WeakSet[EndableConnection] = WeakSet()
         self._writer = self._engine(begin="BEGIN IMMEDIATE", connections=1, is_read_only=False)
         self._readers = self._engine(begin="BEGIN", connections=_READERS, is_read_only=True)
         self._write_lock = asyncio.Lock()
@@ -127,6 +131,20 @@ class Database:
             self._watcher = None
         await self._readers.dispose()
         await self._writer.dispose()
+        await self._end_connections()
+
+    async def _end_connections(self) -> None:
+        """End what was in use all the same: a thread that outlives the event loop has nobody to answer to."""
+        living = [connection for connection in self._connections if connection.is_alive]
+        for connection in living:
+            connection.stop()
+        for connection in living:
+            await asyncio.to_thread(connection.wait, at_most_s=_END_WITHIN_S)
+
+    def _connect(self, database: str, **options: Any) -> EndableConnection:  # noqa: ANN401 - those of sqlite3.connect
+        connection = connect(database, **options)
+        self._connections.add(connection)
+        return connection
 
     def _engine(self, *, begin: str, connections: int, is_read_only: bool) -> AsyncEngine:
         url = URL.create(
@@ -138,7 +156,7 @@ class Database:
             url,
             pool_size=connections,
             max_overflow=0,
-            connect_args={"timeout": self._busy_timeout.total_seconds()},
+            connect_args={"timeout": self._busy_timeout.total_seconds(), "async_creator_fn": self._connect},
         )
 
         def set_up(connection: DBAPIConnection, _record: object) -> None:

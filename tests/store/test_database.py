@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from agentmon.domain.errors import (
     DatabaseBusyError,
@@ -532,3 +532,28 @@ def test_a_location_that_cannot_be_used_is_refused_with_the_way_out(location: st
 
     assert "sqlite:////" in caught.value.hint
     assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ticks", range(8))
+def test_a_loop_that_ends_in_the_midst_of_reading_ends(tmp_path: Path, ticks: int) -> None:
+    async def read(database: Database) -> None:
+        while True:
+            async with database.reading() as connection:
+                await connection.execute(text("SELECT count(*) FROM tasks"))
+
+    async def close_while_reading() -> None:
+        opened = await open_database(tmp_path / "agentmon.db", backups_dir=tmp_path / "backups", release="1")
+        readers = [asyncio.create_task(read(opened.database)) for _ in range(6)]
+        await asyncio.sleep(0.002 * ticks)
+        for reader in readers:
+            reader.cancel()
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        await opened.database.close()
+
+    ended = threading.Thread(target=asyncio.run, args=(close_while_reading(),), daemon=True)
+    ended.start()
+    ended.join(30)
+
+    assert not ended.is_alive()
+    assert not [thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name]

@@ -1,0 +1,55 @@
+"""Connections of the driver whose end cannot hang."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from typing import TYPE_CHECKING, Any, Final
+
+import aiosqlite
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+_ROWS_AT_ONCE: Final = 64
+
+
+class EndableConnection(aiosqlite.Connection):
+    """A connection that may be told several times to end.
+
+    A cancelled task has its connection ended by force while it is being closed. aiosqlite 0.22 would then wait for a
+    second answer of a thread that is gone, and with it the end of the event loop.
+    """
+
+    _is_ending = False
+    _end: Future[Any] | None = None
+
+    def stop(self) -> Future[Any] | None:
+        """Let the thread end, once; whoever asks again waits for the same end."""
+        if not self._is_ending:
+            self._is_ending = True
+            self._end = super().stop()
+        return self._end
+
+    async def close(self) -> None:
+        """Close the connection and wait for the end of its thread; also when somebody else has told it to end."""
+        if not self._is_ending:
+            await super().close()
+        elif self._end is not None:
+            await asyncio.wait([self._end])
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread still works."""
+        return self._thread.is_alive()
+
+    def wait(self, *, at_most_s: float) -> None:
+        """Block until its thread is gone."""
+        self._thread.join(at_most_s)
+
+
+def connect(database: str, **options: Any) -> EndableConnection:  # noqa: ANN401 - those of sqlite3.connect
+    """Return a connection that opens when it is awaited; its thread does not keep the process alive."""
+    connection = EndableConnection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
+    connection._thread.daemon = True  # noqa: SLF001 - as SQLAlchemy does with those that it makes
+    return connection

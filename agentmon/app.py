@@ -17,6 +17,7 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePath
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -237,8 +238,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def on_attach_requested(self, message: AttachRequested) -> None:
         """Lend the terminal to the execution."""
         message.stop()
-        self.run_worker(
-            self._enter_terminal(message), name="attach", group="attach", exclusive=True, exit_on_error=False
+        _entering: Worker[None] = self.run_worker(
+            partial(self._enter_terminal, message), name="attach", group="attach", exclusive=True, exit_on_error=False
         )
 
     def action_show_place(self, mode: str) -> None:
@@ -332,7 +333,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     def _open(self) -> None:
         self._services_ended.clear()
-        self.run_worker(self._hold_services(), name="services", group="services", exit_on_error=False)
+        _holding: Worker[None] = self.run_worker(
+            self._hold_services, name="services", group="services", exit_on_error=False
+        )
 
     async def _hold_services(self) -> None:
         """Open the services, and keep them open until the application ends."""
@@ -395,7 +398,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             if news:
                 self.notify(news, severity="warning", timeout=15)
 
-        self.run_worker(look(), name="lost runs", group="lost runs", exit_on_error=False)
+        _looking: Worker[None] = self.run_worker(look, name="lost runs", group="lost runs", exit_on_error=False)
 
     def _look_for_needs(self) -> None:
         """Ring and tell when something new waits for the person."""
@@ -411,7 +414,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 if self.current_mode != "inbox":
                     self.notify(news, severity="warning")
 
-        self.run_worker(look(), name="needs", group="needs", exit_on_error=False)
+        _looking: Worker[None] = self.run_worker(look, name="needs", group="needs", exit_on_error=False)
 
     def _look_after_queue(self) -> None:
         """See to it that a worker lives while something waits or runs: one that was killed is started again."""
@@ -419,7 +422,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         async def look() -> None:
             await (await self.services()).queue.look_after()
 
-        self.run_worker(look(), name="queue", group="queue", exclusive=True, exit_on_error=False)
+        _looking: Worker[None] = self.run_worker(look, name="queue", group="queue", exclusive=True, exit_on_error=False)
 
     def _tell_screens(self) -> None:
         for screen in self.screen_stack:

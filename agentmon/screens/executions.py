@@ -99,7 +99,7 @@ class ExecutionsScreen(ServiceScreen[None]):
         """Read the older rows anew: a task of theirs may be gone or renamed."""
         if self._older_reading is None or self._older_reading.is_finished:
             self._older_reading = self.run_worker(
-                self._read_older(), name="older executions", group="older", exit_on_error=False
+                self._read_older, name="older executions", group="older", exit_on_error=False
             )
 
     async def refresh_snapshot(self) -> None:

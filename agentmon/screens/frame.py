@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import finalize
 
 from textual.message import Message
 from textual.screen import Screen
@@ -148,7 +149,10 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         """
         if group != _REFRESH:
             self.post_message(WorkStarted())
-        return self.run_worker(work, name=name, group=group, exclusive=exclusive, exit_on_error=False)
+        worker = self.run_worker(work, name=name, group=group, exclusive=exclusive, exit_on_error=False)
+        # One that is cancelled before it began would leave a coroutine that was never awaited.
+        finalize(worker, work.close).atexit = False
+        return worker
 
     def request_refresh(self) -> None:
         """Let ``refresh_snapshot`` run soon; requests that come meanwhile are answered by the same run."""

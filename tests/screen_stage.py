@@ -13,6 +13,7 @@ from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.ids import AgentId, CapabilityId
 from agentmon.screens.themes import THEMES
 from agentmon.widgets.cells import even_line
+from tests.waiting import next_look_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,11 +64,11 @@ class Stage(App[None]):
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool], *, deadline_s: float = DEADLINE_S) -> None:
     """Let the application work until the condition holds."""
-    deadline = time.monotonic() + deadline_s
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"it did not come true; shown is:\n{screen_text(pilot.app)}"
+        assert time.monotonic() < began + deadline_s, f"it did not come true; shown is:\n{screen_text(pilot.app)}"
         await pilot.pause()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(next_look_s(began))
 
 
 def screen_text(app: App[None]) -> str:

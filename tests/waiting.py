@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 DEADLINE_S = 30.0
+_SHORTEST_REST_S = 0.01
+_LONGEST_REST_S = 0.1
 
 _Found = TypeVar("_Found")
 
 
 def wait_for(find: Callable[[], _Found], what: str = "the condition", *, deadline_s: float = DEADLINE_S) -> _Found:
     """Return the first true value that the function finds."""
-    end = time.monotonic() + deadline_s
+    began = time.monotonic()
     while not (found := find()):
-        assert time.monotonic() < end, f"not within {deadline_s:g} s: {what}"
-        time.sleep(0.02)
+        assert time.monotonic() < began + deadline_s, f"not within {deadline_s:g} s: {what}"
+        time.sleep(next_look_s(began))
     return found
 
 
@@ -27,7 +29,16 @@ async def until(
     find: Callable[[], Awaitable[bool]], what: str = "the condition", *, deadline_s: float = DEADLINE_S
 ) -> None:
     """Return once what is awaited is true."""
-    end = time.monotonic() + deadline_s
+    began = time.monotonic()
     while not await find():
-        assert time.monotonic() < end, f"not within {deadline_s:g} s: {what}"
-        await asyncio.sleep(0.02)
+        assert time.monotonic() < began + deadline_s, f"not within {deadline_s:g} s: {what}"
+        await asyncio.sleep(next_look_s(began))
+
+
+def next_look_s(began: float) -> float:
+    """Return how long to rest before the next look, in seconds: a tenth of the time so far, since looking costs too.
+
+    Args:
+        began: When the wait began, monotonic.
+    """
+    return min(_LONGEST_REST_S, max(_SHORTEST_REST_S, (time.monotonic() - began) / 10))

@@ -16,6 +16,7 @@ from agentmon.paths import find_paths
 from agentmon.screens.board import BoardScreen
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.board_column import BoardColumn
+from tests.waiting import next_look_s
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -108,10 +109,10 @@ class Board:
 
 
 async def until(condition: Callable[[], bool], what: str = "", *, deadline_s: float = 20) -> None:
-    end = monotonic() + deadline_s
+    began = monotonic()
     while not condition():
-        assert monotonic() < end, f"it never came true: {what or condition}"
-        await asyncio.sleep(0.01)
+        assert monotonic() < began + deadline_s, f"it never came true: {what or condition}"
+        await asyncio.sleep(next_look_s(began))
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -25,6 +26,12 @@ settings.load_profile("suite")
 
 
 _PERSONAL = frozenset({"NO_COLOR", "COLUMNS", "LINES", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"})
+
+
+def pytest_collection_finish() -> None:
+    """Leave what the imports made out of every later look for garbage."""
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(autouse=True)

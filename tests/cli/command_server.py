@@ -6,6 +6,7 @@ the exit code of the process.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -16,6 +17,8 @@ import agentmon.store.upgrade
 
 
 def main() -> None:
+    # A collection in a fork would copy the pages of everything that was imported.
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()

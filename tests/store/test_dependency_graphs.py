@@ -293,7 +293,7 @@ def test_whatever_is_added_and_taken_away_no_ring_arises_and_exactly_those_that_
             # What fails is shown as it came: to make it smaller would take minutes.
             phases=[Phase.generate],
             database=None,
-            max_examples=16,
+            max_examples=10,
             stateful_step_count=30,
             report_multiple_bugs=False,
             deadline=None,

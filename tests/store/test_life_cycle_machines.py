@@ -623,7 +623,7 @@ def test_whatever_happens_to_cards_and_their_runs_every_promise_holds(tmp_path: 
 
     run_state_machine_as_test(
         lambda: Queue(tmp_path / "template.db", workspaces),  # type: ignore[arg-type] # any maker of a machine will do
-        settings=settings(QUICK, max_examples=22, stateful_step_count=40),
+        settings=settings(QUICK, max_examples=14, stateful_step_count=40),
     )
 
 

@@ -93,7 +93,7 @@ NEWS: Final[st.SearchStrategy[told.ConversationNews]] = st.one_of(
 )
 _STRETCHES: Final = st.lists(st.lists(NEWS, max_size=8), min_size=1, max_size=5)
 _QUICK: Final = settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     database=None,
     derandomize=True,

@@ -10,6 +10,33 @@ from typing import Final
 
 from textual.binding import Binding
 
+
+def _row_keys(place: str) -> tuple[Binding, ...]:
+    """Return the keys that go through the rows of a table."""
+    return (
+        Binding("j,down", "go_row(1)", "Next", show=False, id=f"{place}.next", tooltip="Select the next row."),
+        Binding("k,up", "go_row(-1)", "Above", show=False, id=f"{place}.previous", tooltip="Select the row above."),
+        Binding("g,home", "go_end(-1)", "First", show=False, id=f"{place}.first", tooltip="Select the first row."),
+        Binding("G,end", "go_end(1)", "Last", show=False, id=f"{place}.last", tooltip="Select the last row."),
+        Binding(
+            "ctrl+d,pagedown",
+            "go_page(1)",
+            "Page down",
+            show=False,
+            id=f"{place}.page-down",
+            tooltip="Select half a page down.",
+        ),
+        Binding(
+            "ctrl+u,pageup",
+            "go_page(-1)",
+            "Page up",
+            show=False,
+            id=f"{place}.page-up",
+            tooltip="Select half a page up.",
+        ),
+    )
+
+
 APP: Final = [
     Binding("question_mark", "help", "Help", key_display="?", id="app.help", tooltip="Show all keys of this screen."),
     Binding("1", "show_place('board')", "Board", show=False, id="app.board", tooltip="Go to the board."),
@@ -299,21 +326,7 @@ EXECUTIONS: Final = [
         "S", "reverse", "Reverse", show=False, id="executions.reverse", tooltip="Turn the order of the rows round."
     ),
     Binding("escape", "clear", "Clear", show=False, id="executions.clear", tooltip="Clear the filter, then the order."),
-    Binding("j,down", "go_row(1)", "Next", show=False, id="executions.next", tooltip="Select the next row."),
-    Binding("k,up", "go_row(-1)", "Above", show=False, id="executions.previous", tooltip="Select the row above."),
-    Binding("g,home", "go_end(-1)", "First", show=False, id="executions.first", tooltip="Select the first row."),
-    Binding("G,end", "go_end(1)", "Last", show=False, id="executions.last", tooltip="Select the last row."),
-    Binding(
-        "ctrl+d,pagedown",
-        "go_page(1)",
-        "Page down",
-        show=False,
-        id="executions.page-down",
-        tooltip="Select half a page down.",
-    ),
-    Binding(
-        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="executions.page-up", tooltip="Select half a page up."
-    ),
+    *_row_keys("executions"),
 ]
 
 TASK_EDITOR: Final = [
@@ -466,21 +479,7 @@ SESSIONS: Final = [
     Binding("o", "open_task", "Task", id="sessions.task", tooltip="Show the task of the conversation."),
     Binding("a", "attach", "Attach", id="sessions.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding("escape", "clear", "Clear", show=False, id="sessions.clear", tooltip="Clear the search."),
-    Binding("j,down", "go_row(1)", "Next", show=False, id="sessions.next", tooltip="Select the next row."),
-    Binding("k,up", "go_row(-1)", "Above", show=False, id="sessions.previous", tooltip="Select the row above."),
-    Binding("g,home", "go_end(-1)", "First", show=False, id="sessions.first", tooltip="Select the first row."),
-    Binding("G,end", "go_end(1)", "Last", show=False, id="sessions.last", tooltip="Select the last row."),
-    Binding(
-        "ctrl+d,pagedown",
-        "go_page(1)",
-        "Page down",
-        show=False,
-        id="sessions.page-down",
-        tooltip="Select half a page down.",
-    ),
-    Binding(
-        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="sessions.page-up", tooltip="Select half a page up."
-    ),
+    *_row_keys("sessions"),
 ]
 
 COSTS: Final = [
@@ -507,40 +506,12 @@ COSTS: Final = [
     ),
     Binding("p", "change_period", "Period", id="costs.period", tooltip="Show days, weeks or months."),
     Binding("t", "toggle_tokens", "Tokens", id="costs.tokens", tooltip="Compare tokens instead of money, and back."),
-    Binding("j,down", "go_row(1)", "Next", show=False, id="costs.next", tooltip="Select the next row."),
-    Binding("k,up", "go_row(-1)", "Above", show=False, id="costs.previous", tooltip="Select the row above."),
-    Binding("g,home", "go_end(-1)", "First", show=False, id="costs.first", tooltip="Select the first row."),
-    Binding("G,end", "go_end(1)", "Last", show=False, id="costs.last", tooltip="Select the last row."),
-    Binding(
-        "ctrl+d,pagedown",
-        "go_page(1)",
-        "Page down",
-        show=False,
-        id="costs.page-down",
-        tooltip="Select half a page down.",
-    ),
-    Binding(
-        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="costs.page-up", tooltip="Select half a page up."
-    ),
+    *_row_keys("costs"),
 ]
 
 ANSWERS: Final = [
     Binding("escape,q,enter", "close", "Back", key_display="esc", id="answers.close", tooltip="Go back."),
-    Binding("j,down", "go_row(1)", "Next", show=False, id="answers.next", tooltip="Select the next row."),
-    Binding("k,up", "go_row(-1)", "Above", show=False, id="answers.previous", tooltip="Select the row above."),
-    Binding("g,home", "go_end(-1)", "First", show=False, id="answers.first", tooltip="Select the first row."),
-    Binding("G,end", "go_end(1)", "Last", show=False, id="answers.last", tooltip="Select the last row."),
-    Binding(
-        "ctrl+d,pagedown",
-        "go_page(1)",
-        "Page down",
-        show=False,
-        id="answers.page-down",
-        tooltip="Select half a page down.",
-    ),
-    Binding(
-        "ctrl+u,pageup", "go_page(-1)", "Page up", show=False, id="answers.page-up", tooltip="Select half a page up."
-    ),
+    *_row_keys("answers"),
 ]
 
 CONVERSATION: Final = [

@@ -76,13 +76,14 @@ def end_run(journal: Path) -> None:
     if entries and entries[-1]["type"] == "ended":
         return
     marker = f"AGENTMON_EXECUTION_ID={journal.parent.name}".encode()
-    host = next(entry for entry in entries if entry["type"] == "host_started")
+    # One that has only begun has not written its number yet.
+    host = next((entry for entry in entries if entry["type"] == "host_started"), None)
     for process in process_ids():
         with contextlib.suppress(OSError):
             environ = (process / "environ").read_bytes()
-            is_host = (
-                process.name == str(host["pid"]) and journal.parent.name.encode() in (process / "cmdline").read_bytes()
-            )
+            is_host = (host is None or process.name == str(host["pid"])) and journal.parent.name.encode() in (
+                process / "cmdline"
+            ).read_bytes()
             if is_host or marker in environ.split(b"\0"):
                 os.kill(int(process.name), signal.SIGKILL)
 

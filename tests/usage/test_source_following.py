@@ -5,6 +5,7 @@ import os
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -337,7 +338,7 @@ def test_damaged_compressed_bytes_are_a_problem_that_is_told_once(
 ) -> None:
     folder = tmp_path / ".codex" / "archived_sessions"
     folder.mkdir(parents=True)
-    packed = zstd.compress(session_meta(THREAD, text=os.urandom(200).hex()) + token_count(10))
+    packed = zstd.compress(session_meta(THREAD, text=Random(7).randbytes(200).hex()) + token_count(10))
     assert callable(damage)
     (folder / f"rollout-2026-04-20T10-00-00-{THREAD}.jsonl.zst").write_bytes(damage(packed))
     history = History()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import events
+
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.confirm import ConfirmDialog
@@ -71,7 +73,9 @@ async def test_another_selection_made_meanwhile_is_kept_when_the_run_moves_its_c
     place = await fill(live_home, ("sleep", "600"), ("true",), ("false",))
 
     async with open_board(place) as board:
-        await board.press("r", "j")
+        # At once: a quick run would have moved its card before the second key of a pilot.
+        for key in ("r", "j"):
+            board.app.post_message(events.Key(key, key))
         await board.until(lambda: board.shown(IN_PROGRESS) == ["sleep 600"], "it runs")
         await board.settled()
 

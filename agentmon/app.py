@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.binding import Binding, BindingType
     from textual.command import Provider
+    from textual.driver import Driver
     from textual.message import Message
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
@@ -173,6 +174,13 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     ) -> None:
         """Show the text as a toast, letter for letter, cleaned of control codes."""
         super().notify(plain_lines(message), title=plain_lines(title), severity=severity, timeout=timeout, markup=False)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return what draws on the terminal: Textual's own, which lives on when the terminal is gone."""
+        from agentmon.widgets.terminal import Terminal  # noqa: PLC0415 - of no use where nothing is drawn
+
+        found = super().get_driver_class()
+        return Terminal if issubclass(Terminal, found) else found
 
     def get_key_display(self, binding: Binding) -> str:
         """Return the key in the words of the help."""

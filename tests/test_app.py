@@ -48,6 +48,15 @@ app.run()
 leave(app.return_code or 0)
 """
 PLAIN = "App = AgentmonApp"
+DRAWING_MUCH = """
+class App(AgentmonApp):
+    def on_mount(self):
+        self.set_interval(0.001, self.draw)
+
+    def draw(self):
+        for _ in range(100):
+            self._driver.write(" ")
+"""
 BROKEN_WIDGET = """
 from textual.widgets import Static
 
@@ -124,8 +133,9 @@ def test_q_leaves_with_the_terminal_as_it_was(place: Place) -> None:
     assert LEAVE_SCREEN in app.output
 
 
-def test_a_terminal_that_vanishes_takes_the_app_along(place: Place) -> None:
-    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+@pytest.mark.parametrize("extra", [PLAIN, DRAWING_MUCH], ids=["at rest", "drawing much"])
+def test_a_terminal_that_vanishes_takes_the_app_along(place: Place, extra: str) -> None:
+    argv = [sys.executable, "-c", START.format(extra=extra), str(place.root)]
 
     with terminal(argv, environment(place)) as app:
         app.read_until(lambda output: b"No tasks yet." in output, "the board")

@@ -314,7 +314,14 @@ class SessionRow(_Row, table=True):
     __tablename__ = "sessions"
     __table_args__ = (
         CheckConstraint("model_tier BETWEEN 1 AND 4", name="model_tier"),
-        *_not_negative("temperature", "total_tokens", "total_cost_nano", "operation_count"),
+        *_not_negative(
+            "temperature",
+            "total_tokens",
+            "total_cost_nano",
+            "operation_count",
+            "context_tokens",
+            "context_limit_tokens",
+        ),
         Index(None, "status", "started_at"),
         Index(None, "agent_id", "started_at"),
         Index(None, "task_id"),
@@ -342,6 +349,14 @@ class SessionRow(_Row, table=True):
     metadata_: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_METADATA)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
+    project: str = Field(sa_column_kwargs=_EMPTY)
+    """The repository around ``workspace``, under which its work is summed up."""
+    day_local: str = Field(sa_type=String(10), sa_column_kwargs=_EMPTY)
+    """The day on which it began."""
+    context_tokens: int | None = Field(sa_type=_BIG)
+    """How much of the context the last answer took."""
+    context_limit_tokens: int | None = Field(sa_type=_BIG)
+    context_at_ms: int | None = Field(sa_type=_BIG)
 
 
 class ExecutionRow(_Row, table=True):
@@ -568,6 +583,8 @@ class OperationRow(_Row, table=True):
     duration_ms: int | None = Field(sa_type=_BIG)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
+    day_local: str = Field(sa_type=String(10), sa_column_kwargs=_EMPTY)
+    """The day on which it began."""
 
 
 class ApprovalRow(_Row, table=True):
@@ -786,6 +803,170 @@ class DailyUsageRow(_Row, table=True):
     """Those whose cost is what the agent itself reported."""
 
 
+class DailyModelUsageRow(_Row, table=True):
+    """As ``daily_usage``, over all projects: what a year by day, agent or model is read from."""
+
+    __tablename__ = "daily_model_usage"
+    __table_args__ = (*_not_negative("answers", "unpriced_answers", "reported_answers"), {"sqlite_with_rowid": False})
+
+    day_local: str = Field(primary_key=True, sa_type=String(10))
+    agent_id: str = Field(primary_key=True, sa_type=_ID)
+    model: str = Field(primary_key=True)
+    answers: int = Field(sa_type=_BIG)
+    prompt_tokens: int = Field(sa_type=_BIG)
+    cache_read_tokens: int = Field(sa_type=_BIG)
+    cache_write_5m_tokens: int = Field(sa_type=_BIG)
+    cache_write_1h_tokens: int = Field(sa_type=_BIG)
+    response_tokens: int = Field(sa_type=_BIG)
+    reasoning_tokens: int = Field(sa_type=_BIG)
+    web_searches: int = Field(sa_type=_BIG)
+    cost_nano: int = Field(sa_type=_BIG)
+    unpriced_answers: int = Field(sa_type=_BIG)
+    reported_answers: int = Field(sa_type=_BIG)
+
+
+class MonthlyUsageRow(_Row, table=True):
+    """As ``daily_usage``, over a whole month."""
+
+    __tablename__ = "monthly_usage"
+    __table_args__ = (*_not_negative("answers", "unpriced_answers", "reported_answers"), {"sqlite_with_rowid": False})
+
+    month_local: str = Field(primary_key=True, sa_type=String(7))
+    """``2026-03``."""
+    agent_id: str = Field(primary_key=True, sa_type=_ID)
+    model: str = Field(primary_key=True)
+    project: str = Field(primary_key=True)
+    answers: int = Field(sa_type=_BIG)
+    prompt_tokens: int = Field(sa_type=_BIG)
+    cache_read_tokens: int = Field(sa_type=_BIG)
+    cache_write_5m_tokens: int = Field(sa_type=_BIG)
+    cache_write_1h_tokens: int = Field(sa_type=_BIG)
+    response_tokens: int = Field(sa_type=_BIG)
+    reasoning_tokens: int = Field(sa_type=_BIG)
+    web_searches: int = Field(sa_type=_BIG)
+    cost_nano: int = Field(sa_type=_BIG)
+    unpriced_answers: int = Field(sa_type=_BIG)
+    reported_answers: int = Field(sa_type=_BIG)
+
+
+class SessionUsageRow(_Row, table=True):
+    """As ``daily_usage``, for each session and execution: what their costs and those of tasks are read from.
+
+    It names them without a reference; an execution that is not known is an empty text.
+    """
+
+    __tablename__ = "session_usage"
+    __table_args__ = (
+        *_not_negative("answers", "unpriced_answers", "reported_answers"),
+        Index(None, "session_id"),
+        _where("ix_session_usage_execution_id", "execution_id", where=text("execution_id <> ''")),
+        {"sqlite_with_rowid": False},
+    )
+
+    day_local: str = Field(primary_key=True, sa_type=String(10))
+    session_id: str = Field(primary_key=True, sa_type=_ID)
+    execution_id: str = Field(primary_key=True, sa_type=_ID)
+    agent_id: str = Field(primary_key=True, sa_type=_ID)
+    model: str = Field(primary_key=True)
+    project: str = Field(primary_key=True)
+    answers: int = Field(sa_type=_BIG)
+    prompt_tokens: int = Field(sa_type=_BIG)
+    cache_read_tokens: int = Field(sa_type=_BIG)
+    cache_write_5m_tokens: int = Field(sa_type=_BIG)
+    cache_write_1h_tokens: int = Field(sa_type=_BIG)
+    response_tokens: int = Field(sa_type=_BIG)
+    reasoning_tokens: int = Field(sa_type=_BIG)
+    web_searches: int = Field(sa_type=_BIG)
+    cost_nano: int = Field(sa_type=_BIG)
+    unpriced_answers: int = Field(sa_type=_BIG)
+    reported_answers: int = Field(sa_type=_BIG)
+
+
+class DailySessionsRow(_Row, table=True):
+    """How many sessions began on a day; it changes in the transaction of the sessions."""
+
+    __tablename__ = "daily_sessions"
+    __table_args__ = (*_not_negative("sessions"), {"sqlite_with_rowid": False})
+
+    day_local: str = Field(primary_key=True, sa_type=String(10))
+    user_id: str = Field(primary_key=True, sa_type=_ID)
+    agent_id: str = Field(primary_key=True, sa_type=_ID)
+    project: str = Field(primary_key=True)
+    sessions: int = Field(sa_type=_BIG)
+
+
+class DailyOperationsRow(_Row, table=True):
+    """How many tool calls began on a day, and how they ended; it changes in the transaction of the calls."""
+
+    __tablename__ = "daily_operations"
+    __table_args__ = (
+        *_not_negative("operations", "successes", "failures", "blocked"),
+        {"sqlite_with_rowid": False},
+    )
+
+    day_local: str = Field(primary_key=True, sa_type=String(10))
+    user_id: str = Field(primary_key=True, sa_type=_ID)
+    agent_id: str = Field(primary_key=True, sa_type=_ID)
+    project: str = Field(primary_key=True)
+    type: OperationType = Field(primary_key=True, sa_type=word(OperationType, "type"))
+    operations: int = Field(sa_type=_BIG)
+    successes: int = Field(sa_type=_BIG)
+    failures: int = Field(sa_type=_BIG)
+    blocked: int = Field(sa_type=_BIG)
+
+
+class LimitSnapshotRow(_Row, table=True):
+    """How much of a vendor's usage window was taken, as the agent's own files or its status line say."""
+
+    __tablename__ = "limit_snapshots"
+    __table_args__ = (
+        UniqueConstraint("agent_id", "account", "window", "captured_at_ms"),
+        CheckConstraint("used_percent >= 0", name="used_percent_not_negative"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    agent_id: str = Field(foreign_key="agents.id", ondelete="CASCADE", sa_type=_ID)
+    account: str = Field(sa_column_kwargs=_EMPTY)
+    """What the agent calls the plan or limit; empty when it says nothing."""
+    window: str
+    """``five_hour``, ``seven_day``, or what else the agent calls it."""
+    window_minutes: int | None
+    used_percent: float = Field(sa_type=_FLOAT)
+    resets_at_ms: int | None = Field(sa_type=_BIG)
+    captured_at_ms: int = Field(sa_type=_BIG)
+    """When this was said first."""
+    seen_at_ms: int = Field(sa_type=_BIG)
+    """When the same was said last."""
+    source: str
+    """``transcript`` or ``statusline``."""
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class HistoryFileRow(_Row, table=True):
+    """Up to where messages and tool calls of a file of an agent were read; as ``usage_files`` for its answers."""
+
+    __tablename__ = "history_files"
+    __table_args__ = (
+        UniqueConstraint("path"),
+        *_not_negative("size_bytes", "read_offset"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    agent_slug: str
+    path: str
+    thread_key: str
+    inode: int = Field(sa_type=_BIG)
+    size_bytes: int = Field(sa_type=_BIG)
+    mtime_ns: int = Field(sa_type=_BIG)
+    read_offset: int = Field(sa_type=_BIG)
+    """Bytes after decompression; always behind a whole line."""
+    head_hash: str
+    parser_version: int
+    state: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
 class BudgetRow(_Row, table=True):
     """How much may be spent on something in a period."""
 
@@ -870,6 +1051,13 @@ changes: Final[Table] = metadata.tables["changes"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 usage_files: Final[Table] = metadata.tables["usage_files"]
 daily_usage: Final[Table] = metadata.tables["daily_usage"]
+daily_model_usage: Final[Table] = metadata.tables["daily_model_usage"]
+monthly_usage: Final[Table] = metadata.tables["monthly_usage"]
+session_usage: Final[Table] = metadata.tables["session_usage"]
+daily_sessions: Final[Table] = metadata.tables["daily_sessions"]
+daily_operations: Final[Table] = metadata.tables["daily_operations"]
+limit_snapshots: Final[Table] = metadata.tables["limit_snapshots"]
+history_files: Final[Table] = metadata.tables["history_files"]
 budgets: Final[Table] = metadata.tables["budgets"]
 artifacts: Final[Table] = metadata.tables["artifacts"]
 documents: Final[Table] = metadata.tables["documents"]

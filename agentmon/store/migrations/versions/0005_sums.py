@@ -1,0 +1,312 @@
+"""Sums of usage by session and month, of sessions and tool calls by day, limits of vendors, and read history.
+
+Revision ID: 0005
+Revises: 0004
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+_ADDED = (
+    """
+CREATE TABLE daily_model_usage (
+    day_local VARCHAR(10) NOT NULL,
+    agent_id VARCHAR(36) NOT NULL,
+    model VARCHAR NOT NULL,
+    answers BIGINT NOT NULL,
+    prompt_tokens BIGINT NOT NULL,
+    cache_read_tokens BIGINT NOT NULL,
+    cache_write_5m_tokens BIGINT NOT NULL,
+    cache_write_1h_tokens BIGINT NOT NULL,
+    response_tokens BIGINT NOT NULL,
+    reasoning_tokens BIGINT NOT NULL,
+    web_searches BIGINT NOT NULL,
+    cost_nano BIGINT NOT NULL,
+    unpriced_answers BIGINT NOT NULL,
+    reported_answers BIGINT NOT NULL,
+    CONSTRAINT pk_daily_model_usage PRIMARY KEY (day_local, agent_id, model),
+    CONSTRAINT ck_daily_model_usage_answers_not_negative CHECK (answers >= 0),
+    CONSTRAINT ck_daily_model_usage_unpriced_answers_not_negative CHECK (unpriced_answers >= 0),
+    CONSTRAINT ck_daily_model_usage_reported_answers_not_negative CHECK (reported_answers >= 0)
+)
+ WITHOUT ROWID
+""",
+    """
+CREATE TABLE monthly_usage (
+    month_local VARCHAR(7) NOT NULL,
+    agent_id VARCHAR(36) NOT NULL,
+    model VARCHAR NOT NULL,
+    project VARCHAR NOT NULL,
+    answers BIGINT NOT NULL,
+    prompt_tokens BIGINT NOT NULL,
+    cache_read_tokens BIGINT NOT NULL,
+    cache_write_5m_tokens BIGINT NOT NULL,
+    cache_write_1h_tokens BIGINT NOT NULL,
+    response_tokens BIGINT NOT NULL,
+    reasoning_tokens BIGINT NOT NULL,
+    web_searches BIGINT NOT NULL,
+    cost_nano BIGINT NOT NULL,
+    unpriced_answers BIGINT NOT NULL,
+    reported_answers BIGINT NOT NULL,
+    CONSTRAINT pk_monthly_usage PRIMARY KEY (month_local, agent_id, model, project),
+    CONSTRAINT ck_monthly_usage_answers_not_negative CHECK (answers >= 0),
+    CONSTRAINT ck_monthly_usage_unpriced_answers_not_negative CHECK (unpriced_answers >= 0),
+    CONSTRAINT ck_monthly_usage_reported_answers_not_negative CHECK (reported_answers >= 0)
+)
+ WITHOUT ROWID
+""",
+    """
+CREATE TABLE session_usage (
+    day_local VARCHAR(10) NOT NULL,
+    session_id VARCHAR(36) NOT NULL,
+    execution_id VARCHAR(36) NOT NULL,
+    agent_id VARCHAR(36) NOT NULL,
+    model VARCHAR NOT NULL,
+    project VARCHAR NOT NULL,
+    answers BIGINT NOT NULL,
+    prompt_tokens BIGINT NOT NULL,
+    cache_read_tokens BIGINT NOT NULL,
+    cache_write_5m_tokens BIGINT NOT NULL,
+    cache_write_1h_tokens BIGINT NOT NULL,
+    response_tokens BIGINT NOT NULL,
+    reasoning_tokens BIGINT NOT NULL,
+    web_searches BIGINT NOT NULL,
+    cost_nano BIGINT NOT NULL,
+    unpriced_answers BIGINT NOT NULL,
+    reported_answers BIGINT NOT NULL,
+    CONSTRAINT pk_session_usage PRIMARY KEY (day_local, session_id, execution_id, agent_id, model, project),
+    CONSTRAINT ck_session_usage_answers_not_negative CHECK (answers >= 0),
+    CONSTRAINT ck_session_usage_unpriced_answers_not_negative CHECK (unpriced_answers >= 0),
+    CONSTRAINT ck_session_usage_reported_answers_not_negative CHECK (reported_answers >= 0)
+)
+ WITHOUT ROWID
+""",
+    "CREATE INDEX ix_session_usage_execution_id ON session_usage (execution_id) WHERE execution_id <> ''",
+    "CREATE INDEX ix_session_usage_session_id ON session_usage (session_id)",
+    """
+CREATE TABLE daily_sessions (
+    day_local VARCHAR(10) NOT NULL,
+    user_id VARCHAR(36) NOT NULL,
+    agent_id VARCHAR(36) NOT NULL,
+    project VARCHAR NOT NULL,
+    sessions BIGINT NOT NULL,
+    CONSTRAINT pk_daily_sessions PRIMARY KEY (day_local, user_id, agent_id, project),
+    CONSTRAINT ck_daily_sessions_sessions_not_negative CHECK (sessions >= 0)
+)
+ WITHOUT ROWID
+""",
+    """
+CREATE TABLE daily_operations (
+    day_local VARCHAR(10) NOT NULL,
+    user_id VARCHAR(36) NOT NULL,
+    agent_id VARCHAR(36) NOT NULL,
+    project VARCHAR NOT NULL,
+    type VARCHAR(7) NOT NULL,
+    operations BIGINT NOT NULL,
+    successes BIGINT NOT NULL,
+    failures BIGINT NOT NULL,
+    blocked BIGINT NOT NULL,
+    CONSTRAINT pk_daily_operations PRIMARY KEY (day_local, user_id, agent_id, project, type),
+    CONSTRAINT ck_daily_operations_operations_not_negative CHECK (operations >= 0),
+    CONSTRAINT ck_daily_operations_successes_not_negative CHECK (successes >= 0),
+    CONSTRAINT ck_daily_operations_failures_not_negative CHECK (failures >= 0),
+    CONSTRAINT ck_daily_operations_blocked_not_negative CHECK (blocked >= 0),
+    CONSTRAINT ck_daily_operations_type CHECK (type IN ('read', 'write', 'execute', 'query'))
+)
+ WITHOUT ROWID
+""",
+    """
+CREATE TABLE limit_snapshots (
+    id VARCHAR(36) NOT NULL,
+    agent_id VARCHAR(36) NOT NULL,
+    account VARCHAR DEFAULT '' NOT NULL,
+    window VARCHAR NOT NULL,
+    window_minutes INTEGER,
+    used_percent FLOAT NOT NULL,
+    resets_at_ms BIGINT,
+    captured_at_ms BIGINT NOT NULL,
+    seen_at_ms BIGINT NOT NULL,
+    source VARCHAR NOT NULL,
+    created_at VARCHAR(24) NOT NULL,
+    CONSTRAINT pk_limit_snapshots PRIMARY KEY (id),
+    CONSTRAINT uq_limit_snapshots_agent_id_account_window_captured_at_ms UNIQUE (agent_id, account, window, captured_at_ms),
+    CONSTRAINT ck_limit_snapshots_used_percent_not_negative CHECK (used_percent >= 0),
+    CONSTRAINT fk_limit_snapshots_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id) ON DELETE CASCADE
+)
+""",
+    """
+CREATE TABLE history_files (
+    id VARCHAR(36) NOT NULL,
+    agent_slug VARCHAR NOT NULL,
+    path VARCHAR NOT NULL,
+    thread_key VARCHAR NOT NULL,
+    inode BIGINT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    mtime_ns BIGINT NOT NULL,
+    read_offset BIGINT NOT NULL,
+    head_hash VARCHAR NOT NULL,
+    parser_version INTEGER NOT NULL,
+    state TEXT DEFAULT '{}' NOT NULL,
+    created_at VARCHAR(24) NOT NULL,
+    updated_at VARCHAR(24) NOT NULL,
+    CONSTRAINT pk_history_files PRIMARY KEY (id),
+    CONSTRAINT uq_history_files_path UNIQUE (path),
+    CONSTRAINT ck_history_files_size_bytes_not_negative CHECK (size_bytes >= 0),
+    CONSTRAINT ck_history_files_read_offset_not_negative CHECK (read_offset >= 0)
+)
+""",
+)
+
+_REBUILT = {
+    "sessions": (
+        """
+CREATE TABLE sessions (
+    id VARCHAR(36) NOT NULL,
+    user_id VARCHAR(36) NOT NULL,
+    agent_id VARCHAR(36) NOT NULL,
+    task_id VARCHAR(36),
+    title VARCHAR,
+    workspace VARCHAR NOT NULL,
+    session_ref VARCHAR,
+    status VARCHAR(17) NOT NULL,
+    model VARCHAR,
+    model_tier INTEGER,
+    temperature FLOAT,
+    initial_prompt VARCHAR DEFAULT '' NOT NULL,
+    started_at VARCHAR(24) NOT NULL,
+    ended_at VARCHAR(24),
+    total_tokens BIGINT DEFAULT 0 NOT NULL,
+    total_cost_nano BIGINT DEFAULT 0 NOT NULL,
+    operation_count INTEGER DEFAULT 0 NOT NULL,
+    metadata TEXT DEFAULT '{}' NOT NULL,
+    created_at VARCHAR(24) NOT NULL,
+    updated_at VARCHAR(24) NOT NULL,
+    project VARCHAR DEFAULT '' NOT NULL,
+    day_local VARCHAR(10) DEFAULT '' NOT NULL,
+    context_tokens BIGINT,
+    context_limit_tokens BIGINT,
+    context_at_ms BIGINT,
+    CONSTRAINT pk_sessions PRIMARY KEY (id),
+    CONSTRAINT ck_sessions_model_tier CHECK (model_tier BETWEEN 1 AND 4),
+    CONSTRAINT ck_sessions_temperature_not_negative CHECK (temperature >= 0),
+    CONSTRAINT ck_sessions_total_tokens_not_negative CHECK (total_tokens >= 0),
+    CONSTRAINT ck_sessions_total_cost_nano_not_negative CHECK (total_cost_nano >= 0),
+    CONSTRAINT ck_sessions_operation_count_not_negative CHECK (operation_count >= 0),
+    CONSTRAINT ck_sessions_context_tokens_not_negative CHECK (context_tokens >= 0),
+    CONSTRAINT ck_sessions_context_limit_tokens_not_negative CHECK (context_limit_tokens >= 0),
+    CONSTRAINT fk_sessions_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE RESTRICT,
+    CONSTRAINT fk_sessions_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id) ON DELETE RESTRICT,
+    CONSTRAINT fk_sessions_task_id FOREIGN KEY(task_id) REFERENCES tasks (id) ON DELETE SET NULL,
+    CONSTRAINT ck_sessions_status CHECK (status IN ('planning', 'running', 'waiting_for_input', 'paused', 'completed', 'failed', 'cancelled'))
+)
+""",
+        "CREATE INDEX ix_sessions_started_at ON sessions (started_at)",
+        "CREATE INDEX ix_sessions_agent_id_started_at ON sessions (agent_id, started_at)",
+        "CREATE INDEX ix_sessions_status_started_at ON sessions (status, started_at)",
+        "CREATE INDEX ix_sessions_task_id ON sessions (task_id)",
+        "CREATE INDEX ix_sessions_session_ref ON sessions (session_ref)",
+    ),
+    "operations": (
+        """
+CREATE TABLE operations (
+    id VARCHAR(36) NOT NULL,
+    session_id VARCHAR(36) NOT NULL,
+    execution_id VARCHAR(36),
+    operation_ref VARCHAR,
+    parent_ref VARCHAR,
+    answer_key VARCHAR,
+    tool_name VARCHAR NOT NULL,
+    type VARCHAR(7) NOT NULL,
+    target VARCHAR NOT NULL,
+    input_summary VARCHAR DEFAULT '' NOT NULL,
+    output_summary VARCHAR DEFAULT '' NOT NULL,
+    input_tokens BIGINT DEFAULT 0 NOT NULL,
+    output_tokens BIGINT DEFAULT 0 NOT NULL,
+    cost_nano BIGINT DEFAULT 0 NOT NULL,
+    status VARCHAR(9) NOT NULL,
+    result TEXT,
+    error VARCHAR,
+    approved BOOLEAN DEFAULT false NOT NULL,
+    approved_by VARCHAR(36),
+    started_at VARCHAR(24) NOT NULL,
+    finished_at VARCHAR(24),
+    duration_ms BIGINT,
+    created_at VARCHAR(24) NOT NULL,
+    updated_at VARCHAR(24) NOT NULL,
+    day_local VARCHAR(10) DEFAULT '' NOT NULL,
+    CONSTRAINT pk_operations PRIMARY KEY (id),
+    CONSTRAINT ck_operations_input_tokens_not_negative CHECK (input_tokens >= 0),
+    CONSTRAINT ck_operations_output_tokens_not_negative CHECK (output_tokens >= 0),
+    CONSTRAINT ck_operations_cost_nano_not_negative CHECK (cost_nano >= 0),
+    CONSTRAINT uq_operations_execution_id_operation_ref UNIQUE (execution_id, operation_ref),
+    CONSTRAINT ck_operations_duration_ms_not_negative CHECK (duration_ms >= 0),
+    CONSTRAINT fk_operations_session_id FOREIGN KEY(session_id) REFERENCES sessions (id) ON DELETE CASCADE,
+    CONSTRAINT fk_operations_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id) ON DELETE SET NULL,
+    CONSTRAINT ck_operations_type CHECK (type IN ('read', 'write', 'execute', 'query')),
+    CONSTRAINT ck_operations_status CHECK (status IN ('pending', 'success', 'failed', 'blocked', 'cancelled')),
+    CONSTRAINT fk_operations_approved_by FOREIGN KEY(approved_by) REFERENCES users (id) ON DELETE SET NULL
+)
+""",
+        "CREATE INDEX ix_operations_session_id_id ON operations (session_id, id)",
+        "CREATE INDEX ix_operations_pending ON operations (started_at) WHERE status = 'pending'",
+        "CREATE INDEX ix_operations_execution_id_answer_key ON operations (execution_id, answer_key)",
+    ),
+}
+"""Tables that get columns, made again beside the old ones, with their indexes."""
+
+_SUMMED = """answers, prompt_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens,
+    response_tokens, reasoning_tokens, web_searches, cost_nano, unpriced_answers, reported_answers"""
+_SUMS = ", ".join(f"sum({name.strip()})" for name in _SUMMED.split(","))
+
+_FILLED = (
+    f"""
+INSERT INTO daily_model_usage (day_local, agent_id, model, {_SUMMED})
+SELECT day_local, agent_id, model, {_SUMS} FROM daily_usage GROUP BY day_local, agent_id, model
+""",
+    f"""
+INSERT INTO monthly_usage (month_local, agent_id, model, project, {_SUMMED})
+SELECT substr(day_local, 1, 7), agent_id, model, project, {_SUMS} FROM daily_usage
+GROUP BY substr(day_local, 1, 7), agent_id, model, project
+""",
+    f"""
+INSERT INTO session_usage (day_local, session_id, execution_id, agent_id, model, project, {_SUMMED})
+SELECT day_local, session_id, coalesce(execution_id, ''), coalesce(agent_id, ''), model, project, count(*),
+    sum(prompt_tokens), sum(cache_read_tokens), sum(cache_write_5m_tokens), sum(cache_write_1h_tokens),
+    sum(response_tokens), sum(reasoning_tokens), sum(web_searches), coalesce(sum(cost_nano), 0),
+    sum(cost_nano IS NULL), sum(cost_source = 'reported')
+FROM llm_interactions
+GROUP BY day_local, session_id, coalesce(execution_id, ''), coalesce(agent_id, ''), model, project
+""",
+)
+
+
+def upgrade() -> None:
+    """Add the new tables, make those of the sessions and the tool calls again with all their rows, and sum up.
+
+    Their text is what a fresh database gets. References from other tables are by name, and stay.
+    """
+    connection = op.get_bind()
+    for statement in _ADDED:
+        connection.exec_driver_sql(statement)
+    connection.exec_driver_sql("PRAGMA legacy_alter_table = ON")
+    for table, statements in _REBUILT.items():
+        for (index,) in connection.exec_driver_sql(
+            "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?", (table,)
+        ).fetchall():
+            connection.exec_driver_sql(f"DROP INDEX {index}")
+        connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO old")
+        connection.exec_driver_sql(statements[0])
+        kept = ", ".join(row[1] for row in connection.exec_driver_sql("PRAGMA table_info(old)").fetchall())
+        connection.exec_driver_sql(f"INSERT INTO {table} ({kept}) SELECT {kept} FROM old ORDER BY rowid")
+        connection.exec_driver_sql("DROP TABLE old")
+        for statement in statements[1:]:
+            connection.exec_driver_sql(statement)
+    connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
+    for statement in _FILLED:
+        connection.exec_driver_sql(statement)

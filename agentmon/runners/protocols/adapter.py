@@ -136,8 +136,3 @@ class JsonLines:
 def encode_line(message: Mapping[str, object]) -> bytes:
     """Return the message as one line of JSON with its line feed; lone surrogates are replaced."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-
-
-def clip(text: str, max_characters: int) -> str:
-    """Return the text, cut with an ellipsis when it is longer than that."""
-    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import MAX_REF_CHARACTERS, one_line, text_in
 from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step
 from agentmon.runners.protocols.asks import ClosedAsks
-from agentmon.runners.protocols.json_values import MAX_REF_CHARACTERS, one_line, text_in
 from agentmon.runners.protocols.messages import Message, has_room
 
 TYPE_CHECKING = False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.json_values import list_in, object_in, objects_in, text_in, texts_in
+from agentmon.domain.json_values import clip, list_in, object_in, objects_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -432,7 +432,7 @@ def test_an_agent_that_ends_before_it_began_has_failed() -> None:
 
 
 def test_the_adapter_imports_little_of_the_standard_library() -> None:
-    names = ("dataclasses", "decimal", "typing", "hashlib", "difflib", "agentmon.domain")
+    names = ("dataclasses", "decimal", "typing", "hashlib", "difflib", "agentmon.domain.redaction")
     program = (
         "import sys, agentmon.runners.protocols.acp.adapter; "
         f"print(*[name for name in {names!r} if name in sys.modules])"

@@ -47,7 +47,7 @@ def test_the_adapter_for_claude_imports_little_of_the_standard_library() -> None
         "decimal",
         "typing",
         "hashlib",
-        "agentmon.domain",
+        "agentmon.domain.redaction",
     )
 
     assert heavy == set()

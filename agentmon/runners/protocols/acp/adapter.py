@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from agentmon.domain.json_values import MAX_REF_CHARACTERS, object_in, text_in
 from agentmon.runners.protocols.acp.asks import Ask
 from agentmon.runners.protocols.acp.errors import error_line
 from agentmon.runners.protocols.acp.updates import UpdateReader
@@ -18,7 +19,6 @@ from agentmon.runners.protocols.conversation import (
     TOO_MANY_COMMANDS,
     unknown_mode,
 )
-from agentmon.runners.protocols.json_values import MAX_REF_CHARACTERS, object_in, text_in
 from agentmon.runners.protocols.messages import Message
 from agentmon.runners.protocols.notices import notice
 

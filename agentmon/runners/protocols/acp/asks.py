@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, text_in
 from agentmon.runners.protocols.acp.calls import MAX_INPUT_CHARACTERS
-from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.asks import (
     INPUT_CANNOT_BE_EDITED,
     NO_SESSION_PERMISSION,
@@ -14,7 +14,6 @@ from agentmon.runners.protocols.asks import (
     digest_of,
     require_same_input,
 )
-from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, ref_in, text_in
+from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, TARGET_KEYS, command_of, kind_type, named_target
 from agentmon.runners.protocols.acp.diffs import shown_diff
 from agentmon.runners.protocols.acp.messages import chunk_text
-from agentmon.runners.protocols.adapter import clip
-from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_OPEN_CALLS = 256
 MAX_FINISHED_CALLS = 4_096
-MAX_TARGET_CHARACTERS = 1_000
 MAX_SUMMARY_CHARACTERS = 4_000
 MAX_INPUT_CHARACTERS = 20_000
 MAX_LONG_CHARACTERS = 40_000
@@ -27,20 +26,6 @@ DENIED = "The user does not allow this."
 INTERRUPTED = "The turn was interrupted."
 _INTERRUPTED_WORDS = ("cancelled by user", "aborted the command")
 """What Gemini and opencode write as the output of a command that was stopped, which they call completed."""
-_TYPES = {
-    "read": "read",
-    "edit": "write",
-    "delete": "write",
-    "move": "write",
-    "search": "query",
-    "think": "query",
-    "fetch": "query",
-    "switch_mode": "query",
-}
-_TARGET_KEYS = (
-    "filePath", "file_path", "absolute_path", "notebook_path", "path", "url", "query", "pattern", "dir_path",
-    "description", "prompt", "name",
-)  # fmt: skip
 
 
 class Call:
@@ -70,13 +55,12 @@ class Call:
     @property
     def type(self) -> str:
         """What it does; what the agent does not name executes."""
-        return _TYPES.get(self.kind, "execute")
+        return kind_type(self.kind)
 
     @property
     def command(self) -> str:
         """The command that it runs, or an empty text."""
-        told = text_in(self.input, "command") or text_in(self.input, "cmd") or " ".join(texts_in(self.input, "command"))
-        return told or (self.title if self.kind == "execute" and not self.input else "")
+        return command_of(self.input) or (self.title if self.kind == "execute" and not self.input else "")
 
     @property
     def target(self) -> str:
@@ -86,10 +70,9 @@ class Call:
         if self.diffs:
             paths = dict.fromkeys([str(diff["path"]) for diff in self.diffs] + self._changed_paths())
             return clip(", ".join(paths), MAX_TARGET_CHARACTERS)
-        for key in _TARGET_KEYS:
-            found = text_in(self.input, key)
-            if found:
-                return one_line(found, MAX_TARGET_CHARACTERS)
+        named = named_target(self.input)
+        if named:
+            return named
         if self.locations and self.type in {"read", "write"}:
             return clip(", ".join(dict.fromkeys(self.locations)), MAX_TARGET_CHARACTERS)
         return one_line(self.title, MAX_TARGET_CHARACTERS)
@@ -115,7 +98,7 @@ class Call:
             if len(written) <= MAX_INPUT_CHARACTERS:
                 self.input, self.input_text = given, written
             else:
-                keys = [key for key in ("command", "cmd", *_TARGET_KEYS) if text_in(given, key)]
+                keys = [key for key in ("command", "cmd", *TARGET_KEYS) if text_in(given, key)]
                 self.input = {key: clip(text_in(given, key), MAX_LONG_CHARACTERS) for key in keys[:2]}
                 self.input_text = clip(written, MAX_SUMMARY_CHARACTERS)
         if objects_in(told, "locations"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import object_in, text_in
 from agentmon.runners.protocols.diffs import diff_event
-from agentmon.runners.protocols.json_values import object_in, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, text_in, texts_in
+from agentmon.domain.json_values import object_in, objects_in, one_line, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
 from agentmon.runners.protocols.acp.turns import TurnKeeper
-from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.json_values import object_in, objects_in, ref_in, text_in
+from agentmon.domain.json_values import object_in, objects_in, ref_in, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

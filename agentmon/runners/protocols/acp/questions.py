@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import as_json, clip, object_in, one_line, text_in, texts_in
 from agentmon.runners.protocols.acp.asks import MAX_DETAIL_CHARACTERS
-from agentmon.runners.protocols.adapter import clip
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
     NO_ANSWER,
@@ -13,7 +13,6 @@ from agentmon.runners.protocols.asks import (
     require_same_input,
 )
 from agentmon.runners.protocols.forms import MAX_CHOICES, form_content, form_questions
-from agentmon.runners.protocols.json_values import as_json, object_in, one_line, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

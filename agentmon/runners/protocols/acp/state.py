@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import clip, one_line, text_in
 from agentmon.runners.protocols.acp.calls import CallBook
 from agentmon.runners.protocols.acp.messages import MessageBook
 from agentmon.runners.protocols.acp.options import Options
-from agentmon.runners.protocols.adapter import clip, encode_line
+from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.conversation import Conversation
-from agentmon.runners.protocols.json_values import one_line, text_in
 from agentmon.runners.protocols.notices import NoticeBook
 
 TYPE_CHECKING = False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import one_line, text_in
 from agentmon.runners.protocols.acp.calls import INTERRUPTED
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
 from agentmon.runners.protocols.acp.state import AcpState
 from agentmon.runners.protocols.acp.usage import turn_usage
-from agentmon.runners.protocols.json_values import one_line, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.acp.asks import CANCELLED, Ask
 from agentmon.runners.protocols.acp.errors import METHOD_NOT_FOUND
 from agentmon.runners.protocols.acp.opening import Opener
 from agentmon.runners.protocols.acp.questions import CANCELLED_FORM, Question
 from agentmon.runners.protocols.acp.usage import cost_nano
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
-from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

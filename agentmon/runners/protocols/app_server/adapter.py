@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import Step, clip, encode_line
+from agentmon.domain.json_values import clip, text_in
+from agentmon.runners.protocols.adapter import Step, encode_line
 from agentmon.runners.protocols.app_server import asks
 from agentmon.runners.protocols.app_server.modes import MODES
 from agentmon.runners.protocols.app_server.news import NewsReader
@@ -15,7 +16,6 @@ from agentmon.runners.protocols.conversation import (
     NOTHING_TO_INTERRUPT,
     unknown_mode,
 )
-from agentmon.runners.protocols.json_values import text_in
 from agentmon.runners.protocols.messages import MAX_WAITING, Message
 from agentmon.runners.protocols.notices import notice
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import clip
+from agentmon.domain import codex_items
+from agentmon.domain.json_values import (
+    MAX_REF_CHARACTERS,
+    as_json,
+    clip,
+    object_in,
+    objects_in,
+    one_line,
+    text_in,
+    texts_in,
+)
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
@@ -16,15 +26,6 @@ from agentmon.runners.protocols.asks import (
 )
 from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS
 from agentmon.runners.protocols.forms import form_content, form_questions
-from agentmon.runners.protocols.json_values import (
-    MAX_REF_CHARACTERS,
-    as_json,
-    object_in,
-    objects_in,
-    one_line,
-    text_in,
-    texts_in,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def make_answer(ask: Ask, answer: Mapping[str, object]) -> tuple[dict[str, objec
 def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
     params = ask.params
     command = text_in(params, "command") or text_in(item, "command")
-    shown = items.plain_command(params) or command
+    shown = codex_items.plain_command(params) or command
     network = object_in(params, "networkApprovalContext")
     host = text_in(network, "host")
     details = [command] if command else []
@@ -136,8 +137,8 @@ def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
     return {
         "ask_kind": "permission",
         "tool_name": "shell",
-        "type": items.command_operation(params) if not host else "query",
-        "target": clip(host or shown, items.MAX_TARGET_CHARACTERS),
+        "type": codex_items.command_operation(params) if not host else "query",
+        "target": clip(host or shown, codex_items.MAX_TARGET_CHARACTERS),
         "title": f"Reach {host}" if host and not command else f"{verb} {shown or 'a command'}",
         "detail": clip("\n".join(details), MAX_DIFF_CHARACTERS),
         "tool_input": given if len(command) <= MAX_EDITABLE_CHARACTERS else {},
@@ -146,15 +147,15 @@ def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
 
 
 def _describe_file_change(ask: Ask, item: dict[str, object]) -> Event:
-    paths = items.target_paths(item)
+    paths = codex_items.target_paths(item)
     root = text_in(ask.params, "grantRoot")
     return {
         "ask_kind": "permission",
         "tool_name": "apply_patch",
         "type": "write",
-        "target": paths or clip(root, items.MAX_TARGET_CHARACTERS),
+        "target": paths or clip(root, codex_items.MAX_TARGET_CHARACTERS),
         "title": f"Write below {root}" if root else f"Change {paths}" if paths else "Change files",
-        "detail": clip((f"Write below {root}\n" if root else "") + items.patch_text(item), MAX_DIFF_CHARACTERS),
+        "detail": clip((f"Write below {root}\n" if root else "") + codex_items.patch_text(item), MAX_DIFF_CHARACTERS),
         "can_allow_for_session": True,
     }
 
@@ -165,7 +166,7 @@ def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
         "ask_kind": "permission",
         "tool_name": "request_permissions",
         "type": "execute",
-        "target": clip(wanted, items.MAX_TARGET_CHARACTERS),
+        "target": clip(wanted, codex_items.MAX_TARGET_CHARACTERS),
         "title": "Give more permissions",
         "detail": clip(wanted, MAX_DIFF_CHARACTERS),
         "can_allow_for_session": True,
@@ -206,7 +207,7 @@ def _describe_elicitation(ask: Ask, _item: dict[str, object]) -> Event:
         "ask_kind": "question" if questions else "permission",
         "tool_ref": None,
         "tool_name": clip(server, 200),
-        "target": clip(url or server, items.MAX_TARGET_CHARACTERS),
+        "target": clip(url or server, codex_items.MAX_TARGET_CHARACTERS),
         "title": message or (f"Open {url}" if url else f"{server} asks"),
         "detail": clip("\n".join(filter(None, (message, url))), MAX_DIFF_CHARACTERS),
         "questions": questions,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import clip
+from agentmon.domain import codex_items
+from agentmon.domain.json_values import MAX_REF_CHARACTERS, clip, object_in, text_in, texts_in
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS
-from agentmon.runners.protocols.json_values import MAX_REF_CHARACTERS, object_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ItemLog:
         if not self._open.get(tool_ref, {}).get("is_subagent"):
             return []
         self._finish(tool_ref)
-        return [{"kind": "tool_finished", "tool_ref": tool_ref, "status": items.status_of(status)}]
+        return [{"kind": "tool_finished", "tool_ref": tool_ref, "status": codex_items.status_of(status)}]
 
     def _start_subagent(self, item: dict[str, object], thread_id: str) -> list[Event]:
         """Codex tells some subagents by a mark alone: a call of its own then stands for all that the subagent does."""
@@ -114,7 +114,7 @@ class ItemLog:
                 "tool_ref": tool_ref,
                 "tool_name": "agent",
                 "type": "execute",
-                "target": clip(text_in(item, "agentPath"), items.MAX_TARGET_CHARACTERS),
+                "target": clip(text_in(item, "agentPath"), codex_items.MAX_TARGET_CHARACTERS),
                 "parent_tool_ref": self.parent_of(thread_id),
             },
             *self._cancel_surplus(),
@@ -152,10 +152,10 @@ def _ref(item_id: str) -> str:
 def _kept(item: dict[str, object], thread_id: str) -> dict[str, object]:
     """Return what a later request may need of the item, at most 100,000 characters of it."""
     kept: dict[str, object] = {"thread_id": thread_id}
-    if item.get("type") == "fileChange" and len(items.patch_text(item)) < MAX_DIFF_CHARACTERS:
+    if item.get("type") == "fileChange" and len(codex_items.patch_text(item)) < MAX_DIFF_CHARACTERS:
         kept["changes"] = item.get("changes")
     elif item.get("type") == "fileChange":
-        kept["changes"] = [{"path": items.target_paths(item), "diff": items.patch_text(item)}]
+        kept["changes"] = [{"path": codex_items.target_paths(item), "diff": codex_items.patch_text(item)}]
     elif item.get("type") == "commandExecution":
         kept["command"] = clip(text_in(item, "command"), MAX_DIFF_CHARACTERS)
     return kept

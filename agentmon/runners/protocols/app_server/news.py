@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols.adapter import clip
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, text_in, texts_in
 from agentmon.runners.protocols.app_server import asks, items
 from agentmon.runners.protocols.app_server.errors import error_line, is_limit
 from agentmon.runners.protocols.app_server.notices import SILENT
 from agentmon.runners.protocols.app_server.replies import ReplyReader
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
-from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, text_in, texts_in
 from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False

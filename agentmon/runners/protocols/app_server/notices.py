@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import gmtime, strftime
 
-from agentmon.runners.protocols.json_values import count_in, object_in, text_in
+from agentmon.domain.json_values import count_in, object_in, text_in
 from agentmon.runners.protocols.notices import NoticeBook
 
 TYPE_CHECKING = False

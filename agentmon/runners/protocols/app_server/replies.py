@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import clip, encode_line
+from agentmon.domain.json_values import clip, object_in, objects_in, text_in
+from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.app_server.errors import error_line
 from agentmon.runners.protocols.app_server.modes import MODES, thread_settings
 from agentmon.runners.protocols.app_server.turns import TurnKeeper
-from agentmon.runners.protocols.json_values import object_in, objects_in, text_in
 from agentmon.runners.protocols.messages import Message
 from agentmon.runners.protocols.notices import notice
 

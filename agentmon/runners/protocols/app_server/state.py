@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import text_in
 from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.app_server.calls import ItemLog
 from agentmon.runners.protocols.app_server.modes import DEFAULT_MODE, MODES
 from agentmon.runners.protocols.app_server.notices import LimitBook
 from agentmon.runners.protocols.app_server.usage import UsageCounter
 from agentmon.runners.protocols.conversation import Conversation
-from agentmon.runners.protocols.json_values import text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols.adapter import Step, clip
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.conversation import ENDED_AT_WORK, ENDED_BEFORE_BEGIN, ENDED_UNANSWERED
-from agentmon.runners.protocols.json_values import object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS
 from agentmon.runners.protocols.notices import notice
 from agentmon.runners.protocols.stream_json.asks import Ask
@@ -21,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from agentmon.runners.protocols.adapter import Event
+    from agentmon.runners.protocols.adapter import Event, Step
 
 MAX_MODELS = 50
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")

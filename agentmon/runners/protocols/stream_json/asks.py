@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from agentmon.runners.protocols.adapter import clip
+from agentmon.domain.claude_tools import tool_target, tool_type
+from agentmon.domain.json_values import clip, objects_in, one_line, text_in
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
     INPUT_CANNOT_BE_EDITED,
@@ -15,9 +16,7 @@ from agentmon.runners.protocols.asks import (
     digest_of,
     require_same_input,
 )
-from agentmon.runners.protocols.json_values import objects_in, one_line, text_in
 from agentmon.runners.protocols.stream_json.diffs import input_diff
-from agentmon.runners.protocols.stream_json.tools import tool_target, tool_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

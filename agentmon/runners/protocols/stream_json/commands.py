@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import text_in
 from agentmon.runners.protocols.asks import RefusedAnswerError
 from agentmon.runners.protocols.conversation import NOTHING_TO_INTERRUPT, TOO_MUCH_WAITS
-from agentmon.runners.protocols.json_values import text_in
 from agentmon.runners.protocols.stream_json.state import StreamJsonState
 
 TYPE_CHECKING = False

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.adapter import clip
+from agentmon.domain.json_values import clip, count_in, objects_in, text_in, texts_in
 from agentmon.runners.protocols.diffs import diff_event
-from agentmon.runners.protocols.json_values import count_in, objects_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.json_values import object_in, text_in
+from agentmon.domain.json_values import object_in, text_in
 from agentmon.runners.protocols.messages import MAX_PART_CHARACTERS, message_events
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from agentmon.runners.protocols.json_values import count_in, object_in, one_line, text_in
+from agentmon.domain.json_values import count_in, object_in, one_line, text_in
 from agentmon.runners.protocols.notices import NoticeBook, notice
 
 TYPE_CHECKING = False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agentmon.domain.json_values import text_in
 from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.conversation import MAX_PENDING, TOO_MANY_COMMANDS, Conversation
-from agentmon.runners.protocols.json_values import text_in
 from agentmon.runners.protocols.messages import message_events
 from agentmon.runners.protocols.stream_json.messages import MessageBook
 from agentmon.runners.protocols.stream_json.notices import NewsBook

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.runners.protocols.json_values import MAX_COUNT, object_in, one_line, ref_in, text_in, texts_in
+from agentmon.domain.json_values import MAX_COUNT, object_in, one_line, ref_in, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

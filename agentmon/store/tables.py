@@ -47,6 +47,7 @@ from agentmon.domain.executions import CommandType
 from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
+from agentmon.store.activity_sums import TRIGGERS
 from agentmon.store.column_types import Json, Moment, growing_id, word
 
 _ID: Final = String(36)
@@ -1071,6 +1072,14 @@ for _change in ("UPDATE", "DELETE"):
             "BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END"
         ).execute_if(dialect="sqlite"),
     )
+
+for _table_name, _triggers in TRIGGERS.items():
+    for _trigger in _triggers:
+        event.listen(
+            metadata.tables[_table_name],
+            "after_create",
+            DDL(_trigger).execute_if(dialect="sqlite"),  # type: ignore[no-untyped-call] # as above
+        )
 
 IS_OPEN: Final = _one_of("executions.status", OPEN_STATUSES)
 """The condition of the partial index over open executions, in its own words: with bound values it is not used."""

@@ -15,6 +15,7 @@ from agentmon.store.claims import ClaimRepository
 from agentmon.store.migrations import run_migrations
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.store.upgrade import Migrations, prepare_database
+from agentmon.store.usage_days import ZONE_KEY
 from tests.store.queue_place import opened_again
 
 if TYPE_CHECKING:
@@ -323,6 +324,7 @@ def test_every_row_of_every_table_keeps_what_it_had(before: dict[str, list[dict[
         *("daily_model_usage", "monthly_usage", "session_usage", "daily_sessions", "daily_operations"),
         *("limit_snapshots", "history_files"),
     }
+    after["settings"] = [row for row in after["settings"] if row["key"] != ZONE_KEY]
     for table, rows in before.items():
         kept = [{name: row[name] for name in earlier} for earlier, row in zip(rows, after[table], strict=True)]
         assert kept == rows, table
@@ -344,6 +346,36 @@ def test_the_answers_that_are_there_are_summed_up(upgraded: Path) -> None:
 
     named = ("day_local", "agent_id", "model", "project", "answers", "prompt_tokens", "cost_nano", "unpriced_answers")
     assert [row[name] for name in named] == ["2026-03-01", "agent", "m", "/p", 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "machine", "day"),
+    [(None, "America/Los_Angeles", "2026-02-28"), ("Pacific/Kiritimati", "America/Los_Angeles", "2026-03-01")],
+)
+def test_sessions_and_calls_get_their_days_and_are_counted(
+    tmp_path: Path, before: object, monkeypatch: pytest.MonkeyPatch, chosen: str | None, machine: str, day: str
+) -> None:
+    del before
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("sessions", "operations"):
+            connection.execute(f"UPDATE {table} SET started_at = '2026-03-01T07:00:00.000Z'")
+        connection.execute("UPDATE llm_interactions SET day_local = ?", [day])
+        if chosen is not None:
+            _insert(connection, "settings", key=ZONE_KEY, value=json.dumps(chosen), **_STAMPS)
+    monkeypatch.setenv("TZ", machine)
+
+    prepare_database(path, backups_dir=tmp_path / "backups", release="2", clock=FakeClock())
+
+    rows = _all_rows(path)
+    whose = {"day_local": day, "user_id": LOCAL_USER_ID, "agent_id": "agent", "project": "/p"}
+    ends = {"successes": 0, "failures": 0, "blocked": 0}
+    assert rows["daily_sessions"] == [whose | {"sessions": 1}]
+    assert rows["daily_operations"] == [whose | {"type": "write", "operations": 1} | ends]
+    (session,) = rows["sessions"]
+    assert (session["project"], session["day_local"]) == ("/p", day)
+    zones = [json.loads(str(row["value"])) for row in rows["settings"] if row["key"] == ZONE_KEY]
+    assert zones == [chosen or machine]
 
 
 def test_all_references_are_whole_and_deletions_still_follow_them(upgraded: Path) -> None:
@@ -383,7 +415,8 @@ async def test_a_worker_takes_what_was_queued(upgraded: Path) -> None:
     assert [(one.execution.id, one.execution.attempt, one.execution.retry_count) for one in late] == [
         ("tries-again", 2, 2)
     ]
-    assert json.loads(str(_all_rows(upgraded)["settings"][0]["value"])) == 3
+    values = {row["key"]: json.loads(str(row["value"])) for row in _all_rows(upgraded)["settings"]}
+    assert values["worker.max_running"] == 3
 
 
 def test_every_reason_to_wait_may_be_written_and_no_other(upgraded: Path) -> None:

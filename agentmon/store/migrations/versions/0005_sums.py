@@ -6,7 +6,17 @@ Revises: 0004
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
 from alembic import op
+
+from agentmon.schedule import local_zone_name
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 revision = "0005"
 down_revision = "0004"
@@ -260,6 +270,118 @@ CREATE TABLE operations (
 }
 """Tables that get columns, made again beside the old ones, with their indexes."""
 
+_TRIGGERS = (
+    (
+        "CREATE TRIGGER tr_sessions_added AFTER INSERT ON sessions BEGIN INSERT INTO daily_sessions (day_local, "
+        "user_id, agent_id, project, sessions) VALUES (NEW.day_local, NEW.user_id, NEW.agent_id, NEW.project, 1) ON "
+        "CONFLICT (day_local, user_id, agent_id, project) DO UPDATE SET sessions = sessions + 1; END"
+    ),
+    (
+        "CREATE TRIGGER tr_sessions_changed AFTER UPDATE OF day_local, user_id, agent_id, project ON sessions WHEN "
+        "NEW.day_local IS NOT OLD.day_local OR NEW.user_id IS NOT OLD.user_id OR NEW.agent_id IS NOT OLD.agent_id OR "
+        "NEW.project IS NOT OLD.project BEGIN INSERT INTO daily_sessions (day_local, user_id, agent_id, project, "
+        "sessions) VALUES (NEW.day_local, NEW.user_id, NEW.agent_id, NEW.project, 1) ON CONFLICT (day_local, user_id, "
+        "agent_id, project) DO UPDATE SET sessions = sessions + 1; UPDATE daily_sessions SET sessions = sessions - 1 "
+        "WHERE day_local = OLD.day_local AND user_id = OLD.user_id AND agent_id = OLD.agent_id AND project = "
+        "OLD.project; DELETE FROM daily_sessions WHERE day_local = OLD.day_local AND user_id = OLD.user_id AND "
+        "agent_id = OLD.agent_id AND project = OLD.project AND sessions = 0; END"
+    ),
+    (
+        "CREATE TRIGGER tr_sessions_moved AFTER UPDATE OF user_id, agent_id, project ON sessions WHEN NEW.user_id IS "
+        "NOT OLD.user_id OR NEW.agent_id IS NOT OLD.agent_id OR NEW.project IS NOT OLD.project BEGIN INSERT INTO "
+        "daily_operations (day_local, user_id, agent_id, project, type, operations, successes, failures, blocked) "
+        "SELECT day_local, NEW.user_id, NEW.agent_id, NEW.project, type, count(*), sum(status = 'success'), "
+        "sum(status = 'failed'), sum(status = 'blocked') FROM operations WHERE session_id = NEW.id GROUP BY "
+        "day_local, type ON CONFLICT (day_local, user_id, agent_id, project, type) DO UPDATE SET operations = "
+        "operations + excluded.operations, successes = successes + excluded.successes, failures = failures + "
+        "excluded.failures, blocked = blocked + excluded.blocked; UPDATE daily_operations SET operations = "
+        "daily_operations.operations - moved.operations, successes = daily_operations.successes - moved.successes, "
+        "failures = daily_operations.failures - moved.failures, blocked = daily_operations.blocked - moved.blocked "
+        "FROM (SELECT day_local, type, count(*) AS operations, sum(status = 'success') AS successes, sum(status = "
+        "'failed') AS failures, sum(status = 'blocked') AS blocked FROM operations WHERE session_id = NEW.id GROUP BY "
+        "day_local, type) AS moved WHERE daily_operations.day_local = moved.day_local AND daily_operations.type = "
+        "moved.type AND user_id = OLD.user_id AND agent_id = OLD.agent_id AND project = OLD.project; DELETE FROM "
+        "daily_operations WHERE user_id = OLD.user_id AND agent_id = OLD.agent_id AND project = OLD.project AND "
+        "operations = 0 AND (day_local, type) IN (SELECT day_local, type FROM operations WHERE session_id = NEW.id); "
+        "END"
+    ),
+    (
+        "CREATE TRIGGER tr_sessions_going BEFORE DELETE ON sessions BEGIN DELETE FROM operations WHERE session_id = "
+        "OLD.id; END"
+    ),
+    (
+        "CREATE TRIGGER tr_sessions_removed AFTER DELETE ON sessions BEGIN UPDATE daily_sessions SET sessions = "
+        "sessions - 1 WHERE day_local = OLD.day_local AND user_id = OLD.user_id AND agent_id = OLD.agent_id AND "
+        "project = OLD.project; DELETE FROM daily_sessions WHERE day_local = OLD.day_local AND user_id = OLD.user_id "
+        "AND agent_id = OLD.agent_id AND project = OLD.project AND sessions = 0; END"
+    ),
+    (
+        "CREATE TRIGGER tr_operations_added AFTER INSERT ON operations BEGIN INSERT INTO daily_operations (day_local, "
+        "user_id, agent_id, project, type, operations, successes, failures, blocked) SELECT NEW.day_local, user_id, "
+        "agent_id, project, NEW.type, 1, NEW.status = 'success', NEW.status = 'failed', NEW.status = 'blocked' FROM "
+        "sessions WHERE id = NEW.session_id ON CONFLICT (day_local, user_id, agent_id, project, type) DO UPDATE SET "
+        "operations = operations + excluded.operations, successes = successes + excluded.successes, failures = "
+        "failures + excluded.failures, blocked = blocked + excluded.blocked; END"
+    ),
+    (
+        "CREATE TRIGGER tr_operations_ended AFTER UPDATE OF status ON operations WHEN NEW.status IS NOT OLD.status "
+        "AND NOT (NEW.session_id IS NOT OLD.session_id OR NEW.type IS NOT OLD.type OR NEW.day_local IS NOT "
+        "OLD.day_local) BEGIN UPDATE daily_operations SET successes = successes + (NEW.status = 'success') - "
+        "(OLD.status = 'success'), failures = failures + (NEW.status = 'failed') - (OLD.status = 'failed'), blocked = "
+        "blocked + (NEW.status = 'blocked') - (OLD.status = 'blocked') WHERE day_local = NEW.day_local AND type = "
+        "NEW.type AND (user_id, agent_id, project) = (SELECT user_id, agent_id, project FROM sessions WHERE id = "
+        "NEW.session_id); END"
+    ),
+    (
+        "CREATE TRIGGER tr_operations_moved AFTER UPDATE OF session_id, type, day_local ON operations WHEN "
+        "NEW.session_id IS NOT OLD.session_id OR NEW.type IS NOT OLD.type OR NEW.day_local IS NOT OLD.day_local BEGIN "
+        "INSERT INTO daily_operations (day_local, user_id, agent_id, project, type, operations, successes, failures, "
+        "blocked) SELECT NEW.day_local, user_id, agent_id, project, NEW.type, 1, NEW.status = 'success', NEW.status = "
+        "'failed', NEW.status = 'blocked' FROM sessions WHERE id = NEW.session_id ON CONFLICT (day_local, user_id, "
+        "agent_id, project, type) DO UPDATE SET operations = operations + excluded.operations, successes = successes "
+        "+ excluded.successes, failures = failures + excluded.failures, blocked = blocked + excluded.blocked; UPDATE "
+        "daily_operations SET operations = operations - 1, successes = successes - (OLD.status = 'success'), failures "
+        "= failures - (OLD.status = 'failed'), blocked = blocked - (OLD.status = 'blocked') WHERE day_local = "
+        "OLD.day_local AND type = OLD.type AND (user_id, agent_id, project) = (SELECT user_id, agent_id, project FROM "
+        "sessions WHERE id = OLD.session_id); DELETE FROM daily_operations WHERE day_local = OLD.day_local AND type = "
+        "OLD.type AND (user_id, agent_id, project) = (SELECT user_id, agent_id, project FROM sessions WHERE id = "
+        "OLD.session_id) AND operations = 0; END"
+    ),
+    (
+        "CREATE TRIGGER tr_operations_removed AFTER DELETE ON operations BEGIN UPDATE daily_operations SET operations "
+        "= operations - 1, successes = successes - (OLD.status = 'success'), failures = failures - (OLD.status = "
+        "'failed'), blocked = blocked - (OLD.status = 'blocked') WHERE day_local = OLD.day_local AND type = OLD.type "
+        "AND (user_id, agent_id, project) = (SELECT user_id, agent_id, project FROM sessions WHERE id = "
+        "OLD.session_id); DELETE FROM daily_operations WHERE day_local = OLD.day_local AND type = OLD.type AND "
+        "(user_id, agent_id, project) = (SELECT user_id, agent_id, project FROM sessions WHERE id = OLD.session_id) "
+        "AND operations = 0; END"
+    ),
+)
+"""Keep the counts of sessions and tool calls."""
+
+_WITH_DAYS = (
+    """
+UPDATE sessions SET day_local = local_day(started_at), project = coalesce(
+    (SELECT project FROM llm_interactions WHERE session_id = sessions.id AND project <> '' ORDER BY at_ms LIMIT 1),
+    workspace
+)
+""",
+    "UPDATE operations SET day_local = local_day(started_at)",
+)
+
+_COUNTED = (
+    """
+INSERT INTO daily_sessions (day_local, user_id, agent_id, project, sessions)
+SELECT day_local, user_id, agent_id, project, count(*) FROM sessions GROUP BY day_local, user_id, agent_id, project
+""",
+    """
+INSERT INTO daily_operations (day_local, user_id, agent_id, project, type, operations, successes, failures, blocked)
+SELECT o.day_local, s.user_id, s.agent_id, s.project, o.type, count(*),
+    sum(o.status = 'success'), sum(o.status = 'failed'), sum(o.status = 'blocked')
+FROM operations o JOIN sessions s ON s.id = o.session_id GROUP BY 1, 2, 3, 4, 5
+""",
+)
+
 _SUMMED = """answers, prompt_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens,
     response_tokens, reasoning_tokens, web_searches, cost_nano, unpriced_answers, reported_answers"""
 _SUMS = ", ".join(f"sum({name.strip()})" for name in _SUMMED.split(","))
@@ -309,4 +431,41 @@ def upgrade() -> None:
             connection.exec_driver_sql(statement)
     connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
     for statement in _FILLED:
+        connection.exec_driver_sql(statement)
+    if connection.exec_driver_sql("SELECT EXISTS (SELECT 1 FROM sessions)").scalar():
+        _fill_days(connection, _settled_zone(connection))
+        for statement in _COUNTED:
+            connection.exec_driver_sql(statement)
+    for statement in _TRIGGERS:
+        connection.exec_driver_sql(statement)
+
+
+def _settled_zone(connection: Connection) -> ZoneInfo:
+    """Return the zone in which the days are kept; that of this machine from now on, when none was chosen yet."""
+    stored = connection.exec_driver_sql("SELECT value FROM settings WHERE key = 'usage.zone'").scalar()
+    if stored is not None:
+        return ZoneInfo(json.loads(stored))
+    zone_name = local_zone_name()
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    connection.exec_driver_sql(
+        "INSERT INTO settings (key, value, created_at, updated_at) VALUES ('usage.zone', ?, ?, ?)",
+        (json.dumps(zone_name), now, now),
+    )
+    return ZoneInfo(zone_name)
+
+
+def _fill_days(connection: Connection, zone: ZoneInfo) -> None:
+    """Write the days of sessions and tool calls, and the project of a session: that of its first answer."""
+
+    def day_of(moment: str) -> str:
+        try:
+            return datetime.fromisoformat(moment).astimezone(zone).date().isoformat()
+        except OverflowError:
+            return date.max.isoformat()
+
+    opened = connection.connection.driver_connection
+    if opened is None:
+        raise TypeError("the upgrade needs an open database")
+    opened.create_function("local_day", 1, day_of, deterministic=True)
+    for statement in _WITH_DAYS:
         connection.exec_driver_sql(statement)

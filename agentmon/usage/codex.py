@@ -33,6 +33,7 @@ _FIELDS: Final = (
     "reasoning_output_tokens",
 )
 _CACHE_WRITE: Final = 2
+_MAX_UNPAIRED: Final = 16
 _MARKS: Final = (b'"token_usage_record"', b'"token_count"', b'"turn_context"', b'"session_meta"')
 
 Totals = tuple[int, int, int, int, int]
@@ -42,10 +43,11 @@ Totals = tuple[int, int, int, int, int]
 class CodexReader:
     """Reads one rollout."""
 
-    parser_version: ClassVar[int] = 1
+    parser_version: ClassVar[int] = 2
 
     __slots__ = (
         "_answer_count",
+        "_counted",
         "_cwd",
         "_forked_at_ms",
         "_inherited",
@@ -75,7 +77,10 @@ class CodexReader:
         self._model = ""
         self._cwd = ""
         self._total: Totals | None = None
-        self._recorded: Totals | None = None
+        # Of records whose count has not come yet, oldest first.
+        self._recorded: tuple[Totals, ...] = ()
+        # What counts of this reading gave, by key: a record may come behind its count.
+        self._counted: dict[str, tuple[Totals, Totals]] = {}
         self._answer_count = 0
         self._inherited = None if inherited is None else frozenset(inherited)
         self._is_copying = False
@@ -86,8 +91,7 @@ class CodexReader:
     def restore(cls, state: Mapping[str, object]) -> Self:
         """Return a reader that goes on where the one with that state was."""
         inherited = state.get("inherited")
-        known = [_as_totals(member) for member in inherited] if isinstance(inherited, list) else None
-        reader = cls(inherited=None if known is None else [totals for totals in known if totals is not None])
+        reader = cls(inherited=None if inherited is None else _as_list_of_totals(inherited))
         reader._thread_id = text_in(state, "thread_id")
         reader._owner_ref = text_in(state, "owner_ref")
         reader._is_subagent = state.get("is_subagent") is True
@@ -95,7 +99,7 @@ class CodexReader:
         reader._model = text_in(state, "model")
         reader._cwd = text_in(state, "cwd")
         reader._total = _as_totals(state.get("total"))
-        reader._recorded = _as_totals(state.get("recorded"))
+        reader._recorded = tuple(_as_list_of_totals(state.get("recorded")))
         reader._answer_count = count_in(state, "answer_count")
         reader._is_copying = state.get("is_copying") is True
         reader._forked_at_ms = count_in(state, "forked_at_ms")
@@ -112,7 +116,7 @@ class CodexReader:
             "model": self._model,
             "cwd": self._cwd,
             "total": None if self._total is None else list(self._total),
-            "recorded": None if self._recorded is None else list(self._recorded),
+            "recorded": [list(spent) for spent in self._recorded],
             "answer_count": self._answer_count,
             "inherited": None if self._inherited is None else [list(totals) for totals in sorted(self._inherited)],
             "is_copying": self._is_copying,
@@ -123,6 +127,7 @@ class CodexReader:
     def read(self, chunk: bytes, offset: int) -> Reading:
         """Return what the lines tell; see ``Reader``."""
         answers, notes, problems = Answers(), SessionNotes(), []
+        self._counted = {}
         for begin, line in _marked_lines(without_byte_order_mark(chunk, offset)):
             record = parse_record(line)
             if record is None:
@@ -185,7 +190,8 @@ class CodexReader:
         key, spent = ref_in(payload, "response_id"), totals_of(payload.get("usage"))
         if not key or spent is None or not any(spent):
             return
-        self._recorded = spent
+        if not self._takes_place_of_count(spent, total, answers) and key not in answers.by_key:
+            self._recorded = (*self._recorded, spent)[-_MAX_UNPAIRED:]
         thread_id = ref_in(payload, "thread_id") or self._thread_id
         is_own = thread_id == self._thread_id or not self._thread_id
         if is_own:
@@ -206,22 +212,25 @@ class CodexReader:
 
     def _take_count(self, info: Mapping[str, object], at_ms: int, offset: int, answers: Answers) -> None:
         total, before = totals_of(info.get("total_token_usage")), self._total
-        if total is None or not any(total) or _are_same(total, before):
+        if total is None or not any(total):
+            return
+        spent = totals_of(info.get("last_token_usage"))
+        if _are_same(total, before):
+            self._is_of_record(spent)
             return
         self._total = total
-        spent, recorded = totals_of(info.get("last_token_usage")), self._recorded
-        self._recorded = None
-        if spent is not None and (not any(spent) or (recorded is not None and _are_same(spent, recorded))):
+        is_derived = spent is None
+        if spent is None:
+            is_falling = before is None or any(now < then for now, then in zip(total, before, strict=True))
+            spent = total if is_falling or before is None else _difference(total, before)
+        if self._is_of_record(spent) or not any(spent):
             return
         if self._is_copying and self._is_copied(total):
             return
         self._end_copy()
         self._answer_count += 1
-        is_derived = spent is None
-        if spent is None:
-            is_falling = before is None or any(now < then for now, then in zip(total, before, strict=True))
-            spent = total if is_falling or before is None else _difference(total, before)
-        key = ":".join((self._thread_id, str(self._answer_count), *map(str, total)))
+        key = ":".join((self._thread_id or self._owner_ref, str(self._answer_count), *map(str, total)))
+        self._counted[key] = spent, total
         answers.add(
             self._answer(
                 key,
@@ -235,6 +244,23 @@ class CodexReader:
                 is_derived=is_derived,
             )
         )
+
+    def _is_of_record(self, spent: Totals | None) -> bool:
+        """Whether the count is of an answer that a record has told; each record has one count."""
+        for place, recorded in enumerate(self._recorded):
+            if spent is not None and _are_same(spent, recorded):
+                self._recorded = self._recorded[:place] + self._recorded[place + 1 :]
+                return True
+        return False
+
+    def _takes_place_of_count(self, spent: Totals, total: Totals | None, answers: Answers) -> bool:
+        """Take back what the count of the same answer gave, when that came before its record."""
+        for key, (counted, counted_total) in self._counted.items():
+            if _are_same(spent, counted) and (total is None or _are_same(total, counted_total)):
+                del self._counted[key], answers.by_key[key]
+                self._answer_count -= 1
+                return True
+        return False
 
     def _is_copied(self, total: Totals) -> bool:
         """Whether an answer with that total was the parent's, while no answer of its own has come."""
@@ -336,6 +362,11 @@ def _as_totals(counts: object) -> Totals | None:
         return None
     first, second, third, fourth, fifth = (count if type(count) is int else 0 for count in counts)
     return first, second, third, fourth, fifth
+
+
+def _as_list_of_totals(members: object) -> list[Totals]:
+    known = [_as_totals(member) for member in members] if isinstance(members, list) else []
+    return [totals for totals in known if totals is not None]
 
 
 def _are_same(total: Totals, before: Totals | None) -> bool:

@@ -151,19 +151,20 @@ def _problem_with(folder: Path) -> str:
 
 def _rollouts(environ: Mapping[str, str], seen: set[tuple[int, int]], report: list[ReadingProblem]) -> list[SourceFile]:
     """Return the rollouts; one that lies there unpacked and compressed is taken unpacked."""
-    by_key: dict[str, SourceFile] = {}
+    by_name: dict[str, SourceFile] = {}
     for folder in _codex_folders(environ):
         is_archive = folder.name == "archived_sessions"
         for entry in _files_below(folder, seen, report):
             named = _ROLLOUT.match(Path(entry.path).name)
             if named is None:
                 continue
-            key = f"archived/{named[1]}" if is_archive else named[1]
-            source = _source(CODEX, entry, key)
-            present = by_key.get(key)
+            source = _source(CODEX, entry, f"archived/{named[1]}" if is_archive else named[1])
+            # A thread may go on in a file of another day.
+            name = entry.path.removesuffix(".zst")
+            present = by_name.get(name)
             if present is None or _preference(source) > _preference(present):
-                by_key[key] = source
-    return list(by_key.values())
+                by_name[name] = source
+    return list(by_name.values())
 
 
 def _preference(source: SourceFile) -> tuple[bool, int, str]:

@@ -134,6 +134,43 @@ def test_twins_are_known_though_one_tells_less(thread_usage: object, cache_write
     assert [answer.key for answer in answers] == ["r"]
 
 
+def told(key: str, *, spent: int, total: int | None) -> bytes:
+    usage = {"input_tokens": spent, "output_tokens": 0}
+    sums = {} if total is None else {"thread_token_usage": {"input_tokens": total, "output_tokens": 0}}
+    return record("token_usage_record", "30:00", response_id=key, thread_id=FIRST, usage=usage, **sums)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (count("30:00", total=10, last=10), told("r1", spent=10, total=10), count("30:00", total=30, last=20)),
+        (told("r1", spent=10, total=10), told("r2", spent=20, total=30), count("30:00", total=10, last=10)),
+        (told("r1", spent=10, total=None), count("30:00", total=10), told("r2", spent=20, total=None)),
+        (count("30:00", total=10), told("r1", spent=10, total=None)),
+    ],
+)
+def test_an_answer_counts_once_in_whatever_order_its_record_and_its_count_come(lines: tuple[bytes, ...]) -> None:
+    begun = record("session_meta", "29:00", id=FIRST, model_provider="openai")
+    rest = (told("r2", spent=20, total=30), count("30:01", total=30, last=20))
+
+    answers = read(b"".join((begun, *lines, *rest))).answers
+
+    assert [(answer.key, answer.prompt_tokens) for answer in answers] == [("r1", 10), ("r2", 20)]
+
+
+def test_of_two_answers_alike_without_records_both_count() -> None:
+    begun = record("session_meta", "29:00", id=FIRST)
+    lines = (told("r1", spent=10, total=10), count("30:00", total=10, last=10), count("31:00", total=20, last=10))
+
+    assert len(read(b"".join((begun, *lines))).answers) == 2
+
+
+def test_rollouts_that_do_not_say_whose_they_are_do_not_mix() -> None:
+    answers = [CodexReader(thread_id=thread).read(count("30:00", total=10, last=10), 0).answers for thread in "ab"]
+
+    assert answers[0][0].key != answers[1][0].key
+
+
 def test_a_fork_that_copies_nothing_counts_its_own_turn_and_not_what_it_inherits() -> None:
     assert tokens_of(answers_of("inherited_totals")) == [(900, 21_000, 100, 100, 0)]
 

@@ -105,6 +105,15 @@ def test_a_thread_has_one_file_in_its_folder_and_one_in_the_archive(tmp_path: Pa
     assert all(source.path.endswith(".jsonl") for source in found)
 
 
+def test_a_thread_that_went_on_in_a_file_of_another_day_is_read_from_both(tmp_path: Path) -> None:
+    for day in ("01", "02"):
+        write(tmp_path / f".codex/sessions/2026/05/{day}/rollout-2026-05-{day}T10-00-00-{THREAD}.jsonl")
+
+    found = find_sources({"HOME": str(tmp_path)})
+
+    assert [source.thread_key for source in found] == [THREAD, THREAD]
+
+
 @pytest.mark.parametrize("told", ["root", "name", "hash", "nothing"])
 def test_the_project_of_a_chat_is_told_by_its_place(tmp_path: Path, told: str) -> None:
     folder = sha256(b"/home/dev/shop").hexdigest() if told == "hash" else "shop"

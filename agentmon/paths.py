@@ -64,6 +64,11 @@ class Paths:
         return self.run_dir / "usage-import.json"
 
     @property
+    def telemetry_place(self) -> Path:
+        """The port and the secret by which the worker is sent telemetry; it outlives the worker."""
+        return self.run_dir / "telemetry.json"
+
+    @property
     def worker_socket(self) -> Path:
         """Where the worker is woken by datagram."""
         return self.run_dir / "worker.sock"

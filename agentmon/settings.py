@@ -125,6 +125,10 @@ class CostSettings(_TableSettings):
     import_history: bool = Field(
         True, description="Whether the worker reads what Claude Code, Codex and Gemini wrote down of their answers."
     )
+    live_telemetry: bool = Field(
+        False,
+        description="Whether agents that start in their own screen send their usage to the worker over 127.0.0.1.",
+    )
 
     @field_validator("timezone")
     @classmethod

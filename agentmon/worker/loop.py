@@ -20,6 +20,7 @@ from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
 from agentmon.worker.starting import Starter
 from agentmon.worker.sweeping import sweep_environments
+from agentmon.worker.telemetry_receiver import TelemetryReceiver
 from agentmon.worker.usage_following import UsageFollowing
 from agentmon.worker.watching import Watch
 
@@ -104,7 +105,15 @@ class WorkerLoop:
             paths=paths,
             clock=clock,
         )
-        self._starter = Starter(tmux=tmux, live=self._live, paths=paths, worker_id=self.worker_id, clock=clock)
+        self._telemetry = TelemetryReceiver(place_file=paths.telemetry_place, told=repositories.told_usage)
+        self._starter = Starter(
+            tmux=tmux,
+            live=self._live,
+            paths=paths,
+            worker_id=self.worker_id,
+            clock=clock,
+            telemetry_target=self._telemetry.target_of,
+        )
         self._settings = load_worker_settings(paths.settings_file, {})
         self._approval_settings = load_approval_settings(paths.settings_file, {})
         self._cost_settings = load_cost_settings(paths.settings_file, {})
@@ -143,6 +152,7 @@ class WorkerLoop:
                 screens.cancel()
                 usage.cancel()
         finally:
+            await self._telemetry.close()
             asyncio.get_running_loop().remove_reader(self._wake.fileno())
 
     async def _look_at_screens(self) -> None:
@@ -252,6 +262,16 @@ class WorkerLoop:
             self._cost_settings = load_cost_settings(self._paths.settings_file, stored)
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")
+        await self._settle_telemetry()
+
+    async def _settle_telemetry(self) -> None:
+        if not self._cost_settings.live_telemetry:
+            await self._telemetry.close()
+            return
+        try:
+            await self._telemetry.open()
+        except OSError as error:
+            self._complain(f"telemetry cannot be received: {error}")
 
     async def _take_over(self, group: asyncio.TaskGroup) -> None:
         """Watch what workers that are gone left running, and start what they claimed and never began.

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.domain.agents import ToolType
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.runners import host
 from agentmon.runners.adapters.prompt import conversation_command, model_of, permission_mode_of
 from agentmon.runners.adapters.template import check_arguments, render_command
 from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.telemetry_launch import TelemetryLaunch, telemetry_launch
 
 if TYPE_CHECKING:
     from agentmon.domain.executions import ClaimedExecution, Execution
     from agentmon.paths import Paths
+    from agentmon.runners.telemetry_launch import TelemetryTarget
     from agentmon.settings import WorkerSettings
 
 COLUMNS: Final = 200
@@ -45,10 +48,19 @@ def host_command(folder: ExecutionFolder) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(_HOST_MAIN), str(folder.path))
 
 
-def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings) -> ExecutionFolder:
+def prepare(
+    claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings, telemetry: TelemetryTarget | None = None
+) -> ExecutionFolder:
     """Fill the folder of an execution with what its host needs; doing it again is harmless until the host has begun.
 
     Earlier tries have to be set aside before.
+
+    Args:
+        claimed: What is to run.
+        paths: Where its folder is.
+        settings: How long it gets to end.
+        telemetry: Where an agent in its own screen is to send its telemetry; one that is spoken to in a protocol tells
+            its answers there.
 
     Raises:
         AgentmonError: It cannot be started this way; the message says why.
@@ -66,9 +78,13 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
             overrides=task.input_context.env_overrides,
         )
     config = claimed.agent.session_config
+    launch = TelemetryLaunch()
+    if telemetry is not None and execution.mode is ExecutionMode.TMUX:
+        launch = telemetry_launch(claimed.agent.slug, telemetry, environment)
     folder.write_launch_environment(
         {"TERM": "xterm-256color"}
         | ({} if config is None or not execution.mode.is_conversation else dict(config.environment))
+        | dict(launch.environment)
         | dict(environment)
         | {"AGENTMON_EXECUTION_ID": execution.id}
     )
@@ -76,7 +92,7 @@ def prepare(claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings
         {
             "execution_id": execution.id,
             "attempt": execution.attempt,
-            "argv": list(_command(claimed)),
+            "argv": list(_with_further(_command(claimed), claimed, launch.args)),
             "working_dir": _working_dir(claimed),
             "mode": execution.mode.value,
             "timeout_s": capability.timeout_s,
@@ -119,6 +135,12 @@ def _command(claimed: ClaimedExecution) -> tuple[str, ...]:
         start=claimed.start,
         resumed_ref=claimed.resumed_ref,
     )
+
+
+def _with_further(argv: tuple[str, ...], claimed: ClaimedExecution, args: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command with arguments of the agent itself, which come before any command of it."""
+    own = 1 + len(claimed.agent.base_args)
+    return (*argv[:own], *args, *argv[own:])
 
 
 def _conversation(claimed: ClaimedExecution) -> dict[str, object]:

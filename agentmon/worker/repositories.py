@@ -18,6 +18,7 @@ from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
+from agentmon.store.told_usage import ToldUsageRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.workspaces import WorkspaceRepository
@@ -45,6 +46,7 @@ class Repositories:
     approvals: ApprovalRepository
     approval_rules: ApprovalRuleRepository
     workspaces: WorkspaceRepository
+    told_usage: ToldUsageRepository
     usage_days: UsageDayRepository
     usage_prices: UsagePriceRepository
     budgets: BudgetRepository
@@ -67,6 +69,7 @@ class Repositories:
             approvals=ApprovalRepository(database),
             approval_rules=ApprovalRuleRepository(database),
             workspaces=WorkspaceRepository(database),
+            told_usage=ToldUsageRepository(database),
             usage_days=UsageDayRepository(database),
             usage_prices=UsagePriceRepository(database),
             budgets=BudgetRepository(database),

@@ -12,10 +12,13 @@ from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
 from agentmon.worker.preparation import COLUMNS, ROWS, host_command, prepare, session_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
-    from agentmon.domain.ids import WorkerId
+    from agentmon.domain.ids import ExecutionId, WorkerId
     from agentmon.paths import Paths
+    from agentmon.runners.telemetry_launch import TelemetryTarget
     from agentmon.runners.tmux import Tmux
     from agentmon.settings import WorkerSettings
     from agentmon.store.live_executions import LiveExecutionRepository
@@ -36,13 +39,21 @@ class Starter:
     """Starts hosts in sessions of the private tmux server."""
 
     def __init__(
-        self, *, tmux: Tmux, live: LiveExecutionRepository, paths: Paths, worker_id: WorkerId, clock: Clock
+        self,
+        *,
+        tmux: Tmux,
+        live: LiveExecutionRepository,
+        paths: Paths,
+        worker_id: WorkerId,
+        clock: Clock,
+        telemetry_target: Callable[[ExecutionId], TelemetryTarget | None] = lambda _: None,
     ) -> None:
         self._tmux = tmux
         self._live = live
         self._paths = paths
         self._worker_id = worker_id
         self._clock = clock
+        self._telemetry_target = telemetry_target
 
     async def start(self, claimed: ClaimedExecution, settings: WorkerSettings) -> StartProblem | None:
         """Start the host and return None, or what is in the way.
@@ -53,7 +64,8 @@ class Starter:
         execution = claimed.execution
         name = session_name(execution)
         try:
-            folder = await asyncio.to_thread(prepare, claimed, paths=self._paths, settings=settings)
+            target = self._telemetry_target(execution.id)
+            folder = await asyncio.to_thread(prepare, claimed, paths=self._paths, settings=settings, telemetry=target)
             await self._tmux.start_session(
                 name=name,
                 command=host_command(folder),

@@ -20,6 +20,7 @@ from agentmon.services.costs import CostService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.explaining import ExplainService
+from agentmon.services.limits import LimitService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.request_checks import RequestChecks
@@ -40,6 +41,7 @@ from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.events import EventRepository
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
 from agentmon.store.parking import ParkingRepository
@@ -86,6 +88,7 @@ class Services:
     settings: SettingsService
     costs: CostService
     budgets: BudgetService
+    limits: LimitService
     database: Database
 
     def data_version(self) -> int:
@@ -195,6 +198,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 executions=executions,
                 paths=paths,
                 clock=clock,
+            ),
+            limits=LimitService(
+                limits=LimitSnapshotRepository(database), days=UsageDayRepository(database), clock=clock
             ),
             database=database,
         )

@@ -11,7 +11,18 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer, Confidence
-from agentmon.usage.fields import count_in, moment_in, moment_of, object_in, objects_in, parse_record, ref_in, text_in
+from agentmon.usage.fields import (
+    MAX_MOMENT_MS,
+    count_in,
+    moment_in,
+    moment_of,
+    object_in,
+    objects_in,
+    parse_record,
+    record_behind_torn,
+    ref_in,
+    text_in,
+)
 from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
@@ -36,6 +47,7 @@ _SPEEDS: Final = frozenset({"priority", "flex", "batch"})
 _MAX_DOLLARS: Final = 1_000_000
 _NOT_ITS_OWN: Final = ("isSidechain", "agentId", "forkedFrom", "requestSessionId")
 """Fields of records that a subagent or another conversation wrote."""
+_FIRST_FIELDS: Final = (b'{"parentUuid":', b'{"type":')
 _HEAD_LINES: Final = 8
 _MAX_HEAD_BYTES: Final = 65_536
 
@@ -47,7 +59,7 @@ _Part = tuple[bytes, bytes, bytes, int, int]
 class ClaudeReader:
     """Reads one transcript of a conversation or of a subagent."""
 
-    parser_version: ClassVar[int] = 1
+    parser_version: ClassVar[int] = 2
 
     __slots__ = ("_is_subagent", "_last_at_ms", "_last_own_ref", "_last_part", "_session_ref", "_title_rank")
 
@@ -70,7 +82,7 @@ class ClaudeReader:
     def restore(cls, state: Mapping[str, object]) -> Self:
         """Return a reader that goes on where the one with that state was."""
         reader = cls(session_ref=text_in(state, "session_ref"), is_subagent=state.get("is_subagent") is True)
-        reader._last_at_ms = count_in(state, "last_at_ms")
+        reader._last_at_ms = count_in(state, "last_at_ms", MAX_MOMENT_MS)
         reader._title_rank = count_in(state, "title_rank")
         return reader
 
@@ -97,7 +109,8 @@ class ClaudeReader:
                 self._last_part = None
             if record is None:
                 problems.append(ReadingProblem(offset=offset + begin, reason="a damaged line"))
-            elif record.get("type") == "assistant":
+                record = record_behind_torn(line, _FIRST_FIELDS)
+            if record is not None and record.get("type") == "assistant":
                 self._take_answer(record, offset + begin, answers, notes)
         for line in _title_lines(chunk):
             self._take_title(parse_record(line) or {}, notes)
@@ -149,7 +162,7 @@ class ClaudeReader:
         at_ms = moment_in(record, "timestamp") or self._last_at_ms
         self._last_at_ms = at_ms
         own_ref = ref_in(record, "sessionId") or self._session_ref
-        model = text_in(message, "model", 200)
+        model = _served_by(usage) or text_in(message, "model", 200)
         key = ref_in(message, "id") or ref_in(record, "uuid")
         if not key or not usage or model == SYNTHETIC_MODEL:
             return
@@ -171,7 +184,7 @@ class ClaudeReader:
         )
         if answer.total_tokens or answer.web_searches:
             answers.add(answer)
-        self._take_advice(usage, answer, answers)
+        _take_iterations(usage, answer, answers)
         if is_subagent:
             return
         if owner_ref and owner_ref != own_ref:
@@ -182,28 +195,53 @@ class ClaudeReader:
             if notes.touch(own_ref, at_ms, place):
                 notes.note(own_ref, cwd=answer.cwd, git_branch=text_in(record, "gitBranch"), model=model)
 
-    @staticmethod
-    def _take_advice(usage: Mapping[str, object], answer: BilledAnswer, answers: Answers) -> None:
-        """Take what other models were asked within the answer, which its own numbers leave out."""
-        if not usage.get("iterations"):
-            return
-        advices = [part for part in objects_in(usage, "iterations") if part.get("type") == "advisor_message"]
-        for number, advice in enumerate(advices, start=1):
-            advised = _answer(
-                {"speed": usage.get("speed"), "inference_geo": usage.get("inference_geo"), **advice},
-                key=f"{answer.key}#adv{number}",
-                session_ref=answer.session_ref,
-                is_owner_marked=answer.is_owner_marked,
-                cwd=answer.cwd,
-                model=text_in(advice, "model", 200) or answer.model,
-                at_ms=answer.at_ms,
-                is_subagent=answer.is_subagent,
-                reported_cost_nano=None,
-                has_ended=True,
-                offset=answer.offset,
-            )
-            if advised.total_tokens:
-                answers.add(advised)
+
+def _served_by(usage: Mapping[str, object]) -> str:
+    """Return the model that answered when the one that was asked declined; empty when it did not."""
+    fallen = _iterations(usage, "fallback_message")
+    return text_in(fallen[-1], "model", 200) if fallen else ""
+
+
+def _take_iterations(usage: Mapping[str, object], answer: BilledAnswer, answers: Answers) -> None:
+    """Take what was computed within the answer and is billed besides its own numbers.
+
+    That is advice of another model, the summary by which the vendor shortens a long prompt, and answers of fallback
+    models before the last one, whose numbers the answer has.
+    """
+    if not usage.get("iterations"):
+        return
+    place = {"inference_geo": usage.get("inference_geo")}
+    way = {**place, "speed": usage.get("speed"), "service_tier": usage.get("service_tier")}
+    _take_parts("adv", _iterations(usage, "advisor_message"), place, answer, answers)
+    _take_parts("cmp", _iterations(usage, "compaction"), way, answer, answers)
+    _take_parts("fb", _iterations(usage, "fallback_message")[:-1], way, answer, answers)
+
+
+def _iterations(usage: Mapping[str, object], kind: str) -> list[dict[str, object]]:
+    return (
+        [part for part in objects_in(usage, "iterations") if part.get("type") == kind] if "iterations" in usage else []
+    )
+
+
+def _take_parts(
+    name: str, parts: list[dict[str, object]], shared: Mapping[str, object], answer: BilledAnswer, answers: Answers
+) -> None:
+    for number, part in enumerate(parts, start=1):
+        told = _answer(
+            {**shared, **part},
+            key=f"{answer.key}#{name}{number}",
+            session_ref=answer.session_ref,
+            is_owner_marked=answer.is_owner_marked,
+            cwd=answer.cwd,
+            model=text_in(part, "model", 200) or answer.model,
+            at_ms=answer.at_ms,
+            is_subagent=answer.is_subagent,
+            reported_cost_nano=None,
+            has_ended=True,
+            offset=answer.offset,
+        )
+        if told.total_tokens:
+            answers.add(told)
 
 
 def _part_in(line: bytes) -> _Part | None:

@@ -10,7 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer, Confidence
-from agentmon.usage.fields import count_in, moment_in, object_in, parse_record, ref_in, text_in
+from agentmon.usage.codex_limits import CodexLimits, last_limits
+from agentmon.usage.fields import (
+    MAX_COUNT,
+    MAX_MOMENT_MS,
+    MAX_RUNNING_TOTAL,
+    count_in,
+    moment_in,
+    object_in,
+    parse_record,
+    record_behind_torn,
+    ref_in,
+    text_in,
+)
 from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
@@ -33,6 +45,7 @@ _FIELDS: Final = (
     "reasoning_output_tokens",
 )
 _CACHE_WRITE: Final = 2
+_FIRST_FIELDS: Final = (b'{"timestamp":',)
 _MAX_UNPAIRED: Final = 16
 _MARKS: Final = (b'"token_usage_record"', b'"token_count"', b'"turn_context"', b'"session_meta"')
 
@@ -102,8 +115,8 @@ class CodexReader:
         reader._recorded = tuple(_as_list_of_totals(state.get("recorded")))
         reader._answer_count = count_in(state, "answer_count")
         reader._is_copying = state.get("is_copying") is True
-        reader._forked_at_ms = count_in(state, "forked_at_ms")
-        reader._last_at_ms = count_in(state, "last_at_ms")
+        reader._forked_at_ms = count_in(state, "forked_at_ms", MAX_MOMENT_MS)
+        reader._last_at_ms = count_in(state, "last_at_ms", MAX_MOMENT_MS)
         return reader
 
     def state(self) -> dict[str, object]:
@@ -132,7 +145,7 @@ class CodexReader:
             record = parse_record(line)
             if record is None:
                 problems.append(ReadingProblem(offset=offset + begin, reason="a damaged line"))
-                continue
+                record = record_behind_torn(line, _FIRST_FIELDS) or {}
             payload = object_in(record, "payload")
             at_ms = moment_in(record, "timestamp") or self._last_at_ms
             self._last_at_ms = at_ms
@@ -149,7 +162,14 @@ class CodexReader:
             for answer in answers.by_key.values():
                 if answer.session_ref == self._owner_ref:
                     notes.note(answer.session_ref, at_ms=answer.at_ms)
-        return Reading(answers=tuple(answers.by_key.values()), sessions=notes.sessions(), problems=tuple(problems))
+        told = CodexLimits() if self._is_copying else last_limits(chunk, "" if self._is_subagent else self._owner_ref)
+        return Reading(
+            answers=tuple(answers.by_key.values()),
+            sessions=notes.sessions(),
+            problems=tuple(problems),
+            limits=told.limits,
+            contexts=told.contexts,
+        )
 
     def _take_beginning(self, payload: Mapping[str, object], at_ms: int, notes: SessionNotes) -> None:
         thread_id = ref_in(payload, "id")
@@ -185,7 +205,7 @@ class CodexReader:
             notes.note(self._owner_ref, at_ms=at_ms, cwd=self._cwd, model=self._model)
 
     def _take_record(self, payload: Mapping[str, object], at_ms: int, offset: int, answers: Answers) -> None:
-        total = totals_of(payload.get("thread_token_usage"))
+        total = totals_of(payload.get("thread_token_usage"), MAX_RUNNING_TOTAL)
         self._total = total or self._total
         key, spent = ref_in(payload, "response_id"), totals_of(payload.get("usage"))
         if not key or spent is None or not any(spent):
@@ -211,7 +231,7 @@ class CodexReader:
         )
 
     def _take_count(self, info: Mapping[str, object], at_ms: int, offset: int, answers: Answers) -> None:
-        total, before = totals_of(info.get("total_token_usage")), self._total
+        total, before = totals_of(info.get("total_token_usage"), MAX_RUNNING_TOTAL), self._total
         if total is None or not any(total):
             return
         spent = totals_of(info.get("last_token_usage"))
@@ -223,7 +243,7 @@ class CodexReader:
         if spent is None:
             is_falling = before is None or any(now < then for now, then in zip(total, before, strict=True))
             spent = total if is_falling or before is None else _difference(total, before)
-        if self._is_of_record(spent) or not any(spent):
+        if self._is_of_record(spent) or not any(spent) or max(spent) > MAX_COUNT:
             return
         if self._is_copying and self._is_copied(total):
             return
@@ -344,17 +364,17 @@ def running_totals(chunk: bytes) -> set[Totals]:
     found = set()
     for _, line in lines_with(chunk, b'"token_count"'):
         payload = object_in(parse_record(line) or {}, "payload")
-        total = totals_of(object_in(payload, "info").get("total_token_usage"))
+        total = totals_of(object_in(payload, "info").get("total_token_usage"), MAX_RUNNING_TOTAL)
         if total is not None:
             found.add(total)
     return found
 
 
-def totals_of(usage: object) -> Totals | None:
-    """Return the counts of a usage object; None when it is no such object."""
+def totals_of(usage: object, max_count: int = MAX_COUNT) -> Totals | None:
+    """Return the counts of a usage object; None when it is no such object. A larger count than that is none."""
     if not isinstance(usage, dict) or not any(name in usage for name in _FIELDS):
         return None
-    return _as_totals([count_in(usage, name) for name in _FIELDS])
+    return _as_totals([count_in(usage, name, max_count) for name in _FIELDS])
 
 
 def _as_totals(counts: object) -> Totals | None:

@@ -11,22 +11,49 @@ if TYPE_CHECKING:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_JSON_SPACE: Final = " \t\r\n"
+_AROUND: Final = " \t\r\n\0"
+"""Around a record: a file that was not written to its end before a power cut may go on with zeros."""
 _DECODER: Final = json.JSONDecoder()
-MAX_COUNT: Final = 10**12
+MAX_COUNT: Final = 10**9
 """More tokens than any answer has: a larger number is damage, and would overflow a sum."""
+MAX_RUNNING_TOTAL: Final = 10**12
+"""More tokens than any conversation has."""
+MAX_MOMENT_MS: Final = 10**15
+_MAX_TRIES: Final = 8
+_MAX_MILLISECONDS: Final = 253_402_300_799_999
+"""The end of the year 9999."""
 MAX_REF_CHARACTERS: Final = 200
 MAX_TEXT_CHARACTERS: Final = 4_096
 
 
 def parse_record(line: bytes) -> dict[str, object] | None:
     """Return the object that the line holds; None when it is damaged or is no object."""
-    text = line.decode("utf-8", "replace").strip(_JSON_SPACE)
+    text = line.decode("utf-8", "replace").strip(_AROUND)
     try:
         record, end = _DECODER.raw_decode(text)
     except (RecursionError, ValueError):
         return None
     return record if isinstance(record, dict) and end == len(text) else None
+
+
+def record_behind_torn(line: bytes, beginnings: tuple[bytes, ...]) -> dict[str, object] | None:
+    """Return the whole record behind one that was cut off within the same line, or None.
+
+    A program that was killed while it wrote leaves half a line, and the next one writes on right behind it.
+
+    Args:
+        line: A damaged one.
+        beginnings: How whole records begin.
+    """
+    at = len(line)
+    for _ in range(_MAX_TRIES):
+        at = max(line.rfind(beginning, 1, at) for beginning in beginnings)
+        if at < 0:
+            return None
+        record = parse_record(line[at:])
+        if record is not None:
+            return record
+    return None
 
 
 def text_in(holder: Mapping[str, object], name: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
@@ -59,12 +86,20 @@ def objects_in(holder: Mapping[str, object], name: str) -> list[dict[str, object
     return [member for member in value if isinstance(member, dict)] if isinstance(value, list) else []
 
 
-def count_in(holder: Mapping[str, object], name: str) -> int:
-    """Return the number under the name, from 0 to ``MAX_COUNT``; 0 when it is no such number."""
+def count_in(holder: Mapping[str, object], name: str, max_count: int = MAX_COUNT) -> int:
+    """Return the number under the name, from 0 to the largest one; 0 when it is no such number."""
     value = holder.get(name)
     if type(value) is int:
-        return value if 0 <= value <= MAX_COUNT else 0
-    return int(value) if isinstance(value, float) and 0 <= value <= MAX_COUNT else 0
+        return value if 0 <= value <= max_count else 0
+    return int(value) if isinstance(value, float) and 0 <= value <= max_count else 0
+
+
+def milliseconds_in(holder: Mapping[str, object], name: str) -> int:
+    """Return the UTC milliseconds that stand as a number under the name; 0 when it is no such number."""
+    value = holder.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _MAX_MILLISECONDS:
+        return 0
+    return int(value)
 
 
 def moment_in(holder: Mapping[str, object], name: str) -> int:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer
-from agentmon.usage.fields import count_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in
+from agentmon.usage.fields import (
+    MAX_MOMENT_MS,
+    count_in,
+    moment_in,
+    object_in,
+    objects_in,
+    parse_record,
+    record_behind_torn,
+    ref_in,
+    text_in,
+)
 from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PROVIDER: Final = "google"
+_FIRST_FIELDS: Final = (b'{"id":',)
 _MARKS: Final = (b'"tokens"', b'"sessionId"', b'"summary"')
 
 
@@ -50,7 +61,7 @@ class GeminiReader:
             cwd=text_in(state, "cwd"),
         )
         reader._is_subagent = state.get("is_subagent") is True
-        reader._last_at_ms = count_in(state, "last_at_ms")
+        reader._last_at_ms = count_in(state, "last_at_ms", MAX_MOMENT_MS)
         return reader
 
     def state(self) -> dict[str, object]:
@@ -72,7 +83,7 @@ class GeminiReader:
             record = parse_record(line)
             if record is None:
                 problems.append(ReadingProblem(offset=offset + begin, reason="a damaged line"))
-                continue
+                record = record_behind_torn(line, _FIRST_FIELDS) or {}
             changes = object_in(record, "$set")
             for holder in (record, changes):
                 self._take_facts(holder, notes)

@@ -202,6 +202,70 @@ def test_the_advice_of_another_model_is_an_answer_of_its_own() -> None:
     ]
 
 
+def test_advice_is_not_given_in_the_speed_of_the_answer_but_in_its_region() -> None:
+    advice = {"type": "advisor_message", "model": "claude-opus-5-5", **usage()}
+    counts = usage(iterations=[advice], speed="fast", inference_geo="us")
+
+    answers = read(answered(counts=counts)).answers
+
+    assert [(answer.speed, answer.geo) for answer in answers] == [("fast", "us"), ("standard", "us")]
+
+
+def test_a_summary_that_shortens_the_prompt_is_billed_besides_the_numbers_of_the_answer() -> None:
+    summary = {"type": "compaction", **usage(input_tokens=180_000, output_tokens=3_500)}
+    counts = usage(iterations=[summary, {"type": "message", **usage()}], speed="fast")
+
+    answers = read(answered(counts=counts)).answers
+
+    assert [(answer.key, answer.model, answer.speed, answer.prompt_tokens) for answer in answers] == [
+        ("m1", "claude-opus-4-8", "fast", 10),
+        ("m1#cmp1", "claude-opus-4-8", "fast", 180_000),
+    ]
+
+
+def test_the_model_that_answers_for_one_that_declined_is_billed() -> None:
+    declined = {"type": "message", "model": "claude-fable-5-2", **usage(output_tokens=0)}
+    tried = {"type": "fallback_message", "model": "claude-opus-5-5", **usage(output_tokens=1)}
+    served = {"type": "fallback_message", "model": "claude-sonnet-5-5", **usage()}
+
+    answers = read(
+        answered("m1", model="claude-fable-5-2", counts=usage(iterations=[declined, served])),
+        answered("m2", model="claude-fable-5-2", counts=usage(iterations=[declined, tried, served])),
+        answered("m3", model="claude-fable-5-2", counts=usage(iterations=[{"type": "fallback_message"}])),
+    ).answers
+
+    assert [(answer.key, answer.model) for answer in answers] == [
+        ("m1", "claude-sonnet-5-5"),
+        ("m2", "claude-sonnet-5-5"),
+        ("m2#fb1", "claude-opus-5-5"),
+        ("m3", "claude-fable-5-2"),
+    ]
+
+
+def test_a_record_right_behind_one_that_was_cut_off_counts() -> None:
+    second = answered("m2", parentUuid="u-m1")
+    reading = read(answered("m1")[:150] + second, b"\0" * 600 + answered("m3"))
+
+    assert [answer.key for answer in reading.answers] == ["m2", "m3"]
+    assert [problem.reason for problem in reading.problems] == ["a damaged line"]
+
+
+def test_a_record_inside_a_damaged_one_is_none() -> None:
+    inner = answered("m1", parentUuid="u0").strip()
+
+    assert read(b'{"data":' + inner + b',"more":\n').answers == ()
+    assert read(b'{"data":[' + inner + b"}\n").answers == ()
+
+
+def test_a_reader_that_goes_on_knows_the_time_of_the_record_before() -> None:
+    reader = ClaudeReader(session_ref="file")
+    reader.read(answered("m1"), 0)
+
+    (later,) = ClaudeReader.restore(reader.state()).read(answered("m2", at=None), 1_000).answers
+
+    assert later.at_ms == 1_794_319_200_000
+
+
 def test_without_an_id_the_uuid_of_the_record_is_the_key() -> None:
     assert only(answered("", uuid="u1")).key == "u1"
 

@@ -165,6 +165,31 @@ def test_of_two_answers_alike_without_records_both_count() -> None:
     assert len(read(b"".join((begun, *lines))).answers) == 2
 
 
+def test_a_long_thread_may_have_spent_more_than_any_answer() -> None:
+    huge = 5 * 10**9
+
+    answers = read(count("30:00", total=huge, last=10) + count("31:00", total=huge + 7)).answers
+
+    assert [answer.prompt_tokens for answer in answers] == [10, 7]
+    assert read(count("30:00", total=huge)).answers == ()
+
+
+def test_a_fork_that_is_read_while_it_copies_stays_one_that_copies() -> None:
+    begun = record("session_meta", "30:00", id=FORK, forked_from_id=FIRST)
+    reader = CodexReader()
+    reader.read(begun, 0)
+
+    copied = record("turn_context", "30:01", model="gpt-5.5") + count("30:01", total=10, last=10)
+
+    assert CodexReader.restore(reader.state()).read(copied, len(begun)).answers == ()
+
+
+def test_a_record_right_behind_one_that_was_cut_off_counts() -> None:
+    (answer,) = read(count("30:00", total=10, last=10)[:-30] + count("31:00", total=20, last=10)).answers
+
+    assert answer.prompt_tokens == 10
+
+
 def test_rollouts_that_do_not_say_whose_they_are_do_not_mix() -> None:
     answers = [CodexReader(thread_id=thread).read(count("30:00", total=10, last=10), 0).answers for thread in "ab"]
 

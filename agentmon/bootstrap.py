@@ -193,7 +193,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             budgets=BudgetService(
-                budgets=BudgetRepository(database),
+                budgets=BudgetRepository(database, money_words=settings.default_money_words()),
                 days=UsageDayRepository(database),
                 executions=executions,
                 paths=paths,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from agentmon.domain.amounts import DOLLAR, MoneyFormat
 from agentmon.domain.errors import UsageError
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 SYSTEM_ZONE: Final = "system"
 """Stands for the zone of this machine."""
+_LONGEST_CURRENCY: Final = 8
+_LEAST_RATE: Final = Decimal("1e-9")
+_LARGEST_RATE: Final = Decimal("1e9")
 
 
 class _TableSettings(BaseSettings):
@@ -130,6 +135,52 @@ class CostSettings(_TableSettings):
         description="Whether agents that start in their own screen send their usage to the worker over 127.0.0.1.",
     )
 
+    currency: str = Field(
+        DOLLAR, description="What amounts are shown in: an ISO code such as EUR, or what stands before an amount."
+    )
+    exchange_rate: str = Field(
+        "1", description="Units of the currency for one US dollar, such as 0.92; of no meaning for USD."
+    )
+    decimals: int = Field(2, ge=0, le=9, description="How many decimals of an amount are shown.")
+
+    @property
+    def money(self) -> MoneyFormat:
+        """How amounts are shown."""
+        rate = self.exchange_rate if self.currency != DOLLAR else "1"
+        return MoneyFormat(self.currency, rate, self.decimals)
+
+    @field_validator("currency")
+    @classmethod
+    def _require_currency(cls, currency: str) -> str:
+        written = currency.strip()
+        if len(written) == len(DOLLAR) and written.isascii() and written.isalpha():
+            return written.upper()
+        is_plain = written.isprintable() and not any(letter.isspace() or letter.isnumeric() for letter in written)
+        if not written or len(written) > _LONGEST_CURRENCY or not is_plain:
+            raise ValueError("a code such as EUR is expected, or up to 8 characters such as € without blanks or digits")
+        return written
+
+    @field_validator("exchange_rate", mode="before")
+    @classmethod
+    def _require_rate(cls, rate: object) -> str:
+        try:
+            number = Decimal(str(rate).strip())
+        except InvalidOperation as error:
+            raise ValueError("a number is expected, such as 0.92") from error
+        if not number.is_finite() or not _LEAST_RATE <= number <= _LARGEST_RATE:
+            raise ValueError("a number above 0 is expected, such as 0.92")
+        text = f"{number:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+
+    @model_validator(mode="after")
+    def _require_rate_of_currency(self) -> CostSettings:
+        if self.currency != DOLLAR and "exchange_rate" not in self.model_fields_set:
+            raise ValueError(
+                f"without costs.exchange_rate nothing can be shown in {self.currency}; "
+                f"set the rate first, the units of {self.currency} for one US dollar"
+            )
+        return self
+
     @field_validator("timezone")
     @classmethod
     def _require_zone(cls, name: str) -> str:
@@ -200,9 +251,15 @@ def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[st
         loaded = _located(table, settings_file)(**overrides)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
+        words = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        if not first["loc"]:
+            # Two settings that do not go together.
+            raise UsageError(
+                f"the settings of {table.table_name}: {words}", hint=f"`agentmon settings`, or look in {settings_file}"
+            ) from error
         key = prefix + ".".join(str(part) for part in first["loc"])
         raise UsageError(
-            f"setting {key} = {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}",
+            f"setting {key} = {first['input']!r}: {words}",
             hint=f"`agentmon settings {key} VALUE` sets it; otherwise look in {settings_file}",
         ) from error
     except (OSError, ValueError) as error:

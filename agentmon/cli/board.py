@@ -12,7 +12,7 @@ from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document
-from agentmon.domain.amounts import cost_text, duration_text
+from agentmon.domain.amounts import duration_text
 from agentmon.domain.board import BoardPage, Card, ColumnPage, ColumnRequest, StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
@@ -114,7 +114,7 @@ def _facts(card: Card, now: datetime) -> list[str]:
     if card.next_run_at is not None:
         facts.append(f"next {local_words(card.next_run_at)}")
     if card.cost_nano:
-        facts.append(cost_text(card.cost_nano))
+        facts.append(card.money.text(card.cost_nano))
     if card.waits_for:
         facts.append("waits for " + ", ".join(f"#{number}" for number in card.waits_for))
     return facts

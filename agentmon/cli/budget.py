@@ -20,6 +20,7 @@ from agentmon.cli.context import (
 from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register, register_default
+from agentmon.domain.amounts import NANO, MoneyFormat
 from agentmon.domain.budgets import (
     Budget,
     BudgetAction,
@@ -33,7 +34,6 @@ from agentmon.domain.errors import UsageError
 
 group = typer.Typer(rich_markup_mode=None)
 
-_NANO_PER_DOLLAR = 1_000_000_000
 _UNITS = {"K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _LARGEST = 10**18
 _EXIT_CODES = {
@@ -90,11 +90,16 @@ def list_budgets(as_json: JsonOption = False) -> None:
     elif states:
         say("\n".join(budget_lines(states, terminal_width())))
     else:
-        tell("there is no budget; `agentmon budget set 20` allows 20 dollars a day for everything")
+        tell("there is no budget; `agentmon budget set 20` allows 20 dollars, or units of costs.currency, a day in all")
 
 
 def set_budget(
-    amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="Dollars, such as 20 or 2.50; with --tokens, 5M.")],
+    amount: Annotated[
+        str,
+        typer.Argument(
+            metavar="AMOUNT", help="Money in the setting costs.currency, such as 20 or 2.50; with --tokens, 5M."
+        ),
+    ],
     *,
     task: TaskOption = None,
     execution: ExecutionOption = None,
@@ -116,7 +121,8 @@ def set_budget(
     """Set a budget, of everything unless you name a task, a run, an agent, or a workspace by -C.
 
     One of the same kind is replaced, and what it held back goes on. Of a total all counts that is known, also what was
-    spent before. Tools that are no agents are held back only by a budget of their own.
+    spent before. Tools that are no agents are held back only by a budget of their own. Money is kept in US dollars: an
+    amount in another currency is converted by costs.exchange_rate once, and both are told.
 
     Examples:
       agentmon budget set 20
@@ -126,9 +132,9 @@ def set_budget(
     """
     if is_cached_left_out and not is_in_tokens:
         raise UsageError("--without-cached says something of tokens only", hint="add --tokens")
-    limit = _tokens(amount) if is_in_tokens else _dollars(amount)
 
     async def work(services: Services) -> BudgetState:
+        limit = _tokens(amount) if is_in_tokens else _money(amount, await services.settings.money())
         scope, scope_id = await _find_scope(services, task=task, execution=execution, agent=agent, folder=folder)
         is_of_work = scope in {BudgetScope.TASK, BudgetScope.EXECUTION}
         return await services.budgets.set(
@@ -233,9 +239,15 @@ async def _find_scope(
     return BudgetScope.TASK, (await numbered_task(services, workspace, task)).id
 
 
-def _dollars(text: str) -> int:
-    amount = _number(text.strip().removeprefix("$")) * _NANO_PER_DOLLAR
-    return _limit(amount, text, hint="write dollars, such as 20 or 2.50")
+def _money(text: str, money: MoneyFormat) -> int:
+    """Return an amount of the person's currency in nano-USD."""
+    written = text.strip()
+    for mark in (money.currency, money.symbol):
+        written = written.removeprefix(mark).strip()
+    what = money.currency if money.is_converted else "dollars"
+    hint = f"write {what}, such as 20 or 2.50"
+    own_nano = _limit(_number(written) * NANO, text, hint=hint)
+    return _limit(Decimal(money.usd_nano(own_nano)), text, hint=hint)
 
 
 def _tokens(text: str) -> int:

@@ -24,7 +24,7 @@ def budget_lines(states: Sequence[BudgetState], width: int) -> list[str]:
             state.budget.about,
             "in all" if state.budget.period is BudgetPeriod.TOTAL else state.budget.period.value,
             state.budget.amount_text(state.use.spent).partition(" token")[0],
-            state.budget.amount_text(state.budget.limit),
+            state.budget.limit_text,
             f"{state.percent} %",
             state.budget.amount_text(state.left).partition(" token")[0],
             _ACTIONS[state.budget.action],
@@ -70,5 +70,6 @@ def budget_form(state: BudgetState) -> dict[str, object]:
         "percent": state.percent,
         **document,
         "unpriced_answers": state.use.unpriced_answers,
+        **(budget.money.named if budget.unit is BudgetUnit.MONEY else {}),
         "created_at": json_form(budget.created_at),
     }

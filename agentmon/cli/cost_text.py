@@ -5,15 +5,12 @@ import io
 from decimal import Decimal
 
 from agentmon.cli.columns import columns_of, fill, fit
-from agentmon.domain.amounts import count_text, duration_text, size_text
+from agentmon.domain.amounts import NANO, MoneyFormat, count_text, duration_text, size_text
 from agentmon.domain.costs import CostGroup, CostSums
 from agentmon.domain.plain_text import plain_line
 from agentmon.services.costs import CostBucket, CostReport, ExplainedAnswer
 from agentmon.worker.import_progress import ImportProgress
 
-_NANO = Decimal(1_000_000_000)
-_CENTS_FROM_NANO = 1_000_000_000
-_SMALLEST_NANO = 100_000
 # The names of lists and of what stands in them, as ccusage 20 has them where it has such a list.
 _LISTS = {
     CostGroup.DAY: ("daily", "date"),
@@ -35,27 +32,18 @@ _NOTHING = {
 _FIRST_WIDTH = 44
 
 
-def money(cost_nano: int) -> str:
-    """Return an amount in dollars: cents from one dollar up, else four decimals; ``<$0.0001`` for less."""
-    if cost_nano >= _CENTS_FROM_NANO:
-        return f"${cost_nano / _CENTS_FROM_NANO:,.2f}"
-    if 0 < cost_nano < _SMALLEST_NANO:
-        return "<$0.0001"
-    return f"${cost_nano / _CENTS_FROM_NANO:.4f}"
-
-
 def exact_dollars(cost_nano: int) -> str:
     """Return an amount in dollars with all its decimals, without zeros at the end."""
-    text = f"{Decimal(cost_nano) / _NANO:f}"
+    text = f"{Decimal(cost_nano) / NANO:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def cost_cell(sums: CostSums) -> str:
+def cost_cell(sums: CostSums, money: MoneyFormat) -> str:
     """Return the cost of a row; with a mark when it is only what is known of it."""
     if not sums.unpriced_answers:
-        return money(sums.cost_nano)
+        return money.fine_text(sums.cost_nano)
     unpriced = f"{sums.unpriced_answers:,} unpriced"
-    return unpriced if sums.known_cost_nano is None else f"{money(sums.cost_nano)} + {unpriced}"
+    return unpriced if sums.known_cost_nano is None else f"{money.fine_text(sums.cost_nano)} + {unpriced}"
 
 
 def source_words(sums: CostSums) -> str:
@@ -70,10 +58,10 @@ def source_words(sums: CostSums) -> str:
     return f"{sums.answers:,} {noun}: {'; '.join(part for part in parts if part)}"
 
 
-def report_table(report: CostReport, width: int) -> list[str]:
+def report_table(report: CostReport, width: int, money: MoneyFormat) -> list[str]:
     """Return the lines of a table with its sums last."""
-    rows = [_cells(bucket.label, bucket.sums, bucket, report.group) for bucket in report.buckets]
-    total = (*_cells("total", report.totals, None, report.group)[:-1], "")
+    rows = [_cells(bucket.label, bucket.sums, bucket, report.group, money) for bucket in report.buckets]
+    total = (*_cells("total", report.totals, None, report.group, money)[:-1], "")
     last = "AGENTS" if report.group is CostGroup.MODEL else "MODELS"
     headings = (report.group.value.upper(), "INPUT", "CACHE WRITE", "CACHE READ", "OUTPUT", "COST", last)
     all_rows = [headings, *rows, total]
@@ -90,8 +78,8 @@ def report_table(report: CostReport, width: int) -> list[str]:
     return lines
 
 
-def report_document(report: CostReport) -> dict[str, object]:
-    """Return the report as JSON, near the shape of ``ccusage --json``."""
+def report_document(report: CostReport, money: MoneyFormat) -> dict[str, object]:
+    """Return the report as JSON, near the shape of ``ccusage --json``; amounts in dollars, whatever the text shows."""
     list_name, _ = _LISTS[report.group]
     running = report.running_import
     return {
@@ -101,7 +89,13 @@ def report_document(report: CostReport) -> dict[str, object]:
         "since": report.since_day,
         "until": report.until_day,
         "importing": None if running is None else progress_form(running.progress),
+        **currency_form(money),
     }
+
+
+def currency_form(money: MoneyFormat) -> dict[str, object]:
+    """Return in which currency the text would show amounts; empty for dollars."""
+    return {"currency": money.currency, "exchangeRate": money.exchange_rate} if money.is_converted else {}
 
 
 def report_csv(report: CostReport) -> str:
@@ -172,12 +166,14 @@ def explained_document(explained: ExplainedAnswer) -> dict[str, object]:
     }
 
 
-def explained_lines(explained: ExplainedAnswer, when: str) -> list[str]:
-    """Return an answer with the way to its cost as lines for a person."""
+def explained_lines(explained: ExplainedAnswer, when: str, money: MoneyFormat) -> list[str]:
+    """Return an answer with the way to its cost as lines for a person; rates are in dollars, as vendors tell them."""
     source, price = explained.source, explained.price
     answer = source.answer
     place = "told live, in no file yet" if source.path is None else f"{source.path}:{answer.offset}"
     cost = "unpriced" if source.cost_nano is None else f"${exact_dollars(source.cost_nano)}"
+    if source.cost_nano is not None and money.is_converted:
+        cost = f"{money.fine_text(source.cost_nano)}, which is {cost}"
     said = "" if answer.reported_cost_nano is None else f", reported ${exact_dollars(answer.reported_cost_nano)}"
     facts = [
         f"cost {cost} ({source.cost_source or 'none'}{said})",
@@ -215,7 +211,9 @@ def progress_form(progress: ImportProgress) -> dict[str, object]:
     }
 
 
-def _cells(label: str, sums: CostSums, bucket: CostBucket | None, group: CostGroup) -> tuple[str, ...]:
+def _cells(
+    label: str, sums: CostSums, bucket: CostBucket | None, group: CostGroup, money: MoneyFormat
+) -> tuple[str, ...]:
     named = () if bucket is None else bucket.agents if group is CostGroup.MODEL else [name for name, _ in bucket.models]
     return (
         plain_line(label or _NOTHING.get(group, "not known"), max_characters=200),
@@ -223,7 +221,7 @@ def _cells(label: str, sums: CostSums, bucket: CostBucket | None, group: CostGro
         count_text(sums.cache_write_5m_tokens + sums.cache_write_1h_tokens),
         count_text(sums.cache_read_tokens),
         count_text(sums.response_tokens),
-        cost_cell(sums),
+        cost_cell(sums, money),
         plain_line(", ".join(name or "?" for name in named), max_characters=200),
     )
 
@@ -248,7 +246,7 @@ def _sums_form(sums: CostSums) -> dict[str, object]:
         "cacheCreationTokens": sums.cache_write_5m_tokens + sums.cache_write_1h_tokens,
         "cacheReadTokens": sums.cache_read_tokens,
         "totalTokens": sums.total_tokens,
-        "totalCost": None if known is None else known / _CENTS_FROM_NANO,
+        "totalCost": None if known is None else known / NANO,
         "costNano": known,
         "answers": sums.answers,
         "unpricedAnswers": sums.unpriced_answers,

@@ -11,6 +11,7 @@ from agentmon.bootstrap import Services
 from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.cost_text import (
+    currency_form,
     explained_document,
     explained_lines,
     progress_words,
@@ -22,7 +23,7 @@ from agentmon.cli.cost_text import (
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell, tell_in_place
 from agentmon.cli.registration import register, register_default
-from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
 from agentmon.domain.costs import CostFilter, CostGroup
 from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
@@ -55,7 +56,8 @@ def costs(
     """Show tokens and costs of all agents on this machine, also of what agentmon did not start.
 
     Costs are list prices of the day of each answer, unless the agent reported one. An answer without a known price is
-    counted and in no sum. Weeks begin on Monday.
+    counted and in no sum. Weeks begin on Monday. The settings costs.currency, costs.exchange_rate and costs.decimals
+    say how amounts are shown; JSON and CSV are in US dollars.
 
     Examples:
       agentmon costs
@@ -69,18 +71,18 @@ def costs(
         raise UsageError("--json and --csv exclude each other")
     chosen = CostFilter(since_day=since, until_day=until, agent_slug=agent, model=model, project=project)
 
-    async def read(services: Services) -> tuple[CostReport, list[str]]:
+    async def read(services: Services) -> tuple[CostReport, list[str], MoneyFormat]:
         report = await services.costs.report(by, chosen, last=last, zone_name=zone_name)
         places = [] if report.buckets or as_json else [_place_words(place) for place in services.costs.places()]
-        return report, places
+        return report, places, await services.settings.money()
 
-    report, places = with_services(read)
+    report, places, money = with_services(read)
     if as_json:
-        say_document(report_document(report))
+        say_document(report_document(report, money))
     elif as_csv:
         say(report_csv(report))
     elif report.buckets:
-        say("\n".join(report_table(report, terminal_width())))
+        say("\n".join(report_table(report, terminal_width(), money)))
         say(f"{source_words(report.totals)}. Days of {report.zone_name}.")
     else:
         is_everything = chosen == CostFilter() and last is None
@@ -143,14 +145,14 @@ def explain(
       agentmon costs explain msg_01XFDUDYJgAACzvnptvVoYEL --json
     """
 
-    async def read(services: Services) -> tuple[tuple[ExplainedAnswer, ...], str]:
-        return await services.costs.explain(name), (
-            await services.costs.report(CostGroup.AGENT, CostFilter())
-        ).zone_name
+    async def read(services: Services) -> tuple[tuple[ExplainedAnswer, ...], str, MoneyFormat]:
+        zone_name = (await services.costs.report(CostGroup.AGENT, CostFilter())).zone_name
+        return await services.costs.explain(name), zone_name, await services.settings.money()
 
-    explained, zone_name = with_services(read)
+    explained, zone_name, money = with_services(read)
     if as_json:
-        say_document({"answers": [explained_document(one) for one in explained], "timezone": zone_name})
+        answers = [explained_document(one) for one in explained]
+        say_document({"answers": answers, "timezone": zone_name, **currency_form(money)})
         return
     if not explained:
         tell("no answer of this session is known yet; `agentmon costs import` reads what agents wrote down")
@@ -159,7 +161,7 @@ def explain(
     for one in explained:
         at_ms = one.source.answer.at_ms
         when = datetime.fromtimestamp(at_ms / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if at_ms else "time not known"
-        say("\n".join(explained_lines(one, when)))
+        say("\n".join(explained_lines(one, when, money)))
 
 
 def reprice(as_json: JsonOption = False) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import PurePath
 
+from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.board import BoardPage
 from agentmon.domain.executions import ExecutionListing
 
@@ -34,9 +35,17 @@ def json_form(value: object) -> object:
         case BoardPage():
             return _board_form(value)
         case _ if is_dataclass(value):
-            return {field.name: json_form(getattr(value, field.name)) for field in fields(value)}
+            return _fields_form({field.name: getattr(value, field.name) for field in fields(value)})
         case _:
             raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def _fields_form(parts: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields by their names; how money is shown is told beside the amounts, which are dollars."""
+    form: dict[str, object] = {}
+    for name, part in parts.items():
+        form |= part.named if isinstance(part, MoneyFormat) else {name: json_form(part)}
+    return form
 
 
 def _listing_form(listing: ExecutionListing) -> dict[str, object]:

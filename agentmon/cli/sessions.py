@@ -14,7 +14,7 @@ from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register, register_default
 from agentmon.cli.task_text import execution_line, local_time
-from agentmon.domain.amounts import cost_text
+from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.sessions import Session, SessionListing
@@ -89,11 +89,11 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
       agentmon sessions show 019bf3a2
     """
 
-    async def read(services: Services) -> tuple[Session, tuple[Execution, ...]]:
+    async def read(services: Services) -> tuple[Session, tuple[Execution, ...], MoneyFormat]:
         session = await services.sessions.find(name)
-        return session, await services.sessions.executions(session.id)
+        return session, await services.sessions.executions(session.id), await services.settings.money()
 
-    session, executions = with_services(read)
+    session, executions, money = with_services(read)
     if as_json:
         say_document({"session": json_form(session), "executions": json_form(executions)})
         return
@@ -109,7 +109,7 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
         ("started", local_time(session.started_at)),
         ("ended", "" if session.ended_at is None else local_time(session.ended_at)),
         ("tokens", f"{session.total_tokens:,}" if session.total_tokens else ""),
-        ("cost", cost_text(session.total_cost_nano) if session.total_cost_nano else ""),
+        ("cost", money.text(session.total_cost_nano) if session.total_cost_nano else ""),
         ("tool calls", str(session.operation_count) if session.operation_count else ""),
         ("copy of", session.forked_from or ""),
     ]

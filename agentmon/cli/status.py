@@ -8,6 +8,7 @@ import sys
 
 from agentmon import __version__
 from agentmon.cli.output import say_clean_line, say_document
+from agentmon.store.money_setting import find_money_words
 from agentmon.store.status_counts import StatusCounts, find_status_counts
 
 
@@ -40,7 +41,7 @@ def print_status(words: list[str]) -> int:
         tell_error(f"the database {database_path} cannot be read by this release", hint="agentmon doctor says why")
         return 1
     if "--json" in words:
-        say_document(counts.as_document())
+        say_document({**counts.as_document(), **_currency_form(counts)})
     else:
         say_clean_line(
             f"● {counts.running}/{counts.running_limit} running  ◌ {counts.queued} queued  "
@@ -53,9 +54,29 @@ def _cost_words(counts: StatusCounts) -> str:
     if not counts.cost_today_nano and not counts.unpriced_today and counts.budget_today_nano is None:
         return ""
     from agentmon.domain.amounts import today_text  # noqa: PLC0415 - only a day that cost something needs it
+    from agentmon.store.money_setting import money_format  # noqa: PLC0415
 
-    budget_nano = counts.budget_today_nano
-    return f"  {today_text(counts.cost_today_nano, unpriced=counts.unpriced_today, budget_nano=budget_nano)}"
+    words = today_text(
+        counts.cost_today_nano,
+        unpriced=counts.unpriced_today,
+        budget_nano=counts.budget_today_nano,
+        money=money_format(_money_words(counts)),
+    )
+    return f"  {words}"
+
+
+def _currency_form(counts: StatusCounts) -> dict[str, str]:
+    """Return in which currency the text would show amounts; empty for dollars."""
+    words = _money_words(counts)
+    if not words:
+        return {}
+    from agentmon.store.money_setting import money_format  # noqa: PLC0415 - most have set nothing
+
+    return money_format(words).named
+
+
+def _money_words(counts: StatusCounts) -> dict[str, str]:
+    return {**find_money_words(find_settings_path(), os.environ), **counts.money_words}
 
 
 def find_database_path() -> str:
@@ -70,3 +91,16 @@ def find_database_path() -> str:
     from agentmon.paths import find_paths  # noqa: PLC0415 - the rare cases may cost more
 
     return str(find_paths().database_path)
+
+
+def find_settings_path() -> str:
+    """Return the same as ``find_paths().settings_file``, without what that costs wherever it can be known."""
+    home = os.environ.get("AGENTMON_HOME", "")
+    if home.startswith("/"):
+        return f"{home}/config.toml"
+    config_home = os.environ.get("XDG_CONFIG_HOME", "").strip() or f"{os.environ.get('HOME', '')}/.config"
+    if not home and sys.platform == "linux" and config_home.startswith("/"):
+        return f"{config_home}/agentmon/config.toml"
+    from agentmon.paths import find_paths  # noqa: PLC0415 - the rare cases may cost more
+
+    return str(find_paths().settings_file)

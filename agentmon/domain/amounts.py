@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-_NANO_PER_DOLLAR: Final = 1_000_000_000
+NANO: Final = 1_000_000_000
+"""Nano-USD in a dollar."""
+DOLLAR: Final = "USD"
+_SYMBOLS: Final = {
+    "AUD": "A$",
+    "BRL": "R$",
+    "CAD": "CA$",
+    "CNY": "CN¥",
+    "EUR": "€",
+    "GBP": "£",
+    "ILS": "₪",
+    "INR": "₹",
+    "JPY": "¥",
+    "KRW": "₩",
+    "MXN": "MX$",
+    "NZD": "NZ$",
+    "UAH": "₴",
+    DOLLAR: "$",
+    "VND": "₫",
+}
+"""As the locale en of the Unicode CLDR 46 writes them."""
+_FINER_DIGITS: Final = 2
+"""How many digits more a single answer of less than one unit needs."""
 _STEP: Final = 1000
 _ONE_DECIMAL_BELOW: Final = 10
 
@@ -45,21 +67,114 @@ def calls_text(count: int) -> str:
     return f"{count:,} tool call{'' if count == 1 else 's'}" if count else ""
 
 
-def cost_text(cost_nano: int | None) -> str:
-    """Return an amount of nano-USD as dollars and cents; an unknown amount is empty."""
-    return "" if cost_nano is None else f"${cost_nano / _NANO_PER_DOLLAR:,.2f}"
+class MoneyFormat(NamedTuple):
+    """The currency and precision in which a person reads amounts of nano-USD.
+
+    Amounts are kept, added and compared as whole nano-USD; only showing converts, in whole numbers, rounded once, half
+    to even.
+    """
+
+    currency: str = DOLLAR
+    """An ISO code, or what stands before the amount."""
+    exchange_rate: str = "1"
+    """Units for a US dollar, as digits with at most one point; of no meaning for dollars."""
+    decimals: int = 2
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether amounts are shown in something else than dollars."""
+        return self.currency != DOLLAR
+
+    @property
+    def named(self) -> dict[str, str]:
+        """What documents, whose amounts are dollars, say of how people see these; empty for dollars."""
+        return {"currency": self.currency, "exchange_rate": self.exchange_rate} if self.is_converted else {}
+
+    @property
+    def symbol(self) -> str:
+        """What stands before amounts."""
+        return _SYMBOLS.get(self.currency, self.currency)
+
+    @property
+    def ratio(self) -> tuple[int, int]:
+        """Units for a US dollar, as numerator and denominator."""
+        if not self.is_converted:
+            return 1, 1
+        whole, _, part = self.exchange_rate.partition(".")
+        return int(whole + part), 10 ** len(part)
+
+    def text(self, cost_nano: int | None) -> str:
+        """Return an amount of nano-USD: ``$4.21``, ``CHF 3.87``; an unknown amount is empty."""
+        return "" if cost_nano is None else self._written(cost_nano, self.decimals)
+
+    def short_text(self, cost_nano: int) -> str:
+        """Return an amount without decimals when these are all zero: ``$20``."""
+        text = self.text(cost_nano)
+        return text.removesuffix("." + "0" * self.decimals) if self.decimals else text
+
+    def fine_text(self, cost_nano: int) -> str:
+        """Return an amount with the digits that a single answer needs: ``$0.0042``; ``<$0.0001`` for less."""
+        numerator, denominator = self.ratio
+        if abs(cost_nano) * numerator >= denominator * NANO:
+            return self.text(cost_nano)
+        digits = self.decimals + _FINER_DIGITS
+        if 0 < cost_nano * numerator * 10**digits < denominator * NANO:
+            return f"<{self._signed(1, digits)}"
+        return self._written(cost_nano, digits)
+
+    def own_nano(self, cost_nano: int) -> int:
+        """Return an amount of nano-USD in billionths of the unit that is shown."""
+        numerator, denominator = self.ratio
+        return _rounded(cost_nano * numerator, denominator)
+
+    def usd_nano(self, own_nano: int) -> int:
+        """Return an amount in billionths of the unit that is shown as nano-USD."""
+        numerator, denominator = self.ratio
+        return _rounded(own_nano * denominator, numerator)
+
+    def own_text(self, own_nano: int) -> str:
+        """Return an amount in billionths of the unit that is shown, like ``text``."""
+        return self._signed(_rounded(own_nano * 10**self.decimals, NANO), self.decimals)
+
+    def _written(self, cost_nano: int, digits: int) -> str:
+        numerator, denominator = self.ratio
+        return self._signed(_rounded(cost_nano * numerator * 10**digits, denominator * NANO), digits)
+
+    def _signed(self, amount: int, digits: int) -> str:
+        """Return an amount in units of the last digit."""
+        whole, part = divmod(abs(amount), 10**digits)
+        gap = " " if self.symbol[-1:].isalpha() else ""
+        decimals = f".{part:0{digits}}" if digits else ""
+        return f"{'-' if amount < 0 else ''}{self.symbol}{gap}{whole:,}{decimals}"
 
 
-def today_text(cost_nano: int, *, unpriced: int = 0, budget_nano: int | None = None) -> str:
+DOLLARS: Final = MoneyFormat()
+"""What holds where a person has set nothing."""
+
+
+def cost_text(cost_nano: int | None, money: MoneyFormat = DOLLARS) -> str:
+    """Return an amount of nano-USD as a person reads it: ``$4.21``; an unknown amount is empty."""
+    return money.text(cost_nano)
+
+
+def today_text(
+    cost_nano: int, *, unpriced: int = 0, budget_nano: int | None = None, money: MoneyFormat = DOLLARS
+) -> str:
     """Return what a day has cost: ``$4.21 today``, ``$4.21 / $20 today``; empty for nothing of nothing.
 
     A question mark stands for answers without a known price.
     """
     if not cost_nano and not unpriced and budget_nano is None:
         return ""
-    parts = [cost_text(cost_nano)] if cost_nano or not unpriced else []
+    parts = [money.text(cost_nano)] if cost_nano or not unpriced else []
     cost = " + ".join([*parts, *(["?"] if unpriced else [])])
-    return f"{cost} today" if budget_nano is None else f"{cost} / {cost_text(budget_nano).removesuffix('.00')} today"
+    return f"{cost} today" if budget_nano is None else f"{cost} / {money.short_text(budget_nano)} today"
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    """Return the nearest whole number, of two the even one."""
+    whole, rest = divmod(numerator, denominator)
+    return whole + (2 * rest > denominator or (2 * rest == denominator and whole % 2))
 
 
 def _scaled(amount: float, units: tuple[str, ...]) -> tuple[float, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agentmon.domain.amounts import DOLLARS, MoneyFormat
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -36,6 +38,8 @@ class Card:
     ended_at: datetime | None = None
     last_line: str | None = None
     cost_nano: int | None = None
+    money: MoneyFormat = DOLLARS
+    """How its cost is shown."""
     activity_note: str | None = None
     """What its agent wants of a person, in a few words."""
     is_conversation: bool = False
@@ -80,6 +84,8 @@ class StatusLine:
     """Answers without a known price."""
     budget_today_nano: int | None = None
     """What everything together may cost in a day; None when there is no such budget."""
+    money: MoneyFormat = DOLLARS
+    """How all amounts are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

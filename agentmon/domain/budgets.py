@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.amounts import cost_text, count_text
+from agentmon.domain.amounts import DOLLARS, MoneyFormat, count_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -86,6 +86,8 @@ class Budget:
     counts_cached: bool = True
     """Whether tokens that were read from a cache count; of no meaning for money."""
     action: BudgetAction = BudgetAction.STOP
+    money: MoneyFormat = DOLLARS
+    """How its amounts are shown."""
     label: str = ""
     """What people call that which it is about; empty when that is gone."""
     told_percent: int = 0
@@ -99,7 +101,7 @@ class Budget:
     def amount_text(self, amount: int) -> str:
         """Return an amount of its unit: ``$4.21``, ``1.2 M tokens``."""
         if self.unit is BudgetUnit.MONEY:
-            return cost_text(amount)
+            return self.money.text(amount)
         noun = "token" if amount == 1 else "tokens"
         return f"{count_text(amount)} {noun if self.counts_cached else f'{noun} without cached ones'}"
 
@@ -119,7 +121,15 @@ class Budget:
     @property
     def words(self) -> str:
         """The budget in words: ``the budget of claude, $20.00 a day``."""
-        return f"the budget of {self.about}, {self.amount_text(self.limit)} {self.period_words}"
+        return f"the budget of {self.about}, {self.limit_text} {self.period_words}"
+
+    @property
+    def limit_text(self) -> str:
+        """What may be spent, in words: ``$20.00``, ``€20.00 ($21.74)``: it is kept in dollars."""
+        text = self.amount_text(self.limit)
+        if self.unit is BudgetUnit.MONEY and self.money.is_converted:
+            return f"{text} ({DOLLARS.text(self.limit)})"
+        return text
 
     @property
     def period_words(self) -> str:

@@ -122,7 +122,9 @@ class BoardScreen(ServiceScreen[None]):
         """Show what the database says, read without the services; they come after the first frame."""
         limit = max(self.app.size.height, LEAST_HEIGHT) // _LEAST_CARD_LINES + _FIRST_CARDS_SPARE
         requests = [replace(column.request(), limit=limit) for column in self._board.values()]
-        page = read_first_board(self._paths.database_path, str(self._workspace_root), requests)
+        page = read_first_board(
+            self._paths.database_path, self._paths.settings_file, str(self._workspace_root), requests
+        )
         self._tick = self.set_interval(_TICK_S, self._on_tick, name="elapsed", pause=True)
         self._log_poll = self.set_interval(_LOG_POLL_S, self._on_log_poll, name="log", pause=True)
         self._show_minute()

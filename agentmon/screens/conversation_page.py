@@ -8,7 +8,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from agentmon.domain.amounts import calls_text, cost_text, count_text
+from agentmon.domain.amounts import DOLLARS, calls_text, count_text
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.screens.bindings import CONVERSATION
 from agentmon.screens.conversation_source import ConversationSource
@@ -54,6 +54,7 @@ class ConversationPage(ServiceScreen[None]):
         super().__init__(services, workspace)
         self._listing = listing
         self._clock = clock
+        self._money = DOLLARS
         self._source = ConversationSource(listing.session.id)
         self._has_request = False
         self.is_loaded = False
@@ -75,6 +76,7 @@ class ConversationPage(ServiceScreen[None]):
         """Read what is new."""
         services = await self.services()
         workspace = await self.workspace()
+        self._money = await services.settings.money()
         session = await services.sessions.get(self._listing.session.id)
         listings = await services.sessions.list(workspace.id, limit=_MOST_LISTED)
         self._listing = next((one for one in listings if one.session.id == session.id), self._listing)
@@ -192,7 +194,7 @@ class ConversationPage(ServiceScreen[None]):
         words, style = session_words(session.status)
         tokens = f"{count_text(session.total_tokens)} tokens" if session.total_tokens else ""
         calls = calls_text(session.operation_count)
-        cost = cost_text(session.total_cost_nano or None)
+        cost = self._money.text(session.total_cost_nano or None)
         parts = [(words, _COLOURS[style]), (listing.agent_slug, "")]
         facts = (session.model or "", session.permission_mode or "", calls, tokens, cost, session.workspace)
         parts += [(text, "$text-muted") for text in facts]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from agentmon.domain.amounts import cost_text, count_text
+from agentmon.domain.amounts import DOLLARS, count_text
 from agentmon.domain.costs import CostGroup, CostSource, CostSums
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.row_table import Column, TableRow
@@ -16,6 +16,7 @@ from agentmon.widgets.text_rows import Span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from agentmon.domain.amounts import MoneyFormat
     from agentmon.services.costs import CostBucket, ExplainedAnswer
 
 COST_COLUMNS: Final = (
@@ -56,7 +57,9 @@ _EIGHTHS: Final = 8
 _PARTS: Final = " ▏▎▍▌▋▊▉"
 
 
-def cost_rows(group: CostGroup, buckets: Sequence[CostBucket], *, is_by_tokens: bool) -> tuple[TableRow, ...]:
+def cost_rows(
+    group: CostGroup, buckets: Sequence[CostBucket], *, is_by_tokens: bool, money: MoneyFormat = DOLLARS
+) -> tuple[TableRow, ...]:
     """Return a row for each group, the dearest first, or the one with most tokens."""
     amounts = {bucket.group: amount_of(bucket.sums, is_by_tokens=is_by_tokens) for bucket in buckets}
     whole = sum(amounts.values())
@@ -71,14 +74,16 @@ def cost_rows(group: CostGroup, buckets: Sequence[CostBucket], *, is_by_tokens: 
             Span(count_text(cached(sums)), "muted"),
             Span(count_text(sums.response_tokens), "muted"),
             Span(count_text(sums.total_tokens), "muted"),
-            _cost_cell(sums),
+            _cost_cell(sums, money),
             Span(share_bar(amounts[bucket.group], whole), "primary"),
         )
         rows.append(TableRow(bucket.group, cells))
     return tuple(rows)
 
 
-def answer_rows(answers: Sequence[ExplainedAnswer], now: datetime) -> tuple[TableRow, ...]:
+def answer_rows(
+    answers: Sequence[ExplainedAnswer], now: datetime, money: MoneyFormat = DOLLARS
+) -> tuple[TableRow, ...]:
     """Return a row for each answer, in their order."""
     rows = []
     for one in answers:
@@ -90,7 +95,7 @@ def answer_rows(answers: Sequence[ExplainedAnswer], now: datetime) -> tuple[Tabl
             Span(count_text(answer.prompt_tokens), "muted"),
             Span(count_text(written), "muted"),
             Span(count_text(answer.response_tokens), "muted"),
-            Span(fine_cost_text(source.cost_nano)) if source.cost_nano is not None else Span("?", "warning"),
+            Span(money.fine_text(source.cost_nano)) if source.cost_nano is not None else Span("?", "warning"),
             Span(source_words(source.cost_source), "muted"),
         )
         rows.append(TableRow(source.id, cells))
@@ -125,12 +130,6 @@ def source_words(source: str) -> str:
         return source
 
 
-def fine_cost_text(cost_nano: int) -> str:
-    """Return an amount of nano-USD with the digits that a single answer needs: ``$0.0042``."""
-    dollars = cost_nano / 1_000_000_000
-    return f"${dollars:,.4f}" if abs(dollars) < 1 else cost_text(cost_nano)
-
-
 def share_bar(amount: int, whole: int) -> str:
     """Return a bar of ten cells for the share of the whole; the least share shows."""
     if amount <= 0 or whole <= 0:
@@ -155,14 +154,16 @@ class Tile:
         self.begin = begin
         self._before = before
 
-    def content(self, days: Mapping[date, CostSums], today: date, *, is_by_tokens: bool) -> Content:
+    def content(
+        self, days: Mapping[date, CostSums], today: date, *, is_by_tokens: bool, money: MoneyFormat = DOLLARS
+    ) -> Content:
         """Return the lines of the tile for sums by day."""
         length = today - self.begin
         # A month may have more days than the one before it: none of them counts twice.
         last_before = min(self._before + length, self.begin - timedelta(days=1))
         now = _sum(days, self.begin, today)
         then = _sum(days, self._before, last_before)
-        cost = cost_text(now.known_cost_nano) or "?"
+        cost = money.text(now.known_cost_nano) or "?"
         tokens = f"{count_text(now.total_tokens)} tokens"
         large, small = (tokens, cost) if is_by_tokens else (cost, tokens)
         change = _change(amount_of(now, is_by_tokens=is_by_tokens), amount_of(then, is_by_tokens=is_by_tokens))
@@ -196,8 +197,8 @@ def _change(now: int, then: int) -> Iterable[tuple[str, str]]:
     return ((f"  {arrow} {abs(percent):,} %", "$text-muted"),)
 
 
-def _cost_cell(sums: CostSums) -> Span:
+def _cost_cell(sums: CostSums, money: MoneyFormat) -> Span:
     cost = sums.known_cost_nano
     if cost is None:
         return Span("unpriced", "warning")
-    return Span(f"{cost_text(cost)}{' +?' if sums.unpriced_answers else ''}")
+    return Span(f"{money.text(cost)}{' +?' if sums.unpriced_answers else ''}")

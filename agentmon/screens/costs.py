@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from agentmon.domain.amounts import cost_text, count_text, duration_text, size_text
+from agentmon.domain.amounts import DOLLARS, count_text, duration_text, size_text
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.costs import CostFilter, CostGroup, CostSums
 from agentmon.domain.ids import TaskId
@@ -96,6 +96,7 @@ class CostsScreen(ServiceScreen[None]):
         self._clock = clock or SystemClock()
         self._period = 0
         self._is_by_tokens = False
+        self._money = DOLLARS
         self._trail: list[_View] = [_View(CostGroup.MODEL, CostFilter(), "")]
         self._shown: tuple[CostReport, CostReport, CostReport] | None = None
         """Of the days that are compared, of the chart, and of the table."""
@@ -141,6 +142,7 @@ class CostsScreen(ServiceScreen[None]):
         status_bar.place = page.workspace_name
         status_bar.numbers = page.status_line
         self.is_queue_paused = page.status_line.is_paused
+        self._money = page.status_line.money
         period, chosen = _PERIODS[self._period], self._view.chosen
         compared = await services.costs.report(CostGroup.DAY, chosen, last=_COMPARED_DAYS)
         chart = await services.costs.report(period.group, chosen, last=period.last)
@@ -232,7 +234,7 @@ class CostsScreen(ServiceScreen[None]):
 
         services = await self.services()
         answers = await services.costs.explain(session_id)
-        await self.ask(AnswersDialog(answers, now=self._clock.now()))
+        await self.ask(AnswersDialog(answers, now=self._clock.now(), money=self._money))
 
     @property
     def _view(self) -> _View:
@@ -244,7 +246,7 @@ class CostsScreen(ServiceScreen[None]):
 
     @property
     def _selected_key(self) -> str | None:
-        table = next(iter(self.query("#costs").results(RowTable)), None)
+        table = self.query_one_optional("#costs", RowTable)
         return None if table is None else table.selected_key
 
     def _plan_read(self) -> None:
@@ -271,7 +273,9 @@ class CostsScreen(ServiceScreen[None]):
             self._show_tiles(compared)
             self._show_chart(chart)
             self._show_groups()
-            self._table.rows = cost_rows(self._view.group, table.buckets, is_by_tokens=self._is_by_tokens)
+            self._table.rows = cost_rows(
+                self._view.group, table.buckets, is_by_tokens=self._is_by_tokens, money=self._money
+            )
             self._show_summary()
         self.refresh_bindings()
 
@@ -283,7 +287,7 @@ class CostsScreen(ServiceScreen[None]):
         days = {date.fromisoformat(bucket.group): bucket.sums for bucket in compared.buckets}
         today = date.fromisoformat(str(compared.since_day)) + timedelta(days=_COMPARED_DAYS - 1)
         for number, tile in enumerate(tiles_of(today)):
-            content = tile.content(days, today, is_by_tokens=self._is_by_tokens)
+            content = tile.content(days, today, is_by_tokens=self._is_by_tokens, money=self._money)
             self.query_one(f"#tile-{number}", Static).update(content, layout=False)
 
     def _show_chart(self, chart: CostReport) -> None:
@@ -308,11 +312,12 @@ class CostsScreen(ServiceScreen[None]):
         amounts: dict[int, int] = {}
         for model, sums in () if bucket is None else bucket.models:
             number = series.get(model, _OTHERS)
-            amounts[number] = amounts.get(number, 0) + amount_of(sums, is_by_tokens=self._is_by_tokens)
+            amount = sums.total_tokens if self._is_by_tokens else self._money.own_nano(sums.cost_nano)
+            amounts[number] = amounts.get(number, 0) + amount
         return tuple(sorted(amounts.items()))
 
     def _amount_text(self, amount: int) -> str:
-        return count_text(amount) if self._is_by_tokens else cost_text(amount)
+        return count_text(amount) if self._is_by_tokens else self._money.own_text(amount)
 
     def _show_groups(self) -> None:
         words: list[tuple[str, str]] = []
@@ -328,7 +333,11 @@ class CostsScreen(ServiceScreen[None]):
         parts.append((f"   {_PERIODS[self._period].name}", "$text-muted"))
         if self._shown is not None:
             totals = self._shown[2].totals
-            amount = f"{count_text(totals.total_tokens)} tokens" if self._is_by_tokens else cost_text(totals.cost_nano)
+            amount = (
+                f"{count_text(totals.total_tokens)} tokens"
+                if self._is_by_tokens
+                else self._money.text(totals.cost_nano)
+            )
             parts.append((f"   {amount}", ""))
             if totals.unpriced_answers:
                 parts.append((f"   {totals.unpriced_answers:,} unpriced · agentmon prices set", "$warning"))

@@ -93,7 +93,7 @@ class SessionsScreen(ServiceScreen[None]):
         self._is_loaded = True
         self._found_for = search
         with self.app.batch_update():
-            self._table.rows = session_rows(listings, self._clock.now())
+            self._table.rows = session_rows(listings, self._clock.now(), page.status_line.money)
             self.set_class(not listings and not search, "-empty")
             self._show_summary()
         self.refresh_bindings()
@@ -212,7 +212,7 @@ class SessionsScreen(ServiceScreen[None]):
 
     @property
     def _selected(self) -> SessionListing | None:
-        table = next(iter(self.query("#sessions").results(RowTable)), None)
+        table = self.query_one_optional("#sessions", RowTable)
         return None if table is None else self._known.get(table.selected_key or "")
 
     def _with_selected(

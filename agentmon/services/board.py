@@ -25,7 +25,10 @@ class BoardService:
     async def page(self, workspace: Workspace, requests: Sequence[ColumnRequest]) -> BoardPage:
         """Return the asked part of each column and the status line, from one moment."""
         return await self._repository.page(
-            workspace, requests, running_limit=self._settings.default_worker_settings().max_running
+            workspace,
+            requests,
+            running_limit=self._settings.default_worker_settings().max_running,
+            money_words=self._settings.default_money_words(),
         )
 
     async def locate(

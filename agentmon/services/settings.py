@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +19,13 @@ from agentmon.settings import (
     load_worker_settings,
     setting_fields,
 )
+from agentmon.store.money_setting import find_money_words
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.tasks import Workspace
@@ -62,9 +65,17 @@ class SettingsService:
         """Return what holds where the database says nothing: file, environment, defaults."""
         return load_worker_settings(self._paths.settings_file, {})
 
+    def default_money_words(self) -> Mapping[str, str]:
+        """Return what file and environment say of how amounts are shown, for readers that see the database's rows."""
+        return find_money_words(str(self._paths.settings_file), os.environ)
+
     async def costs(self) -> CostSettings:
         """Return how tokens and money are counted."""
         return load_cost_settings(self._paths.settings_file, await self._repository.all())
+
+    async def money(self) -> MoneyFormat:
+        """Return how amounts are shown."""
+        return (await self.costs()).money
 
     async def require_may_decide(self, actor: Actor) -> None:
         """Refuse an agent that would decide about agents, unless a person has set that it may.

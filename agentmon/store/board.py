@@ -20,11 +20,13 @@ from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store.moments import moment_text
+from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.board import ColumnRequest
     from agentmon.domain.ids import WorkspaceId
 
@@ -87,6 +89,7 @@ def read_board(
     workspace_name: str,
     requests: Sequence[ColumnRequest],
     running_limit: int,
+    money_words: Mapping[str, str],
 ) -> BoardPage:
     """Return the asked pages and the status line.
 
@@ -96,9 +99,11 @@ def read_board(
         workspace_name: Is handed through.
         requests: One per wanted column; all share the text filter of the first.
         running_limit: Shown when the database holds no limit of its own.
+        money_words: Say how amounts are shown where the database does not; see ``money_setting``.
     """
     text_filter = requests[0].text_filter if requests else ""
     where, parameters = _filter_of(text_filter)
+    status_line = read_status_line(execute, running_limit, money_words)
     totals: dict[str, int] = {}
     if workspace_id is not None:
         rows = execute(_TOTALS.format(text_filter=where), {"workspace_id": workspace_id, **parameters})
@@ -108,18 +113,16 @@ def read_board(
             status=request.status,
             total=totals.get(request.status, 0),
             offset=request.offset,
-            cards=_cards(execute, workspace_id, request)
+            cards=_cards(execute, workspace_id, request, status_line.money)
             if workspace_id is not None and totals.get(request.status)
             else (),
         )
         for request in requests
     }
-    return BoardPage(
-        workspace_name=workspace_name, columns=columns, status_line=read_status_line(execute, running_limit)
-    )
+    return BoardPage(workspace_name=workspace_name, columns=columns, status_line=status_line)
 
 
-def read_status_line(execute: Execute, running_limit: int) -> StatusLine:
+def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[str, str]) -> StatusLine:
     """Return the numbers above the board, over all workspaces of the database."""
     counts = {str(status): _integer(count) for status, count in execute(OPEN_EXECUTIONS, {})}
     settings = StoredSettings(execute(SETTINGS, {}))
@@ -134,6 +137,7 @@ def read_status_line(execute: Execute, running_limit: int) -> StatusLine:
         tokens_today=_integer(tokens),
         unpriced_today=_integer(unpriced),
         budget_today_nano=None if budget is None else _integer(budget),
+        money=money_format({**money_words, **settings.money_words}),
     )
 
 
@@ -144,7 +148,7 @@ def find_place(execute: Execute, *, task_id: TaskId, text_filter: str) -> tuple[
     return (TaskStatus(str(rows[0][0])), _integer(rows[0][1])) if rows else None
 
 
-def _cards(execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest) -> tuple[Card, ...]:
+def _cards(execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest, money: MoneyFormat) -> tuple[Card, ...]:
     where, parameters = _filter_of(request.text_filter)
     rows = execute(
         _CARDS.format(text_filter=where),
@@ -159,7 +163,7 @@ def _cards(execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest) 
     )
     task_ids = [str(row[0]) for row in rows]
     waits_for, subtasks = _waits_for(execute, task_ids), _subtasks(execute, task_ids)
-    return tuple(_card(row, waits_for.get(str(row[0]), ()), subtasks.get(str(row[0]), (0, 0))) for row in rows)
+    return tuple(_card(row, waits_for.get(str(row[0]), ()), subtasks.get(str(row[0]), (0, 0)), money) for row in rows)
 
 
 def _waits_for(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -181,7 +185,7 @@ def _rows_of(execute: Execute, statement: str, task_ids: Sequence[str]) -> Seque
     return execute(statement.format(ids=", ".join(f":{name}" for name in names)), names)
 
 
-def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int, int]) -> Card:
+def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int, int], money: MoneyFormat) -> Card:
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
     end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:22]
@@ -215,6 +219,7 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
         ended_at=_optional_time(ended_at),
         last_line=_near(last_line, folder),
         cost_nano=None if cost_nano is None else _integer(cost_nano),
+        money=money,
         activity_note=_near(activity_note, folder),
         is_conversation=mode is not None and ExecutionMode(str(mode)).is_conversation,
         waits_until=waits_until,

@@ -27,7 +27,14 @@ class BoardRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, workspace: Workspace, requests: Sequence[ColumnRequest], *, running_limit: int) -> BoardPage:
+    async def page(
+        self,
+        workspace: Workspace,
+        requests: Sequence[ColumnRequest],
+        *,
+        running_limit: int,
+        money_words: Mapping[str, str],
+    ) -> BoardPage:
         """Return the asked part of each column and the status line, from one moment."""
         async with self._database.reading() as connection:
             return await connection.run_sync(
@@ -37,6 +44,7 @@ class BoardRepository:
                     workspace_name=workspace.name,
                     requests=requests,
                     running_limit=running_limit,
+                    money_words=money_words,
                 )
             )
 

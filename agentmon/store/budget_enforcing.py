@@ -24,7 +24,7 @@ from agentmon.store.stops import ask_to_stop
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -77,8 +77,10 @@ WHERE q.status IN ('cancelling', 'queued', 'running') AND q.status <> 'queued'
 class BudgetEnforcement:
     """Writes what follows from budgets; several workers may call it at a time, and each thing is written once."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, money_words: Mapping[str, str] | None = None) -> None:
+        """Make it, like ``BudgetRepository``."""
         self._database = database
+        self._money_words = money_words or {}
 
     async def note(self, state: BudgetState, *, spent_until: datetime | None, at: datetime) -> None:
         """Note how far a budget is used, and tell of it in the audit trail and beside what it is about, once.
@@ -108,10 +110,10 @@ class BudgetEnforcement:
     async def hold_back(self, *, at: datetime) -> None:
         """Let all that would start wait for the budgets that are spent, and what waits for no such budget go on."""
         async with self._database.reading() as connection:
-            if not await _find_changes(connection, at=at):
+            if not await _find_changes(connection, self._money_words, at=at):
                 return
         async with self._database.writing() as connection:
-            changes = await _find_changes(connection, at=at)
+            changes = await _find_changes(connection, self._money_words, at=at)
             if not changes:
                 return
             executions, parked = tables.executions, []
@@ -158,7 +160,7 @@ class BudgetEnforcement:
         if not running and not late:
             return False
         async with self._database.writing() as connection:
-            reasons = {budget.id: budget.spent_words for budget in await read_budgets(connection)}
+            reasons = {budget.id: budget.spent_words for budget in await read_budgets(connection, self._money_words)}
             running = (await connection.execute(_RUNNING, {"at": at})).all()
             for row in running:
                 await _ask_gently(connection, await _read(connection, row.id), reasons[row.budget_id], at=at)
@@ -174,13 +176,13 @@ class BudgetEnforcement:
 
 
 async def _find_changes(
-    connection: AsyncConnection, *, at: datetime
+    connection: AsyncConnection, money_words: Mapping[str, str], *, at: datetime
 ) -> list[tuple[str, str, dict[str, datetime | WaitReason | str | None]]]:
     """Return the queued executions that have to wait for another budget than their rows say, with the new columns."""
     rows = (await connection.execute(_HELD_BACK, {"at": at})).mappings().all()
     if not rows:
         return []
-    budgets = {budget.id: budget for budget in await read_budgets(connection)}
+    budgets = {budget.id: budget for budget in await read_budgets(connection, money_words)}
     changes = []
     # The budget that is spent for the longest time comes last, and counts.
     for row in {row["id"]: row for row in rows}.values():

@@ -22,6 +22,7 @@ from agentmon.domain.ids import BudgetId
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.moments import parse_moment
+from agentmon.store.money_setting import MONEY_ROWS, money_format, money_words_of
 from agentmon.store.told_conversation import in_pieces
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.budgets import BudgetSpan
     from agentmon.domain.events import Actor
     from agentmon.store.database import Database
@@ -69,13 +71,20 @@ _SOURCES: Final[Mapping[BudgetScope, tuple[str, str]]] = {
 class BudgetRepository:
     """Reads and changes budgets; each change stands in the audit trail."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, money_words: Mapping[str, str] | None = None) -> None:
+        """Make the repository.
+
+        Args:
+            database: Where they are kept.
+            money_words: How amounts are shown where the database does not say; see ``money_setting``.
+        """
         self._database = database
+        self._money_words = money_words or {}
 
     async def list(self) -> tuple[Budget, ...]:
         """Return all budgets, oldest first."""
         async with self._database.reading() as connection:
-            return await read_budgets(connection)
+            return await read_budgets(connection, self._money_words)
 
     async def set(self, budget: Budget, *, actor: Actor, at: datetime) -> Budget:
         """Write a budget, over the one of the same scope, period and unit, and return it as it is now.
@@ -107,7 +116,7 @@ class BudgetRepository:
                 )
             ).scalar_one()
             await let_go_on(connection, at=at)
-            written = await _read(connection, row_id)
+            written = await _read(connection, row_id, self._money_words)
             change = "set" if row_id == budget.id else "changed"
             await _tell(connection, written, change, actor=actor, at=at)
             return written
@@ -120,7 +129,7 @@ class BudgetRepository:
         """
         budgets = tables.budgets
         async with self._database.writing() as connection:
-            removed = await _read(connection, budget_id)
+            removed = await _read(connection, budget_id, self._money_words)
             await connection.execute(delete(budgets).where(budgets.c.id == budget_id))
             await let_go_on(connection, at=at)
             await _tell(connection, removed, "removed", actor=actor, at=at)
@@ -142,9 +151,14 @@ class BudgetRepository:
         return tuple(found[place] for place in range(len(spans)))
 
 
-async def read_budgets(connection: AsyncConnection) -> tuple[Budget, ...]:
+async def read_budgets(connection: AsyncConnection, money_words: Mapping[str, str]) -> tuple[Budget, ...]:
     """Return all budgets, oldest first, each with the name of what it is about."""
-    return tuple(_budget_of(row) for row in (await connection.exec_driver_sql(_LIST)).mappings())
+    rows = (await connection.exec_driver_sql(_LIST)).mappings().all()
+    if not rows:
+        return ()
+    stored = money_words_of([tuple(row) for row in await connection.exec_driver_sql(MONEY_ROWS)])
+    money = money_format({**money_words, **stored})
+    return tuple(_budget_of(row, money) for row in rows)
 
 
 async def let_go_on(connection: AsyncConnection, *, at: datetime) -> None:
@@ -176,7 +190,7 @@ def _use_of(budget: Budget, row: RowMapping) -> BudgetUse:
     return BudgetUse(spent=row["tokens"] + (row["cached"] if budget.counts_cached else 0))
 
 
-def _budget_of(row: RowMapping) -> Budget:
+def _budget_of(row: RowMapping, money: MoneyFormat) -> Budget:
     return Budget(
         id=BudgetId(row["id"]),
         scope=BudgetScope(row["scope"]),
@@ -186,6 +200,7 @@ def _budget_of(row: RowMapping) -> Budget:
         limit=row["amount"],
         counts_cached=bool(row["counts_cached"]),
         action=BudgetAction(row["action"]),
+        money=money,
         label=row["label"],
         told_percent=row["told_percent"],
         told_day=row["told_day"],
@@ -194,8 +209,8 @@ def _budget_of(row: RowMapping) -> Budget:
     )
 
 
-async def _read(connection: AsyncConnection, budget_id: str) -> Budget:
-    found = [budget for budget in await read_budgets(connection) if budget.id == budget_id]
+async def _read(connection: AsyncConnection, budget_id: str, money_words: Mapping[str, str]) -> Budget:
+    found = [budget for budget in await read_budgets(connection, money_words) if budget.id == budget_id]
     if not found:
         raise NotFoundError(f"there is no budget {budget_id}", hint="`agentmon budget` lists them")
     return found[0]

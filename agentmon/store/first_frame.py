@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ from agentmon.domain.ids import WorkspaceId
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
 from agentmon.store.board import read_board
 from agentmon.store.inspection import connect_untouched
+from agentmon.store.money_setting import find_money_words
 from agentmon.store.revision import HEAD_REVISION
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from agentmon.store.board import Execute
 
 
-def read_first_board(database_path: Path, workspace_root: str, requests: Sequence[ColumnRequest]) -> BoardPage | None:
+def read_first_board(
+    database_path: Path, settings_file: Path, workspace_root: str, requests: Sequence[ColumnRequest]
+) -> BoardPage | None:
     """Return the board of the workspace, or None when the database has to be made, upgraded or looked at first."""
     connection = _open(database_path)
     if connection is None:
@@ -37,6 +41,7 @@ def read_first_board(database_path: Path, workspace_root: str, requests: Sequenc
                 workspace_name=name,
                 requests=requests,
                 running_limit=DEFAULT_RUNNING_LIMIT,
+                money_words=find_money_words(str(settings_file), os.environ),
             )
         except sqlite3.Error:
             return None

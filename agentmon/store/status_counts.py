@@ -8,11 +8,12 @@ import time
 from contextlib import closing
 
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
+from agentmon.store.money_setting import MONEY_KEYS, money_words_of
 from agentmon.store.revision import HEAD_REVISION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _BUSY_TIMEOUT_S = 0.5
 # The words of the partial unique index, so that it answers without a look at the ended executions.
@@ -30,7 +31,7 @@ WHERE status IN ('cancelling', 'queued', 'running') AND (
 _LIMIT_KEY = "worker.max_running"
 _PAUSE_KEY = "queue.paused"
 _ZONE_KEY = "usage.zone"
-SETTINGS = f"SELECT key, value FROM settings WHERE key IN ('{_LIMIT_KEY}', '{_PAUSE_KEY}', '{_ZONE_KEY}')"
+SETTINGS = f"SELECT key, value FROM settings WHERE key IN {(_LIMIT_KEY, _PAUSE_KEY, _ZONE_KEY, *MONEY_KEYS)}"
 TODAY = """
 SELECT coalesce(sum(cost_nano), 0), coalesce(sum(unpriced_answers), 0), coalesce(sum(
         prompt_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens + response_tokens), 0),
@@ -49,6 +50,7 @@ class StatusCounts:
         "budget_today_nano",
         "cost_today_nano",
         "is_paused",
+        "money_words",
         "needs_you",
         "queued",
         "running",
@@ -69,6 +71,7 @@ class StatusCounts:
         unpriced_today: int = 0,
         tokens_today: int = 0,
         budget_today_nano: int | None = None,
+        money_words: Mapping[str, str] | None = None,
     ) -> None:
         self.running = running
         self.running_limit = running_limit
@@ -79,6 +82,7 @@ class StatusCounts:
         self.unpriced_today = unpriced_today
         self.tokens_today = tokens_today
         self.budget_today_nano = budget_today_nano
+        self.money_words = money_words or {}
 
     def as_document(self) -> dict[str, int | bool | None]:
         """Return the numbers by name, in the order of the status line."""
@@ -114,16 +118,18 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
         unpriced_today=unpriced,
         tokens_today=tokens,
         budget_today_nano=budget,
+        money_words=settings.money_words,
     )
 
 
 class StoredSettings:
     """What the rows of ``SETTINGS`` say."""
 
-    __slots__ = ("_values", "is_paused")
+    __slots__ = ("_values", "is_paused", "money_words")
 
     def __init__(self, rows: Iterable[Sequence[object]]) -> None:
         self._values = {str(key): str(value) for key, value in rows}
+        self.money_words = money_words_of(self._values.items())
         self.is_paused = _PAUSE_KEY in self._values
 
     def running_limit(self, default: int) -> int:

@@ -9,7 +9,6 @@ from textual.content import Content
 from textual.reactive import var
 from textual.widgets import Static
 
-from agentmon.domain.amounts import cost_text
 from agentmon.domain.live_state import LiveState
 from agentmon.widgets.card_text import (
     elapsed_text,
@@ -111,7 +110,7 @@ class CardPreview(Guarded, Vertical):
         told = None if now is None else find_state_words(card, now)
         if told is not None:
             facts.append((told.text, _COLOURS[told.style]))
-        others = [subtask_words(card.subtask_count, card.subtasks_closed), cost_text(card.cost_nano or None)]
+        others = [subtask_words(card.subtask_count, card.subtasks_closed), card.money.text(card.cost_nano or None)]
         if now is not None:
             schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
             others = [elapsed_text(card, now), schedule, *others]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentmon.domain.amounts import cost_text, duration_text
+from agentmon.domain.amounts import duration_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
@@ -142,7 +142,7 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
             parts.append(Part(text, "muted"))
         else:
             left_over.append(extra)
-    cost = cost_text(card.cost_nano)
+    cost = card.money.text(card.cost_nano)
     used = sum(cells(part.text) for part in parts)
     if told is not None and cost and used + 1 + len(cost) <= width:
         parts.append(Part(" " * (width - used - len(cost)) + cost, "muted"))

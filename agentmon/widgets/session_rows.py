@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.amounts import cost_text, count_text
+from agentmon.domain.amounts import DOLLARS, MoneyFormat, count_text
 from agentmon.domain.sessions import SessionStatus
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.row_table import Column, TableRow
@@ -43,7 +43,9 @@ def session_words(status: SessionStatus) -> tuple[str, str]:
     return _WORDS[status]
 
 
-def session_rows(listings: Iterable[SessionListing], now: datetime) -> tuple[TableRow, ...]:
+def session_rows(
+    listings: Iterable[SessionListing], now: datetime, money: MoneyFormat = DOLLARS
+) -> tuple[TableRow, ...]:
     """Return a row for each conversation, in their order; where a search found its words stands behind the title."""
     rows = []
     for listing in listings:
@@ -57,7 +59,7 @@ def session_rows(listings: Iterable[SessionListing], now: datetime) -> tuple[Tab
             Span(session.model or "", "muted"),
             Span("" if listing.task_number is None else f"#{listing.task_number}", "muted"),
             Span(count_text(session.total_tokens) if session.total_tokens else "", "muted"),
-            Span(cost_text(session.total_cost_nano or None), "muted"),
+            Span(money.text(session.total_cost_nano or None), "muted"),
             Span(f"{session.operation_count:,}" if session.operation_count else "", "muted"),
             Span(local_time_text(session.started_at, now), "muted"),
         )

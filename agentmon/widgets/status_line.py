@@ -151,7 +151,9 @@ class StatusBar(Guarded, Widget, can_focus=False):
             verb = "needs" if numbers.needs_you == 1 else "need"
             parts.append(("needs-you", f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} {verb} you", "warning"))
         budget_nano = numbers.budget_today_nano
-        cost = today_text(numbers.cost_today_nano, unpriced=numbers.unpriced_today, budget_nano=budget_nano)
+        cost = today_text(
+            numbers.cost_today_nano, unpriced=numbers.unpriced_today, budget_nano=budget_nano, money=numbers.money
+        )
         if cost:
             is_near = budget_nano is not None and numbers.cost_today_nano * 100 >= budget_nano * WARN_PERCENTS[1]
             parts.append(("cost", cost, "warning" if is_near else "place"))

@@ -17,6 +17,7 @@ from agentmon.domain.errors import AgentmonError
 from agentmon.paths import find_paths
 from agentmon.runners.tmux import Tmux
 from agentmon.store.database import open_database
+from agentmon.store.money_setting import find_money_words
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.worker.loop import WorkerLoop
 from agentmon.worker.presence import WorkerLock, read_presence
@@ -113,7 +114,9 @@ async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -
             return lock.is_in_place and wake.is_in_place
 
         worker = WorkerLoop(
-            repositories=Repositories.over(opened.database),
+            repositories=Repositories.over(
+                opened.database, money_words=find_money_words(str(paths.settings_file), os.environ)
+            ),
             tmux=tmux,
             wake=wake,
             paths=paths,

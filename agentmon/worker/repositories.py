@@ -24,6 +24,7 @@ from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.workspaces import WorkspaceRepository
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Self
 
     from agentmon.store.database import Database
@@ -53,8 +54,13 @@ class Repositories:
     budget_enforcement: BudgetEnforcement
 
     @classmethod
-    def over(cls, database: Database) -> Self:
-        """Return all repositories over the database."""
+    def over(cls, database: Database, *, money_words: Mapping[str, str] | None = None) -> Self:
+        """Return all repositories over the database.
+
+        Args:
+            database: The one that all of them are over.
+            money_words: How amounts are shown where the database does not say; see ``store.money_setting``.
+        """
         return cls(
             database=database,
             claims=ClaimRepository(database),
@@ -72,8 +78,8 @@ class Repositories:
             told_usage=ToldUsageRepository(database),
             usage_days=UsageDayRepository(database),
             usage_prices=UsagePriceRepository(database),
-            budgets=BudgetRepository(database),
-            budget_enforcement=BudgetEnforcement(database),
+            budgets=BudgetRepository(database, money_words=money_words),
+            budget_enforcement=BudgetEnforcement(database, money_words=money_words),
         )
 
     def data_version(self) -> int:

@@ -133,3 +133,18 @@ def test_a_run_has_no_days_and_an_unknown_budget_is_said(cli: CommandLine) -> No
 
     assert "one in all" in refused.stderr
     assert "there is no budget" in unknown.stderr
+
+
+def test_a_budget_in_another_currency_is_kept_in_dollars_and_both_are_told(cli: CommandLine) -> None:
+    euros = {"AGENTMON_COSTS_CURRENCY": "EUR", "AGENTMON_COSTS_EXCHANGE_RATE": "0.92"}
+    said = cli("budget", "set", "20", environ=euros).stdout
+    written = cli("budget", "set", "€20", "--json", environ=euros).document()
+    in_dollars = cli("budget", "set", "20", "--json").document()
+    refused = cli("budget", "set", "$20", environ=euros)
+
+    assert said.startswith("set: the budget of everything, €20.00 ($21.74) a day: €0.00 of €20.00 (0 %)")
+    assert written["limit_nano"] == 21_739_130_435
+    assert (written["currency"], written["exchange_rate"]) == ("EUR", "0.92")
+    assert "currency" not in in_dollars
+    assert refused.code == 2
+    assert "write EUR" in refused.stderr

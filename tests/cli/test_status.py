@@ -18,7 +18,7 @@ import agentmon
 from agentmon import __version__
 from agentmon.cli.app import root
 from agentmon.cli.names import COMMAND_NAMES
-from agentmon.cli.status import find_database_path
+from agentmon.cli.status import find_database_path, find_settings_path
 from agentmon.paths import find_paths
 
 if TYPE_CHECKING:
@@ -69,6 +69,28 @@ def test_the_status_tells_what_the_day_costs_in_the_zone_of_the_days(
     assert line.endswith("  $4.21 / $20 today\n")
     assert (document["cost_today_nano"], document["tokens_today"]) == (4_210_000_000, 1010)
     assert document["budget_today_nano"] == 20_000_000_000
+    assert board["status_line"] == document
+
+
+def test_the_status_tells_the_day_in_the_currency_that_is_set(cli: CommandLine) -> None:
+    euros = {"AGENTMON_COSTS_CURRENCY": "EUR", "AGENTMON_COSTS_EXCHANGE_RATE": "0.5"}
+    today = datetime.now(ZoneInfo("UTC")).date()
+    with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
+        connection.execute("DELETE FROM daily_usage")
+        connection.execute("DELETE FROM budgets")
+        connection.execute("INSERT OR REPLACE INTO settings VALUES ('usage.zone', '\"UTC\"', '', '')")
+        connection.execute(
+            "INSERT INTO daily_usage VALUES (?, 'a', 'm', '/p', 2, 100, 900, 0, 0, 10, 0, 0, ?, 0, 0)",
+            (str(today), 4_210_000_000),
+        )
+
+    dollars = cli.run_alone("status", "--json").document()
+    line = cli.run_alone("status", environ=euros).stdout
+    document = cli.run_alone("status", "--json", environ=euros).document()
+    board = cli("board", "--json", environ=euros).document()
+
+    assert line.endswith("  €2.10 today\n")
+    assert document == {**dollars, "currency": "EUR", "exchange_rate": "0.5"}
     assert board["status_line"] == document
 
 
@@ -144,6 +166,25 @@ def test_the_status_looks_where_the_database_lies(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(name, text)
 
     assert Path(find_database_path()) == find_paths().database_path
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"AGENTMON_HOME": "/srv/agentmon"},
+        {"AGENTMON_HOME": "relative"},
+        {"HOME": "/home/ada"},
+        {"HOME": "/home/ada", "XDG_CONFIG_HOME": "/config"},
+        {"HOME": "/home/ada", "XDG_CONFIG_HOME": "relative"},
+    ],
+)
+def test_the_status_looks_where_the_settings_lie(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
+    for name in ("AGENTMON_HOME", "AGENTMON_DATABASE_URL", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in environ.items():
+        monkeypatch.setenv(name, text)
+
+    assert Path(find_settings_path()) == find_paths().settings_file
 
 
 def test_the_version_is_told(cli: CommandLine) -> None:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.bootstrap import open_services
+from agentmon.domain.amounts import DOLLARS, MoneyFormat
 from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.store.money_setting import find_money_words, money_format
 
 if TYPE_CHECKING:
     from tests.live_home import LiveHome
@@ -53,3 +55,64 @@ async def test_a_settings_file_that_cannot_be_read_says_where_it_lies(live_home:
     async with open_services(live_home.paths) as services:
         with pytest.raises(UsageError, match=r"config\.toml"):
             await services.settings.all()
+
+
+async def test_a_currency_needs_a_rate_and_dollars_need_none(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        with pytest.raises(UsageError, match=r"without costs\.exchange_rate nothing can be shown in EUR"):
+            await services.settings.set("costs.currency", "eur")
+        before = await services.settings.money()
+        await services.settings.set("costs.exchange_rate", "0.920")
+        still_dollars = await services.settings.money()
+        await services.settings.set("costs.currency", "eur")
+        await services.settings.set("costs.decimals", "3")
+
+        assert before == still_dollars == DOLLARS
+        assert await services.settings.money() == MoneyFormat("EUR", "0.92", 3)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("costs.currency", ""),
+        ("costs.currency", "two words"),
+        ("costs.currency", "R2"),
+        ("costs.currency", "x" * 9),
+        ("costs.currency", "\x1b[31m"),
+        ("costs.exchange_rate", "0"),
+        ("costs.exchange_rate", "-1"),
+        ("costs.exchange_rate", "much"),
+        ("costs.exchange_rate", "inf"),
+        ("costs.exchange_rate", "1e30"),
+        ("costs.decimals", "10"),
+        ("costs.decimals", "-1"),
+    ],
+)
+async def test_how_money_is_shown_is_checked(live_home: LiveHome, key: str, text: str) -> None:
+    async with open_services(live_home.paths) as services:
+        with pytest.raises(UsageError, match=key.replace(".", r"\.")):
+            await services.settings.set(key, text)
+
+        assert await services.settings.money() == DOLLARS
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[worker]\nmax_running = 3\n",
+        '[costs]\ncurrency = "eur"\nexchange_rate = 0.92\n',
+        '[costs]\ncurrency = "€"\nexchange_rate = "1.0500"\ndecimals = 0\n',
+        '[costs]\nexchange_rate = "0.92"\n',
+    ],
+)
+async def test_what_is_read_early_shows_money_as_the_settings_do(live_home: LiveHome, content: str) -> None:
+    live_home.paths.config_dir.mkdir()
+    live_home.paths.settings_file.write_text(content)
+
+    early = money_format(find_money_words(str(live_home.paths.settings_file), {}))
+
+    async with open_services(live_home.paths) as services:
+        settled = await services.settings.money()
+    for nano in (1, 4_210_000_000, 10**18):
+        assert early.text(nano) == settled.text(nano)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agentmon.domain.billing import BilledAnswer, HistorySession
+    from agentmon.domain.limit_readings import ContextReading, LimitReading
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -32,6 +33,10 @@ class Reading:
     """An answer that was told before counts by ``merge_answers``."""
     sessions: tuple[HistorySession, ...] = ()
     problems: tuple[ReadingProblem, ...] = ()
+    limits: tuple[LimitReading, ...] = ()
+    """Of each window of a vendor what was said last; not every agent writes it down."""
+    contexts: tuple[ContextReading, ...] = ()
+    """Where the agent says itself how full a context is; otherwise the answers tell it."""
 
 
 class Reader(Protocol):
@@ -76,12 +81,14 @@ class Answers:
 class GatheredReadings:
     """Several readings that follow each other, as one."""
 
-    __slots__ = ("_answers", "_problems", "_sessions")
+    __slots__ = ("_answers", "_contexts", "_limits", "_problems", "_sessions")
 
     def __init__(self) -> None:
         self._answers = Answers()
         self._sessions: dict[str, HistorySession] = {}
         self._problems: list[ReadingProblem] = []
+        self._limits: dict[tuple[str, str], LimitReading] = {}
+        self._contexts: dict[str, ContextReading] = {}
 
     def add(self, reading: Reading) -> None:
         """Take the next reading."""
@@ -91,6 +98,8 @@ class GatheredReadings:
             earlier = self._sessions.get(session.session_ref)
             self._sessions[session.session_ref] = session if earlier is None else merge_sessions(earlier, session)
         self._problems += reading.problems
+        self._limits.update(((limit.account, limit.window), limit) for limit in reading.limits)
+        self._contexts.update((context.session_ref, context) for context in reading.contexts)
 
     def take(self) -> Reading:
         """Return what came since the last time."""
@@ -98,8 +107,11 @@ class GatheredReadings:
             answers=tuple(self._answers.by_key.values()),
             sessions=tuple(self._sessions.values()),
             problems=tuple(self._problems),
+            limits=tuple(self._limits.values()),
+            contexts=tuple(self._contexts.values()),
         )
         self._answers, self._sessions, self._problems = Answers(), {}, []
+        self._limits, self._contexts = {}, {}
         return reading
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from agentmon.domain.billing import BilledAnswer, HistorySession
+    from agentmon.domain.limit_readings import LimitReading
     from agentmon.usage.reading import Reading
     from agentmon.usage.sources import SourceFile
 
@@ -39,6 +40,7 @@ class History:
     problems: list[str] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     pieces: int = 0
+    limits: dict[tuple[str, str, str], LimitReading] = field(default_factory=dict)
 
     def keep(self, agent_slug: str, reading: Reading) -> None:
         for answer in reading.answers:
@@ -50,6 +52,7 @@ class History:
             known = self.sessions.get(place)
             self.sessions[place] = session if known is None else merge_sessions(known, session)
         self.problems += [problem.reason for problem in reading.problems]
+        self.limits.update(((agent_slug, one.account, one.window), one) for one in reading.limits)
 
     def follow(self, source: SourceFile) -> int:
         """Read what is new in the file and return how many pieces that was."""

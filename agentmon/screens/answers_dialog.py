@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from agentmon.domain.amounts import cost_text
+from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.plain_text import plain_lines
 from agentmon.screens.bindings import ANSWERS
 from agentmon.screens.cost_rows import ANSWER_COLUMNS, answer_rows, explanation_text
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from agentmon.domain.amounts import MoneyFormat
     from agentmon.services.costs import ExplainedAnswer
 
 
@@ -34,8 +35,11 @@ class AnswersDialog(Guarded, ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*ANSWERS]
     AUTO_FOCUS = "#answers"
 
-    def __init__(self, answers: Sequence[ExplainedAnswer], *, now: datetime) -> None:
+    def __init__(
+        self, answers: Sequence[ExplainedAnswer], *, now: datetime, money: MoneyFormat = DOLLARS
+    ) -> None:
         super().__init__()
+        self._money = money
         self._answers = {one.source.id: one for one in answers}
         self._now = now
 
@@ -49,7 +53,7 @@ class AnswersDialog(Guarded, ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Show the answers."""
-        self.query_one(RowTable).rows = answer_rows(list(self._answers.values()), self._now)
+        self.query_one(RowTable).rows = answer_rows(list(self._answers.values()), self._now, self._money)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Explain the answer under the cursor."""
@@ -78,7 +82,7 @@ class AnswersDialog(Guarded, ModalScreen[None]):
         count = len(self._answers)
         cost = sum(one.source.cost_nano or 0 for one in self._answers.values())
         unpriced = sum(one.source.cost_nano is None for one in self._answers.values())
-        parts = [(f"{count:,} billed answer{'' if count == 1 else 's'}", "bold"), (f"   {cost_text(cost)}", "")]
+        parts = [(f"{count:,} billed answer{'' if count == 1 else 's'}", "bold"), (f"   {self._money.text(cost)}", "")]
         if unpriced:
             parts.append((f"   {unpriced:,} unpriced", "$warning"))
         return Content.assemble(*parts)

@@ -315,7 +315,7 @@ class ExecutionsScreen(ServiceScreen[None]):
 
     @property
     def _table(self) -> ExecutionTable | None:
-        return next(iter(self.query(ExecutionTable)), None)
+        return self.query_one_optional(ExecutionTable)
 
     @property
     def _selected(self) -> ExecutionListing | None:

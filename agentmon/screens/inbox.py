@@ -218,7 +218,7 @@ class InboxScreen(RequestScreen):
 
     @property
     def _selected(self) -> InboxItem | None:
-        view = next(iter(self.query("#waiting").results(BlockView)), None)
+        view = self.query_one_optional("#waiting", BlockView)
         return None if view is None else self._items.get(view.selected_key or "")
 
     async def _answer(self, listing: ApprovalListing) -> None:

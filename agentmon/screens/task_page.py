@@ -379,7 +379,7 @@ class TaskPage(ServiceScreen[None]):
 
     @property
     def _tab(self) -> str:
-        panes = next(iter(self.query("#panes").results(ContentSwitcher)), None)
+        panes = self.query_one_optional("#panes", ContentSwitcher)
         return self._first_tab if panes is None or panes.current is None else panes.current
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import create_mock_engine
@@ -20,7 +21,8 @@ _VERSION_TABLE: Final = (
 )
 
 
-def fresh_schema(revision: str) -> list[str]:
+@cache
+def fresh_schema(revision: str) -> tuple[str, ...]:
     """Return the SQLite statements that make an empty database of the newest schema, marked with the revision."""
     statements: list[str] = []
 
@@ -29,4 +31,4 @@ def fresh_schema(revision: str) -> list[str]:
             statements.append(str(statement.compile(dialect=sqlite.dialect())))
 
     metadata.create_all(create_mock_engine("sqlite://", note), checkfirst=False)
-    return [_VERSION_TABLE, *statements, f"INSERT INTO alembic_version (version_num) VALUES ('{revision}')"]
+    return (_VERSION_TABLE, *statements, f"INSERT INTO alembic_version (version_num) VALUES ('{revision}')")

@@ -55,9 +55,10 @@ _SLICES: Final = (
     f"{_SUMS_OF_ANSWERS} {_FROM} ORDER BY 2"
 )
 _SPENT: Final = (
-    f"SELECT {_SUMS_OF_ANSWERS} FROM llm_interactions u JOIN agents a ON a.id = u.agent_id "
-    "WHERE a.slug = ? AND u.at_ms >= ? AND u.at_ms < ?"
+    f"SELECT {_SUMS_OF_ANSWERS} FROM llm_interactions u "
+    "WHERE u.at_ms >= ? AND u.at_ms < ? AND +u.agent_id = (SELECT id FROM agents WHERE slug = ?)"
 )
+"""The plus keeps the index over time, where that over agents and keys would be taken, and lead through all answers."""
 _SPENT_DAYS: Final = (
     f"SELECT {', '.join(f'coalesce(sum(u.{name}), 0) AS {name}' for name in SUMMED)} FROM daily_usage u "
     "JOIN agents a ON a.id = u.agent_id WHERE a.slug = ? AND u.day_local >= ? AND u.day_local <= ?"
@@ -135,7 +136,7 @@ class LimitSnapshotRepository:
     async def spent(self, agent_slug: str, since_ms: int, until_ms: int) -> CostSums:
         """Return what an agent's answers took from one moment up to before another; for hours, not for months."""
         async with self._database.reading() as connection:
-            row = (await connection.exec_driver_sql(_SPENT, (agent_slug, since_ms, until_ms))).mappings().one()
+            row = (await connection.exec_driver_sql(_SPENT, (since_ms, until_ms, agent_slug))).mappings().one()
         return _sums_of(row)
 
     async def spent_days(self, agent_slug: str, first_day: str, last_day: str) -> CostSums:

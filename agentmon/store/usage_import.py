@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.costs import FileCursor
 from agentmon.domain.ids import new_id
+from agentmon.domain.limit_readings import LimitSource
 from agentmon.store.column_types import json_text
 from agentmon.store.database import BUSY_TIMEOUT, constraint_error, file_identity, require_same_file
 from agentmon.store.errors import store_error
+from agentmon.store.limit_rows import context_statements, limit_statements
 from agentmon.store.moments import moment_text
 from agentmon.store.pragmas import set_pragmas
 from agentmon.store.usage_answers import ToldAnswers
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from agentmon.domain.billing import HistorySession
     from agentmon.domain.clock import Clock
     from agentmon.domain.costs import PricedAnswer
+    from agentmon.domain.limit_readings import ContextReading, LimitReading
     from agentmon.domain.local_days import LocalDays
 
 _FILE: Final = (
@@ -58,6 +61,8 @@ class FilePiece:
     answers: Sequence[PricedAnswer]
     """Each key once."""
     sessions: Sequence[HistorySession]
+    limits: Sequence[LimitReading] = ()
+    contexts: Sequence[ContextReading] = ()
 
 
 class UsageImport:
@@ -119,6 +124,7 @@ class UsageImport:
             if piece.answers or piece.sessions:
                 told = ToldAnswers(connection, piece.after.agent_slug, file_id, self._days(at), at)
                 told.write(piece.answers, piece.sessions)
+            _write_limits(connection, piece, at)
         return True
 
     def adopt_conversations(self) -> int:
@@ -205,6 +211,14 @@ def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, age
     totals.write(connection)
     connection.execute("DELETE FROM sessions WHERE id = ?", (history_id,))
     connection.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (moment_text(at), session_id))
+
+
+def _write_limits(connection: sqlite3.Connection, piece: FilePiece, at: datetime) -> None:
+    slug = piece.after.agent_slug
+    for statement, parameters in limit_statements(slug, piece.limits, LimitSource.TRANSCRIPT, at):
+        connection.execute(statement, parameters)
+    for statement, parameters in context_statements(slug, piece.contexts):
+        connection.execute(statement, parameters)
 
 
 def _write_file(connection: sqlite3.Connection, file_id: str, cursor: FileCursor, at: datetime) -> None:

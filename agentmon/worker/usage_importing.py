@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.billing import BilledAnswer
+from agentmon.domain.contexts import contexts_of
 from agentmon.domain.costs import FileCursor, PricedAnswer
 from agentmon.runners.presets import agents_of, load_presets
 from agentmon.store.errors import ConstraintError
@@ -234,7 +235,15 @@ class UsageImporter:
             one if one.cwd or not source.project_hint else replace(one, cwd=source.project_hint)
             for one in read.reading.sessions
         ]
-        return FilePiece(before=before, after=after, answers=answers, sessions=sessions)
+        contexts = {one.session_ref: one for one in (*contexts_of(read.reading.answers), *read.reading.contexts)}
+        return FilePiece(
+            before=before,
+            after=after,
+            answers=answers,
+            sessions=sessions,
+            limits=read.reading.limits,
+            contexts=tuple(contexts.values()),
+        )
 
     def _unread_bytes(self, source: SourceFile) -> int:
         known = self._known().get(_stored_path(source.path))

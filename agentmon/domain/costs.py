@@ -8,6 +8,8 @@ from operator import add, attrgetter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agentmon.domain.billing import BilledAnswer
 
 
@@ -93,6 +95,12 @@ class CostSums:
 
     def __add__(self, other: CostSums) -> CostSums:
         return CostSums(**dict(zip(_NAMES, map(add, _numbers(self), _numbers(other)), strict=True)))
+
+    @classmethod
+    def of_all(cls, parts: Iterable[CostSums]) -> CostSums:
+        """Return the sums over all parts; much quicker than to add one after the other."""
+        columns = zip(*map(_numbers, parts), strict=True)
+        return cls(**dict(zip(_NAMES, map(sum, columns), strict=False)))
 
     @property
     def total_tokens(self) -> int:

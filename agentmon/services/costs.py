@@ -146,7 +146,7 @@ class CostService:
             since_day=since_day,
             until_day=until_day,
             buckets=tuple(buckets),
-            totals=sum((bucket.sums for bucket in buckets), CostSums()),
+            totals=CostSums.of_all(bucket.sums for bucket in buckets),
             running_import=find_running_import(self._paths.import_progress),
         )
 
@@ -242,13 +242,14 @@ def priced(book: PriceBook, answer: BilledAnswer) -> PricedAnswer:
 def _bucket(name: str, label: str, own: list[CostPart]) -> CostBucket:
     models: dict[str, CostSums] = {}
     for part in own:
-        models[part.model] = models.get(part.model, CostSums()) + part.sums
+        present = models.get(part.model)
+        models[part.model] = part.sums if present is None else present + part.sums
     return CostBucket(
         group=name,
         label=label,
         agents=tuple(sorted({part.agent_slug for part in own})),
         models=tuple(sorted(models.items(), key=lambda one: (-one[1].cost_nano, -one[1].total_tokens, one[0]))),
-        sums=sum(models.values(), CostSums()),
+        sums=CostSums.of_all(models.values()),
     )
 
 

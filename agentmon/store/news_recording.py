@@ -29,7 +29,8 @@ from agentmon.store.message_rows import write_messages
 from agentmon.store.operation_rows import share_answers, write_operations
 from agentmon.store.session_moves import APPROVAL_SOURCE, find_oldest_request, move_session, status_of_activity
 from agentmon.store.told_conversation import ToldConversation, moment_of
-from agentmon.store.usage_rows import add_tokens, count_cost, write_usage
+from agentmon.store.usage_rows import count_cost, write_usage
+from agentmon.store.usage_totals import write_totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +89,7 @@ async def _write(
         await write_messages(connection, conversation, messages)
     usage = _of_kind(news, UsageNews)
     if usage:
-        await add_tokens(connection, await write_usage(connection, conversation, usage))
+        await write_usage(connection, conversation, usage)
     calls = [
         (one.at_ms, one.news) for one in news if isinstance(one.news, ToolStartedNews | ToolFinishedNews | AskNews)
     ]
@@ -132,20 +133,14 @@ async def _write_session(
             update(executions).where(executions.c.id == conversation.execution_id).values(session_ref=session_ref)
         )
     if costs:
-        added, metadata = count_cost(conversation, metadata, costs)
-        columns["total_cost_nano"] = sessions.c.total_cost_nano + added
-        spent = select(executions.c.cost_nano).where(executions.c.id == conversation.execution_id)
-        present_cost = (await connection.execute(spent)).scalar() or 0
-        await connection.execute(
-            update(executions)
-            .where(executions.c.id == conversation.execution_id)
-            .values(cost_nano=present_cost + added)
-        )
+        metadata = count_cost(conversation, metadata, costs)
     await connection.execute(
         update(sessions)
         .where(sessions.c.id == conversation.session_id)
         .values(title=title, metadata=metadata, **columns)
     )
+    if costs:
+        await write_totals(connection, session_id=conversation.session_id, execution_id=conversation.execution_id)
 
 
 def _particulars(news: SessionNews) -> dict[str, object]:

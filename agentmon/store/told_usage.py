@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from agentmon.domain.execution_status import LIVE_STATUSES
 from agentmon.store import tables
 from agentmon.store.told_conversation import ToldConversation
-from agentmon.store.usage_rows import add_tokens, write_usage
+from agentmon.store.usage_rows import write_usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,5 +66,5 @@ class ToldUsageRepository:
                 task_id=row["task_id"],
                 attempt=row["attempt"],
             )
-            await add_tokens(connection, await write_usage(connection, conversation, told))
+            await write_usage(connection, conversation, told)
         return len(told)

@@ -9,8 +9,9 @@ from agentmon.domain.ids import new_id
 from agentmon.store.moments import moment_text
 from agentmon.store.told_conversation import in_pieces
 from agentmon.store.usage_conversations import Conversations
+from agentmon.store.usage_stand_ins import drop_stand_ins
 from agentmon.store.usage_sums import SumChanges
-from agentmon.store.usage_totals import Totals, counted_tokens, drop_stand_ins
+from agentmon.store.usage_totals import COUNTED
 
 if TYPE_CHECKING:
     import sqlite3
@@ -35,6 +36,7 @@ _INSERT: Final = f"INSERT INTO llm_interactions ({', '.join(_ANSWER)}) VALUES ({
 _UPDATE: Final = f"UPDATE llm_interactions SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE id = ?"
 _columns_of_answer: Final = itemgetter(*_ANSWER)
 _changed_columns: Final = itemgetter(*_CHANGED)
+_counted_tokens: Final = itemgetter(*COUNTED)
 _TOLD: Final = (
     *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
     *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
@@ -57,7 +59,6 @@ class ToldAnswers:
         self._created_at = moment_text(at)
         self._conversations = Conversations(connection, self._agent_id)
         self._sums = SumChanges()
-        self._totals = Totals()
 
     def write(self, answers: Sequence[PricedAnswer], sessions: Sequence[HistorySession]) -> None:
         """Write the answers, the sessions to which they belong, and all sums that follow."""
@@ -75,17 +76,16 @@ class ToldAnswers:
                 continue
             else:
                 changed.append((*_changed_columns(row), row["id"]))
-                self._count(earlier, -1)
-            self._count(row, 1)
+                self._sums.take_away(earlier)
+            self._sums.add(row)
             if not teller.is_history:
                 touched[teller.id] = teller
         self._connection.executemany(_INSERT, added)
         self._connection.executemany(_UPDATE, changed)
         for one in touched.values():
-            drop_stand_ins(self._connection, one.id, self._sums, self._totals)
+            drop_stand_ins(self._connection, one.id, self._sums)
         for statement, parameters in self._sums.statements():
             self._connection.executemany(statement, parameters)
-        self._totals.write(self._connection)
 
     def _present(self, keys: Sequence[str]) -> dict[str, sqlite3.Row]:
         found: dict[str, sqlite3.Row] = {}
@@ -167,16 +167,8 @@ class ToldAnswers:
             columns["reported_cost_nano"] = earlier["reported_cost_nano"]
         return columns
 
-    def _count(self, row: Mapping[str, object] | sqlite3.Row, sign: int) -> None:
-        if sign > 0:
-            self._sums.add(row)
-        else:
-            self._sums.take_away(row)
-        session_id = str(row["session_id"])
-        self._totals.add(row, sign, has_cost=self._conversations.of_id(session_id).is_history)
-
 
 def _size(row: Mapping[str, object] | sqlite3.Row) -> tuple[int, int, int]:
     """Return by what tellings of one answer are compared, as ``agentmon.domain.billing.merge_answers`` does."""
-    tokens: int = sum(counted_tokens(row))
+    tokens: int = sum(_counted_tokens(row))
     return int(str(row["response_tokens"])), tokens, int(str(row["web_searches"]))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from operator import add
+from typing import TYPE_CHECKING, Any, Final
 
 from agentmon.domain.billing import BilledAnswer, Confidence
 from agentmon.domain.costs import AnswerSource, CostGroup, CostPart, CostSums
 from agentmon.domain.local_days import SLICE_MS
+from agentmon.store.cost_queries import OF_TIME, cost_query
 from agentmon.store.usage_sums import SUMMED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy import RowMapping
 
@@ -19,36 +22,6 @@ if TYPE_CHECKING:
     from agentmon.domain.local_days import LocalDays
     from agentmon.store.database import Database
 
-_OF_SUMS: Final[Mapping[CostGroup, str]] = {
-    CostGroup.DAY: "u.day_local",
-    CostGroup.WEEK: "date(u.day_local, 'weekday 0', '-6 days')",
-    CostGroup.MONTH: "substr(u.day_local, 1, 7)",
-    CostGroup.AGENT: "coalesce(a.slug, '')",
-    CostGroup.MODEL: "u.model",
-    CostGroup.PROJECT: "u.project",
-}
-_OF_ANSWERS: Final[Mapping[CostGroup, str]] = {
-    CostGroup.DAY: f"u.at_ms / {SLICE_MS}",
-    CostGroup.WEEK: f"u.at_ms / {SLICE_MS}",
-    CostGroup.MONTH: f"u.at_ms / {SLICE_MS}",
-    CostGroup.AGENT: "coalesce(a.slug, '')",
-    CostGroup.MODEL: "u.model",
-    CostGroup.PROJECT: "u.project",
-    CostGroup.TASK: "coalesce(e.task_id, '')",
-    CostGroup.SESSION: "u.session_id",
-    CostGroup.EXECUTION: "coalesce(u.execution_id, '')",
-}
-_SUMS_OF_SUMS: Final = ", ".join(f"sum(u.{name}) AS {name}" for name in SUMMED)
-_SUMS_OF_ANSWERS: Final = ", ".join(
-    {
-        "answers": "count(*) AS answers",
-        "cost_nano": "coalesce(sum(u.cost_nano), 0) AS cost_nano",
-        "unpriced_answers": "sum(u.cost_nano IS NULL) AS unpriced_answers",
-        "reported_answers": "sum(u.cost_source = 'reported') AS reported_answers",
-    }.get(name, f"sum(u.{name}) AS {name}")
-    for name in SUMMED
-)
-_OF_TIME: Final = frozenset({CostGroup.DAY, CostGroup.WEEK, CostGroup.MONTH})
 _LABELS: Final[Mapping[CostGroup, str]] = {
     CostGroup.SESSION: "SELECT id, coalesce(title, session_ref, '') AS label FROM sessions WHERE id IN ({marks})",
     CostGroup.TASK: "SELECT id, '#' || number || ' ' || title AS label FROM tasks WHERE id IN ({marks})",
@@ -78,30 +51,13 @@ class CostRepository:
             group: By what.
             chosen: Which answers count.
             days: Those of the zone that is asked for.
-            are_stored_days: Whether the sums are kept in this zone. Otherwise, as for tasks, sessions and executions,
-                all answers of the time are read.
+            are_stored_days: Whether the sums are kept in this zone. Otherwise all answers of the time are read.
         """
-        if group in _OF_SUMS and are_stored_days:
-            source = "daily_usage u LEFT JOIN agents a ON a.id = u.agent_id"
-            column, sums, spans = _OF_SUMS[group], _SUMS_OF_SUMS, _days(chosen)
-        else:
-            source = "llm_interactions u LEFT JOIN agents a ON a.id = u.agent_id"
-            if group is CostGroup.TASK:
-                source += " LEFT JOIN executions e ON e.id = u.execution_id"
-            column, sums, spans = _OF_ANSWERS[group], _SUMS_OF_ANSWERS, _moments(chosen, days)
-        conditions = {**spans, **_kinds(chosen)}
-        statement = (
-            f"SELECT {column} AS name, coalesce(a.slug, '') AS slug, u.model AS model, {sums} FROM {source} "
-            f"WHERE {' AND '.join(conditions) or 'true'} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        )
-        parameters = tuple(value for values in conditions.values() for value in values)
+        query = cost_query(group, chosen, days, are_stored_days=are_stored_days)
         async with self._database.reading() as connection:
-            rows = (await connection.exec_driver_sql(statement, parameters)).mappings().all()
-        if group in _OF_TIME and not are_stored_days:
-            return _by_time(group, rows, days)
-        return tuple(
-            CostPart(group=row["name"], agent_slug=row["slug"], model=row["model"], sums=_sums_of(row)) for row in rows
-        )
+            rows = (await connection.exec_driver_sql(*query)).all()
+        name_of = partial(_name_of_slice, group, days) if group in OF_TIME and not are_stored_days else str
+        return _parts(group, rows, name_of)
 
     async def labels(self, group: CostGroup, ids: Sequence[str]) -> Mapping[str, str]:
         """Return what people call these tasks, sessions or executions; empty for other groups."""
@@ -185,54 +141,26 @@ def _answer_source(row: RowMapping) -> AnswerSource:
     )
 
 
-def _sums_of(row: RowMapping) -> CostSums:
-    return CostSums(**{name: row[name] for name in SUMMED})
-
-
-def _by_time(group: CostGroup, rows: Sequence[RowMapping], days: LocalDays) -> tuple[CostPart, ...]:
-    found: dict[tuple[str, str, str], CostSums] = {}
+def _parts(group: CostGroup, rows: Sequence[Sequence[Any]], name_of: Callable[[object], str]) -> tuple[CostPart, ...]:
+    """Return the parts in their order; rows of the same part are added up."""
+    found: dict[tuple[str, str, str], tuple[int, ...]] = {}
     for row in rows:
-        day = days.day_of(row["name"] * SLICE_MS)
-        name = {CostGroup.MONTH: day[:7], CostGroup.WEEK: _monday(day)}.get(group, day)
-        key = (name, row["slug"], row["model"])
-        found[key] = found.get(key, CostSums()) + _sums_of(row)
+        name, slug, model = row[:3]
+        numbers = tuple(row[3:])
+        key = (slug if group is CostGroup.AGENT else name_of(name), slug, model)
+        before = found.get(key)
+        found[key] = numbers if before is None else tuple(map(add, before, numbers))
     return tuple(
-        CostPart(group=name, agent_slug=slug, model=model, sums=sums)
-        for (name, slug, model), sums in sorted(found.items())
+        CostPart(group=name, agent_slug=slug, model=model, sums=CostSums(**dict(zip(SUMMED, numbers, strict=True))))
+        for (name, slug, model), numbers in sorted(found.items())
     )
+
+
+def _name_of_slice(group: CostGroup, days: LocalDays, part: object) -> str:
+    day = days.day_of(int(str(part)) * SLICE_MS)
+    return day[:7] if group is CostGroup.MONTH else _monday(day) if group is CostGroup.WEEK else day
 
 
 def _monday(day: str) -> str:
     found = date.fromisoformat(day)
     return (found - timedelta(days=found.weekday())).isoformat()
-
-
-def _days(chosen: CostFilter) -> dict[str, tuple[object, ...]]:
-    spans: dict[str, tuple[object, ...]] = {}
-    if chosen.since_day is not None:
-        spans["u.day_local >= ?"] = (chosen.since_day,)
-    if chosen.until_day is not None:
-        spans["u.day_local <= ?"] = (chosen.until_day,)
-    return spans
-
-
-def _moments(chosen: CostFilter, days: LocalDays) -> dict[str, tuple[object, ...]]:
-    spans: dict[str, tuple[object, ...]] = {}
-    if chosen.since_day is not None:
-        spans["u.at_ms >= ?"] = (days.begin_ms(chosen.since_day),)
-    if chosen.until_day is not None and chosen.until_day != date.max.isoformat():
-        day_after = date.fromisoformat(chosen.until_day) + timedelta(days=1)
-        spans["u.at_ms < ?"] = (days.begin_ms(day_after.isoformat()),)
-    return spans
-
-
-def _kinds(chosen: CostFilter) -> dict[str, tuple[object, ...]]:
-    kinds: dict[str, tuple[object, ...]] = {}
-    if chosen.agent_slug:
-        kinds["a.slug = ?"] = (chosen.agent_slug,)
-    if chosen.model:
-        kinds["u.model = ?"] = (chosen.model,)
-    if chosen.project:
-        below = chosen.project.rstrip("/") + "/"
-        kinds["(u.project = ? OR substr(u.project, 1, ?) = ?)"] = (chosen.project, len(below), below)
-    return kinds

@@ -20,9 +20,8 @@ from agentmon.store.pragmas import set_pragmas
 from agentmon.store.usage_answers import ToldAnswers
 from agentmon.store.usage_conversations import HISTORY, Conversations
 from agentmon.store.usage_days import READ_ZONE, WRITE_ZONE, days_of_zone, zone_of, zone_row
-from agentmon.store.usage_rows import STAND_IN_SPAN_MS
+from agentmon.store.usage_stand_ins import STAND_IN_SPAN_MS, STAND_INS, drop_stand_ins
 from agentmon.store.usage_sums import SumChanges
-from agentmon.store.usage_totals import STAND_INS, Totals, drop_stand_ins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -145,7 +144,7 @@ class UsageImport:
     def drop_stand_ins(self, *, since_ms: int) -> None:
         """Remove rows since then that stood in for what a file had told already when a conversation told it.
 
-        See ``agentmon.store.usage_rows.STAND_IN_SPAN_MS``.
+        See ``agentmon.store.usage_stand_ins.STAND_IN_SPAN_MS``.
         """
         with self._translated():
             rows = self._connection.execute(
@@ -159,13 +158,11 @@ class UsageImport:
                 ).fetchone()
             ]
         if dropped:
-            sums, totals = SumChanges(), Totals()
+            sums = SumChanges()
             with self._transaction() as connection:
                 for session_id in dropped:
-                    drop_stand_ins(connection, session_id, sums, totals)
-                for statement, parameters in sums.statements():
-                    connection.executemany(statement, parameters)
-                totals.write(connection)
+                    drop_stand_ins(connection, session_id, sums)
+                _write_sums(connection, sums)
 
     def _days(self, at: datetime) -> LocalDays:
         row = self._connection.execute(READ_ZONE).fetchone()
@@ -201,16 +198,22 @@ class UsageImport:
 def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, agent_id: str, at: datetime) -> None:
     conversations = Conversations(connection, agent_id)
     conversation = conversations.of_id(session_id)
-    totals = Totals()
+    sums = SumChanges()
     moved = []
     for row in connection.execute("SELECT * FROM llm_interactions WHERE session_id = ?", (history_id,)).fetchall():
         execution_id = row["execution_id"] or conversation.execution_at(row["at_ms"])
-        totals.add(dict(row) | {"session_id": session_id, "execution_id": execution_id}, 1, has_cost=False)
+        sums.take_away(row)
+        sums.add(dict(row) | {"session_id": session_id, "execution_id": execution_id})
         moved.append((session_id, execution_id, row["id"]))
     connection.executemany("UPDATE llm_interactions SET session_id = ?, execution_id = ? WHERE id = ?", moved)
-    totals.write(connection)
+    _write_sums(connection, sums)
     connection.execute("DELETE FROM sessions WHERE id = ?", (history_id,))
     connection.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (moment_text(at), session_id))
+
+
+def _write_sums(connection: sqlite3.Connection, sums: SumChanges) -> None:
+    for statement, parameters in sums.statements():
+        connection.executemany(statement, parameters)
 
 
 def _write_limits(connection: sqlite3.Connection, piece: FilePiece, at: datetime) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentmon.store.told_conversation import in_pieces
-from agentmon.store.usage_conversations import HISTORY
 from agentmon.store.usage_costs import billed_answer_of
 from agentmon.store.usage_sums import SumChanges, write_sums
 
@@ -20,10 +19,6 @@ _PIECE: Final = 2_000
 _SOME: Final = "SELECT rowid AS place, * FROM llm_interactions WHERE rowid > ? ORDER BY rowid LIMIT ?"
 _UNLOOKED: Final = "SELECT rowid AS place FROM llm_interactions WHERE price_version = '' AND at_ms <= ? LIMIT ?"
 _WRITE: Final = "UPDATE llm_interactions SET cost_nano = ?, cost_source = ?, price_version = ? WHERE rowid = ?"
-_ADD_COST: Final = (
-    "UPDATE sessions SET total_cost_nano = max(0, total_cost_nano + ?) "
-    "WHERE id = ? AND json_extract(metadata, '$.origin') = ?"
-)
 
 
 class UsagePriceRepository:
@@ -63,7 +58,7 @@ class UsagePriceRepository:
         *,
         last: int = 0,
     ) -> tuple[int, int, int]:
-        sums, costs = SumChanges(), dict[str, int]()
+        sums = SumChanges()
         written = []
         async with self._database.writing() as connection:
             rows = (await connection.exec_driver_sql(statement, parameters)).mappings().all()
@@ -80,11 +75,7 @@ class UsagePriceRepository:
                 written.append((*columns.values(), row["place"]))
                 sums.take_away(row)
                 sums.add({**row, **columns})
-                grown = (priced.cost_nano or 0) - (row["cost_nano"] or 0)
-                costs[row["session_id"]] = costs.get(row["session_id"], 0) + grown
             if written:
                 await connection.exec_driver_sql(_WRITE, written)
-                added = [(grown, session_id, HISTORY) for session_id, grown in costs.items()]
-                await connection.exec_driver_sql(_ADD_COST, added)
                 await write_sums(connection, sums)
         return len(rows), len(written), last

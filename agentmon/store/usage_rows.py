@@ -1,11 +1,11 @@
-"""News of billed answers and of costs into rows, and into the totals of executions and sessions."""
+"""News of billed answers and of costs into rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import or_, select
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.ids import new_id
@@ -13,12 +13,12 @@ from agentmon.store import tables
 from agentmon.store.told_conversation import in_pieces, moment_of
 from agentmon.store.usage_days import stored_days
 from agentmon.store.usage_sums import SumChanges, write_sums
+from agentmon.store.usage_totals import COST_SAID_OF, COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.conversation import CostNews, UsageNews
@@ -28,23 +28,8 @@ if TYPE_CHECKING:
 COST_SAID: Final = "cost_said"
 COST_SAID_BY: Final = "cost_said_by"
 """Keys of a session's metadata: what its agent last said the conversation has cost, and in which try."""
-STAND_IN_SPAN_MS: Final = 60_000
-"""A row under a key of the adapter's own stands in for what the agent's file has not told yet.
-
-It goes once the file has told an answer of the same conversation that is not older than this before it: what the file
-has not told by then follows with its next lines. One row may stand for all answers of a turn, so that they are not
-compared one by one.
-"""
 _TWIN_SPAN_MS: Final = 5_000
 """An answer that the file has told already is known by its numbers, when its time is not farther away than this."""
-COUNTED: Final = (
-    "prompt_tokens",
-    "cache_read_tokens",
-    "cache_write_5m_tokens",
-    "cache_write_1h_tokens",
-    "response_tokens",
-)
-"""All tokens of an answer; those of reasoning are among those of the response."""
 _REPLACED: Final = (
     *COUNTED,
     "reasoning_tokens",
@@ -58,30 +43,15 @@ _REPLACED: Final = (
 )
 
 
-@dataclass(slots=True)
-class TokenChanges:
-    """By how much the totals of executions and sessions grow; less than nothing when an answer got smaller."""
-
-    by_execution: dict[str, int] = field(default_factory=dict)
-    by_session: dict[str, int] = field(default_factory=dict)
-
-    def add(self, execution_id: str | None, session_id: str, tokens: int) -> None:
-        """Count the tokens for their execution and their session."""
-        if execution_id is not None:
-            self.by_execution[execution_id] = self.by_execution.get(execution_id, 0) + tokens
-        self.by_session[session_id] = self.by_session.get(session_id, 0) + tokens
-
-
 async def write_usage(
     connection: AsyncConnection, conversation: ToldConversation, told: Sequence[tuple[int, UsageNews]]
-) -> TokenChanges:
+) -> None:
     """Write billed answers; the same key again replaces the numbers, and stays with the session that had it first.
 
-    What an agent's own file has told stays as it is, see also ``STAND_IN_SPAN_MS``. Nothing is priced here: the cost is
+    What an agent's own file has told stays as it is, see also ``usage_stand_ins``. Nothing is priced here: the cost is
     NULL, which is not a cost of nothing.
     """
     interactions = tables.llm_interactions
-    changes = TokenChanges()
     sums = SumChanges()
     place = await _read_place(connection, conversation, moment_of(told[-1][0]))
     newest: dict[str, dict[str, object]] = {}
@@ -100,18 +70,15 @@ async def write_usage(
         present = {row["key"]: row for row in (await connection.execute(statement)).mappings()}
         for key in piece:
             earlier, row = present.get(key), newest[key]
-            if earlier is None:
-                changes.add(conversation.execution_id, conversation.session_id, _total(row))
-            elif earlier["source_file_id"] is not None:
+            if earlier is not None and earlier["source_file_id"] is not None:
                 del newest[key]
                 continue
-            else:
-                changes.add(earlier["execution_id"], earlier["session_id"], _total(row) - _total(earlier))
+            if earlier is not None:
                 sums.take_away(earlier)
                 row = {**earlier, **{name: row[name] for name in _REPLACED}}
             sums.add(row)
     if not newest:
-        return changes
+        return
     upsert = insert(interactions)
     await connection.execute(
         upsert.on_conflict_do_update(
@@ -120,30 +87,12 @@ async def write_usage(
         list(newest.values()),
     )
     await write_sums(connection, sums)
-    return changes
-
-
-async def add_tokens(connection: AsyncConnection, changes: TokenChanges) -> None:
-    """Add the changes to the totals."""
-    executions, sessions = tables.executions, tables.sessions
-    for execution_id, tokens in changes.by_execution.items():
-        await connection.execute(
-            update(executions)
-            .where(executions.c.id == execution_id)
-            .values(tokens_used=func.max(0, executions.c.tokens_used + tokens))
-        )
-    for session_id, tokens in changes.by_session.items():
-        await connection.execute(
-            update(sessions)
-            .where(sessions.c.id == session_id)
-            .values(total_tokens=func.max(0, sessions.c.total_tokens + tokens))
-        )
 
 
 def count_cost(
     conversation: ToldConversation, metadata: Mapping[str, object], told: Sequence[CostNews]
-) -> tuple[int, dict[str, object]]:
-    """Return what the news add to the cost of the execution and its session, and the new metadata of the session.
+) -> dict[str, object]:
+    """Return the metadata of the session with what the news say that its execution has cost.
 
     An agent says what its conversation has cost since the beginning, so that the difference counts. One that says less
     than before, or begins another try, has begun to count anew.
@@ -156,7 +105,10 @@ def count_cost(
     for news in told:
         added += news.cost_nano - counted if news.cost_nano >= counted else news.cost_nano
         counted = news.cost_nano
-    return added, {**metadata, COST_SAID: counted, COST_SAID_BY: this_try}
+    said_of = metadata.get(COST_SAID_OF)
+    by_execution = dict(said_of) if isinstance(said_of, dict) else {}
+    by_execution[conversation.execution_id] = by_execution.get(conversation.execution_id, 0) + added
+    return {**metadata, COST_SAID: counted, COST_SAID_BY: this_try, COST_SAID_OF: by_execution}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +121,7 @@ class _Place:
 
 async def _read_place(connection: AsyncConnection, conversation: ToldConversation, at: datetime) -> _Place:
     sessions = tables.sessions
-    statement = select(sessions.c.workspace).where(sessions.c.id == conversation.session_id)
+    statement = select(sessions.c.project).where(sessions.c.id == conversation.session_id)
     project = (await connection.execute(statement)).scalar_one()
     return _Place(days=await stored_days(connection, at), project=project)
 
@@ -217,8 +169,3 @@ def _row(conversation: ToldConversation, news: UsageNews, at_ms: int, place: _Pl
         "project": place.project,
         "web_searches": 0,
     }
-
-
-def _total(row: Mapping[str, object] | RowMapping) -> int:
-    counts = (row[name] for name in COUNTED)
-    return sum(count for count in counts if isinstance(count, int))

@@ -1,63 +1,49 @@
-"""Totals of sessions and executions that follow from answers; and answers that stand in until a file tells them."""
+"""Tokens and costs of sessions and executions: what their answers add up to, by the kept sums."""
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from agentmon.store.usage_rows import COUNTED, STAND_IN_SPAN_MS
-
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Mapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.store.usage_sums import SumChanges
-
-counted_tokens: Final = itemgetter(*COUNTED)
-"""Returns all tokens of a row, by kind."""
-STAND_INS: Final = (
-    "SELECT * FROM llm_interactions WHERE session_id = ? AND is_provisional AND at_ms <= "
-    "(SELECT max(at_ms) FROM llm_interactions WHERE session_id = ? AND source_file_id IS NOT NULL) + ?"
+COUNTED: Final = (
+    "prompt_tokens",
+    "cache_read_tokens",
+    "cache_write_5m_tokens",
+    "cache_write_1h_tokens",
+    "response_tokens",
 )
-"""Takes the id of a session twice, and ``STAND_IN_SPAN_MS``."""
+"""All tokens of an answer; those of reasoning are among those of the response."""
+COST_SAID_OF: Final = "cost_said_of"
+"""Key of a session's metadata: what its agent said that each of its executions has cost.
+
+It counts only while no answer of the execution has a price.
+"""
+_TOKENS: Final = f"coalesce(sum({' + '.join(f'u.{name}' for name in COUNTED)}), 0)"
+_PRICED: Final = "u.answers > u.unpriced_answers"
+_OF_EXECUTION: Final = "u.execution_id <> '' AND u.execution_id ="
+EXECUTION_TOTALS: Final = f"""
+UPDATE executions SET (tokens_used, cost_nano) = (
+    SELECT {_TOKENS}, coalesce(sum(u.cost_nano) FILTER (WHERE {_PRICED}), (
+        SELECT said.value FROM sessions s, json_each(s.metadata, '$.{COST_SAID_OF}') said
+        WHERE s.id = executions.session_id AND said.key = executions.id))
+    FROM session_usage u WHERE {_OF_EXECUTION} executions.id)
+WHERE id = ?
+"""
+"""Takes the id of an execution."""
+SESSION_TOTALS: Final = f"""
+UPDATE sessions SET (total_tokens, total_cost_nano) = (
+    SELECT {_TOKENS}, coalesce(sum(u.cost_nano), 0) + (
+        SELECT coalesce(sum(said.value), 0) FROM json_each(sessions.metadata, '$.{COST_SAID_OF}') said
+        WHERE NOT EXISTS (SELECT 1 FROM session_usage u WHERE {_OF_EXECUTION} said.key AND {_PRICED}))
+    FROM session_usage u WHERE u.session_id = sessions.id)
+WHERE id = ?
+"""
+"""Takes the id of a session."""
 
 
-class Totals:
-    """By how much the totals of sessions and executions change."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[str, list[int]] = {}
-        self._executions: dict[str, int] = {}
-
-    def add(self, row: Mapping[str, object] | sqlite3.Row, sign: int, *, has_cost: bool) -> None:
-        """Count an answer that is there from now on (1), or no longer (-1)."""
-        tokens: int = sign * sum(counted_tokens(row))
-        totals = self._sessions.setdefault(str(row["session_id"]), [0, 0])
-        totals[0] += tokens
-        cost = row["cost_nano"]
-        if has_cost and isinstance(cost, int):
-            totals[1] += sign * cost
-        execution_id = row["execution_id"]
-        if isinstance(execution_id, str):
-            self._executions[execution_id] = self._executions.get(execution_id, 0) + tokens
-
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Bring the totals up to the changes."""
-        connection.executemany(
-            "UPDATE sessions SET total_tokens = max(0, total_tokens + ?), "
-            "total_cost_nano = max(0, total_cost_nano + ?) WHERE id = ?",
-            [(*totals, session_id) for session_id, totals in self._sessions.items() if any(totals)],
-        )
-        connection.executemany(
-            "UPDATE executions SET tokens_used = max(0, tokens_used + ?) WHERE id = ?",
-            [(tokens, execution_id) for execution_id, tokens in self._executions.items() if tokens],
-        )
-
-
-def drop_stand_ins(connection: sqlite3.Connection, session_id: str, sums: SumChanges, totals: Totals) -> None:
-    """Remove what a conversation told under keys of its own, up to where the agent's file has been read."""
-    rows = connection.execute(STAND_INS, (session_id, session_id, STAND_IN_SPAN_MS)).fetchall()
-    for row in rows:
-        sums.take_away(row)
-        totals.add(row, -1, has_cost=False)
-    connection.executemany("DELETE FROM llm_interactions WHERE id = ?", [(row["id"],) for row in rows])
+async def write_totals(connection: AsyncConnection, *, session_id: str, execution_id: str) -> None:
+    """Bring the totals up to what the session's metadata and the sums say."""
+    await connection.exec_driver_sql(EXECUTION_TOTALS, (execution_id,))
+    await connection.exec_driver_sql(SESSION_TOTALS, (session_id,))

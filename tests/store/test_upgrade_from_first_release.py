@@ -378,6 +378,40 @@ def test_sessions_and_calls_get_their_days_and_are_counted(
     assert zones == [chosen or machine]
 
 
+def test_runs_and_sessions_cost_what_their_answers_do_and_what_the_agent_said_where_none_has_a_price(
+    tmp_path: Path, before: object
+) -> None:
+    del before
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        answer = {"agent_id": "agent", "model": "m", "provider": "p", "success": 1, "cost_source": "list"}
+        answer |= {"price_version": "1", "at_ms": 1, "day_local": "2026-03-01", "created_at": _THEN}
+        for key, execution_id, cost_nano in (("k1", "runs", 70), ("k2", "runs", 5), ("k3", "failed", None)):
+            _insert(
+                connection,
+                "llm_interactions",
+                **(answer | {"id": key, "key": key, "session_id": "session"}),
+                execution_id=execution_id,
+                cost_nano=cost_nano,
+            )
+        for execution_id, said in (("runs", 100), ("failed", 20)):
+            connection.execute(
+                "UPDATE executions SET session_id = 'session', cost_nano = ? WHERE id = ?", [said, execution_id]
+            )
+        connection.execute("UPDATE sessions SET total_cost_nano = 120")
+
+    prepare_database(path, backups_dir=tmp_path / "backups", release="2", clock=FakeClock())
+
+    rows = _all_rows(path)
+    costs = {row["id"]: row["cost_nano"] for row in rows["executions"]}
+    assert (costs["runs"], costs["failed"], costs["succeeded"], costs["lost"]) == (75, 20, 12, None)
+    (session,) = rows["sessions"]
+    assert session["total_cost_nano"] == 95
+    assert json.loads(str(session["metadata"]))["cost_said_of"] == {"runs": 100, "failed": 20}
+    (month,) = rows["monthly_usage"]
+    assert (month["month_local"], month["answers"], month["cost_nano"]) == ("2026-03", 4, 75)
+
+
 def test_all_references_are_whole_and_deletions_still_follow_them(upgraded: Path) -> None:
     with closing(sqlite3.connect(upgraded)) as connection:
         connection.execute("PRAGMA foreign_keys = ON")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,9 +11,8 @@ import pytest
 
 from agentmon.domain.billing import BilledAnswer, HistorySession
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.conversation import SessionNews, UsageNews
+from agentmon.domain.conversation import CostNews, SessionNews, UsageNews
 from agentmon.domain.costs import FileCursor, PricedAnswer
-from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.store.usage_prices import UsagePriceRepository
 from tests.store.conversation_place import NOON_MS, an_ending, opened_place
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+    from agentmon.domain.ids import ExecutionId
     from tests.store.conversation_place import ConversationPlace
 
 REF = "0c0ffee0-session"
@@ -92,6 +91,20 @@ def totals(place: ConversationPlace) -> tuple[object, ...]:
     assert kept == rows
     assert sessions == [{"t": rows["t"]}]
     return tuple(rows.values())
+
+
+async def costs(place: ConversationPlace, execution_id: ExecutionId) -> tuple[int | None, int]:
+    """Return what a run and its session cost."""
+    session = await place.sessions.get(await place.session_id(execution_id))
+    return (await place.queue.executions.get(execution_id)).cost_nano, session.total_cost_nano
+
+
+async def reprice(place: ConversationPlace, cost_nano: int | None) -> None:
+    version = str(len(place.rows("SELECT DISTINCT price_version FROM llm_interactions")) + 1)
+    source = "none" if cost_nano is None else "list"
+    await UsagePriceRepository(place.database).price_all(
+        lambda answer: PricedAnswer(answer=answer, cost_nano=cost_nano, cost_source=source, price_version=version)
+    )
 
 
 async def test_what_a_conversation_tells_is_in_the_sums_at_once(place: ConversationPlace) -> None:
@@ -240,63 +253,52 @@ def test_a_cursor_that_somebody_else_moved_writes_nothing(place: ConversationPla
     assert totals(place) == (1, 10)
 
 
-@pytest.mark.parametrize("seed", range(12))
-async def test_sums_and_totals_are_those_of_the_rows_whatever_comes(
-    place: ConversationPlace, files: UsageImport, seed: int
+async def test_a_run_costs_what_its_answers_do_and_until_one_has_a_price_what_the_agent_said(
+    place: ConversationPlace, files: UsageImport
 ) -> None:
-    chance = random.Random(seed)
     execution = await place.begin()
-    await place.tell(execution.id, SessionNews(session_ref=REF))
-    prices = UsagePriceRepository(place.database)
-    days = UsageDayRepository(place.database)
+    await place.tell(execution.id, SessionNews(session_ref=REF), bills("a", 4), CostNews(cost_nano=900))
+    assert await costs(place, execution.id) == (900, 900)
 
-    def price(answer: BilledAnswer) -> PricedAnswer:
-        cost_nano = chance.choice([None, 7, answer.prompt_tokens])
-        source = "none" if cost_nano is None else chance.choice(["list", "reported"])
-        return PricedAnswer(answer=answer, cost_nano=cost_nano, cost_source=source, price_version="2")
+    await reprice(place, None)
+    assert await costs(place, execution.id) == (900, 900)
+    write(files, told("a", 4), told("b", 6))
+    assert await costs(place, execution.id) == (10_000, 10_000)
 
-    for _ in range(25):
-        at_ms = NOON_MS + chance.randrange(0, 40 * 3_600_000)
-        tokens, key = chance.randrange(50), chance.choice("abcdef")
-        match chance.randrange(7):
-            case 0:
-                await place.tell(execution.id, bills(key, tokens), at_ms=at_ms)
-            case 1:
-                stand_in = bills(f"turn:{key}", tokens, is_key_provisional=True)
-                await place.tell(execution.id, stand_in, at_ms=at_ms)
-            case 2 | 3:
-                ref = chance.choice([REF, "other", "third"])
-                told_answer = told(key, tokens, at_ms=at_ms, ref=ref, offset=chance.randrange(100))
-                write(files, told_answer, path=f"/{chance.randrange(3)}.jsonl")
-            case 4:
-                await prices.price_all(price)
-            case 5:
-                await days.move_to(chance.choice(["UTC", "Asia/Kolkata", "America/New_York"]), at=NOON)
-            case _:
-                files.drop_stand_ins(since_ms=0)
-        assert _kept(place) == _counted(place)
-        assert not place.rows(
-            "SELECT s.id FROM sessions s WHERE s.total_tokens <> (SELECT coalesce(sum(prompt_tokens), 0) "
-            "FROM llm_interactions i WHERE i.session_id = s.id)"
-        )
-        assert not place.rows(
-            "SELECT s.id FROM sessions s WHERE s.session_ref IN ('other', 'third') AND s.total_cost_nano <> "
-            "(SELECT coalesce(sum(cost_nano), 0) FROM llm_interactions i WHERE i.session_id = s.id)"
-        )
-    assert place.rows("SELECT * FROM executions WHERE tokens_used >= 0")
+    await place.tell(execution.id, CostNews(cost_nano=950))
+    assert await costs(place, execution.id) == (10_000, 10_000)
+    await reprice(place, None)
+    assert await costs(place, execution.id) == (950, 950)
 
 
-def _kept(place: ConversationPlace) -> list[dict[str, object]]:
-    return place.rows(
-        "SELECT day_local, agent_id, model, project, answers, prompt_tokens, cost_nano, unpriced_answers, "
-        "reported_answers FROM daily_usage ORDER BY 1, 2, 3, 4"
-    )
+async def test_an_agent_that_says_no_cost_has_that_of_its_answers(place: ConversationPlace) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF), bills("a", 4))
+    assert await costs(place, execution.id) == (None, 0)
+
+    await reprice(place, 7)
+    assert await costs(place, execution.id) == (7, 7)
+    await place.tell(execution.id, bills("b", 4))
+    assert await costs(place, execution.id) == (7, 7)
 
 
-def _counted(place: ConversationPlace) -> list[dict[str, object]]:
-    return place.rows(
-        "SELECT day_local, agent_id, model, project, count(*) AS answers, sum(prompt_tokens) AS prompt_tokens, "
-        "coalesce(sum(cost_nano), 0) AS cost_nano, sum(cost_nano IS NULL) AS unpriced_answers, "
-        "sum(cost_source = 'reported') AS reported_answers FROM llm_interactions "
-        "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
-    )
+async def test_of_a_conversation_that_is_resumed_each_run_costs_its_own(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    first = await place.begin()
+    await place.tell(first.id, SessionNews(session_ref=REF), CostNews(cost_nano=300), ending=an_ending())
+    write(files, told("a", 4))
+    second = await place.enqueue(first.task_id, parent=first.id)
+    await place.claim()
+    await place.tell(second.id, bills("b", 1), CostNews(cost_nano=420))
+
+    assert await costs(place, first.id) == (4_000, 4_120)
+    assert await costs(place, second.id) == (120, 4_120)
+
+
+def test_a_session_of_history_costs_what_its_answers_do(place: ConversationPlace, files: UsageImport) -> None:
+    write(files, told("a", 3), told("b", 30))
+
+    assert place.rows("SELECT total_tokens, total_cost_nano FROM sessions") == [
+        {"total_tokens": 33, "total_cost_nano": 33_000}
+    ]

@@ -213,7 +213,8 @@ async def test_a_journal_that_is_read_again_from_its_start_gives_the_same_rows(t
         await ingest(0)
         first = contents()
         async with place.database.writing() as connection:
-            for table in ("messages", "operations", "llm_interactions", "events"):
+            sums = ("session_usage", "daily_usage", "daily_model_usage", "monthly_usage")
+            for table in ("messages", "operations", "llm_interactions", *sums, "events"):
                 await connection.exec_driver_sql(f"DELETE FROM {table}")
             await connection.exec_driver_sql("UPDATE executions SET journal_offset = 0, tokens_used = 0")
             await connection.exec_driver_sql("UPDATE sessions SET total_tokens = 0, operation_count = 0")

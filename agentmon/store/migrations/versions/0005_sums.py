@@ -405,6 +405,24 @@ SELECT day_local, session_id, coalesce(execution_id, ''), coalesce(agent_id, '')
 FROM llm_interactions
 GROUP BY day_local, session_id, coalesce(execution_id, ''), coalesce(agent_id, ''), model, project
 """,
+    """
+UPDATE sessions SET metadata = json_set(metadata, '$.cost_said_of', json((
+    SELECT json_group_object(e.id, e.cost_nano) FROM executions e
+    WHERE e.session_id = sessions.id AND e.cost_nano IS NOT NULL)))
+WHERE id IN (SELECT session_id FROM executions WHERE cost_nano IS NOT NULL)
+""",
+    """
+UPDATE executions SET cost_nano = (
+    SELECT sum(u.cost_nano) FROM session_usage u WHERE u.execution_id <> '' AND u.execution_id = executions.id)
+WHERE id IN (SELECT execution_id FROM session_usage WHERE answers > unpriced_answers)
+""",
+    """
+UPDATE sessions SET total_cost_nano = (
+    SELECT coalesce(sum(u.cost_nano), 0) FROM session_usage u WHERE u.session_id = sessions.id) + (
+    SELECT coalesce(sum(said.value), 0) FROM json_each(sessions.metadata, '$.cost_said_of') said
+    WHERE said.key NOT IN (SELECT execution_id FROM session_usage WHERE answers > unpriced_answers))
+WHERE id IN (SELECT session_id FROM session_usage WHERE answers > unpriced_answers)
+""",
 )
 
 

@@ -108,6 +108,8 @@ class HistorySession:
     """The conversation that it was forked from, or whose subagent it is."""
     title: str | None = None
     cwd: str | None = None
+    project: str = ""
+    """The repository around ``cwd``; empty until somebody has looked for it, which no reader does."""
     git_branch: str | None = None
     model: str | None = None
     first_at_ms: int | None = None
@@ -124,6 +126,7 @@ def merge_sessions(earlier: HistorySession, later: HistorySession) -> HistorySes
         parent_ref=later.parent_ref or earlier.parent_ref,
         title=later.title or earlier.title,
         cwd=later.cwd or earlier.cwd,
+        project=later.project if later.cwd else earlier.project,
         git_branch=later.git_branch or earlier.git_branch,
         model=later.model or earlier.model,
         first_at_ms=min(begun, default=None),

@@ -66,6 +66,8 @@ class ConversationRequest:
 
     prompt: str
     working_dir: str
+    project: str = ""
+    """The repository around the folder, under which it is summed up; empty when nobody has looked for one."""
     start: ConversationStart = ConversationStart.FRESH
     parent_execution_id: ExecutionId | None = None
     """The execution whose conversation goes on; None for a fresh one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from math import floor
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class LocalDays:
         if day is None:
             day = self._days[part] = self._work_out(part * SLICE_MS)
         return day
+
+    def day_of_moment(self, moment: datetime) -> str:
+        """Return the day of an aware moment."""
+        return self.day_of(floor(moment.timestamp() * 1000))
 
     def begin_ms(self, day: str) -> int:
         """Return the first moment of a day, in milliseconds since 1970.

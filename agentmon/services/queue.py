@@ -17,6 +17,7 @@ from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
 from agentmon.services.launch_check import launch_environment, require_launchable
+from agentmon.worker.project_folders import find_project
 from agentmon.worker.requests import build_request, with_choices
 from agentmon.worker.wake import wake_worker
 
@@ -156,6 +157,7 @@ class QueueService:
             capability,
             args=args,
             working_dir=str(working_dir),
+            project=await asyncio.to_thread(find_project, str(working_dir)),
             message=message,
             start=start,
             parent_execution_id=parent_execution_id,

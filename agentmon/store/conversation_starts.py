@@ -12,6 +12,7 @@ from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.domain.life_cycles import require_session_move
 from agentmon.domain.sessions import SessionStatus
 from agentmon.store import tables
+from agentmon.store.usage_days import stored_days
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -127,6 +128,8 @@ async def _add_session(
             agent_id=request.agent_id,
             task_id=request.task_id,
             workspace=conversation.working_dir,
+            project=conversation.project or conversation.working_dir,
+            day_local=(await stored_days(connection, at)).day_of_moment(at),
             status=SessionStatus.PLANNING,
             model=conversation.model or agent["model"],
             model_tier=agent["model_tier"],

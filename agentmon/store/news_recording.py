@@ -29,6 +29,7 @@ from agentmon.store.message_rows import write_messages
 from agentmon.store.operation_rows import share_answers, write_operations
 from agentmon.store.session_moves import APPROVAL_SOURCE, find_oldest_request, move_session, status_of_activity
 from agentmon.store.told_conversation import ToldConversation, moment_of
+from agentmon.store.usage_days import stored_days
 from agentmon.store.usage_rows import count_cost, write_usage
 from agentmon.store.usage_totals import write_totals
 
@@ -201,6 +202,7 @@ async def _add_session(connection: AsyncConnection, row: RowMapping, *, at: date
         .where(tasks.c.id == row["task_id"])
     )
     place = (await connection.execute(statement)).one()
+    started_at = row["started_at"] or at
     session_id = new_id()
     await connection.execute(
         insert(tables.sessions).values(
@@ -209,13 +211,15 @@ async def _add_session(connection: AsyncConnection, row: RowMapping, *, at: date
             agent_id=row["agent_id"],
             task_id=row["task_id"],
             workspace=place.root_path,
+            project=place.root_path,
+            day_local=(await stored_days(connection, at)).day_of_moment(started_at),
             session_ref=row["session_ref"],
             status=SessionStatus.PLANNING,
             model=place.model,
             model_tier=place.model_tier,
             temperature=place.temperature,
             initial_prompt=row["prompt"] or "",
-            started_at=row["started_at"] or at,
+            started_at=started_at,
             metadata={"origin": "agentmon"},
             created_at=at,
             updated_at=at,

@@ -12,6 +12,7 @@ from agentmon.domain.ids import new_id
 from agentmon.domain.operations import OperationStatus
 from agentmon.store import tables
 from agentmon.store.told_conversation import in_pieces, moment_of
+from agentmon.store.usage_days import stored_days
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from agentmon.domain.local_days import LocalDays
     from agentmon.store.told_conversation import ToldConversation
 
 _KEPT: Final = (
@@ -34,12 +36,13 @@ _KEPT: Final = (
     "status",
     "error",
     "started_at",
+    "day_local",
     "finished_at",
     "duration_ms",
     "created_at",
     "updated_at",
 )
-_NEVER_CHANGED: Final = frozenset({"id", "operation_ref", "started_at", "created_at"})
+_NEVER_CHANGED: Final = frozenset({"id", "operation_ref", "started_at", "day_local", "created_at"})
 
 
 async def write_operations(
@@ -58,17 +61,18 @@ async def write_operations(
     refs = list(dict.fromkeys(conversation.ref(news.tool_ref) for _, news in told if news.tool_ref is not None))
     rows = await _read(connection, conversation, refs)
     known, changed = set(rows), set[str]()
+    days = await stored_days(connection, moment_of(told[-1][0]))
     for at_ms, news in told:
         if news.tool_ref is None:
             continue
         ref, at = conversation.ref(news.tool_ref), moment_of(at_ms)
         match news:
             case ToolStartedNews():
-                _begin(rows, ref, news, at)
+                _begin(rows, ref, news, at, days)
             case ToolFinishedNews() if ref in rows and news.status is not OperationStatus.PENDING:
                 _finish(rows[ref], news, at)
             case AskNews() if ref not in rows and news.type is not None:
-                _begin(rows, ref, _call_of(news, news.tool_ref), at)
+                _begin(rows, ref, _call_of(news, news.tool_ref), at, days)
             case _:
                 continue
         changed.add(ref)
@@ -168,7 +172,7 @@ async def _read(
     return rows
 
 
-def _begin(rows: dict[str, dict[str, object]], ref: str, news: ToolStartedNews, at: datetime) -> None:
+def _begin(rows: dict[str, dict[str, object]], ref: str, news: ToolStartedNews, at: datetime, days: LocalDays) -> None:
     row = rows.setdefault(
         ref,
         {
@@ -181,6 +185,7 @@ def _begin(rows: dict[str, dict[str, object]], ref: str, news: ToolStartedNews, 
             "status": OperationStatus.PENDING,
             "error": None,
             "started_at": at,
+            "day_local": days.day_of_moment(at),
             "finished_at": None,
             "duration_ms": None,
             "created_at": at,

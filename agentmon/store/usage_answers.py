@@ -63,7 +63,7 @@ class ToldAnswers:
     def write(self, answers: Sequence[PricedAnswer], sessions: Sequence[HistorySession]) -> None:
         """Write the answers, the sessions to which they belong, and all sums that follow."""
         self._conversations.load(sessions, [priced.answer for priced in answers])
-        self._conversations.write(self._at)
+        self._conversations.write(self._at, self._days)
         present = self._present([priced.answer.key for priced in answers])
         added, changed, touched = [], [], dict[str, "Conversation"]()
         for priced in answers:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.billing import BilledAnswer, HistorySession
+    from agentmon.domain.local_days import LocalDays
 
 HISTORY: Final = "history"
 """The origin of a session that no execution made."""
@@ -25,8 +26,8 @@ _BEGUN_BEFORE_MS: Final = 2_000
 _TOLD_AFTER_MS: Final = 5_000
 """The clock of an answer may be this much outside of the execution that it belongs to."""
 _COLUMNS: Final = (
-    *("id", "user_id", "agent_id", "title", "workspace", "session_ref", "status", "model", "started_at", "ended_at"),
-    *("metadata", "created_at", "updated_at"),
+    *("id", "user_id", "agent_id", "title", "workspace", "project", "session_ref", "status", "model"),
+    *("started_at", "day_local", "ended_at", "metadata", "created_at", "updated_at"),
 )
 _INSERT: Final = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
@@ -39,6 +40,7 @@ class Conversation:
     session_ref: str
     is_history: bool
     workspace: str = ""
+    project: str = ""
     title: str = ""
     model: str = ""
     started_at_ms: int = 0
@@ -108,27 +110,28 @@ class Conversations:
             self._take_rows("SELECT * FROM sessions WHERE id = ?", (session_id,))
         return self._by_id[session_id]
 
-    def write(self, at: datetime) -> None:
-        """Write the sessions that are new or about which something new was told."""
+    def write(self, at: datetime, days: LocalDays) -> None:
+        """Write the sessions that are new or about which something new was told, under the days of their beginning."""
         now = moment_text(at)
         for one in self._by_id.values():
-            started_at = moment_text(moment_of(one.started_at_ms)) if one.started_at_ms else now
+            started = moment_of(one.started_at_ms) if one.started_at_ms else at
+            started_at, day = moment_text(started), days.day_of_moment(started)
             ended_at = moment_text(moment_of(one.ended_at_ms)) if one.ended_at_ms else None
             if one.is_new:
                 self._connection.execute(
                     _INSERT,
                     (
-                        *(one.id, LOCAL_USER_ID, self._agent_id, one.title or None, one.workspace, one.session_ref),
-                        *(SessionStatus.COMPLETED.value, one.model or None, started_at, ended_at),
+                        *(one.id, LOCAL_USER_ID, self._agent_id, one.title or None, one.workspace, one.project),
+                        *(one.session_ref, SessionStatus.COMPLETED.value, one.model or None, started_at, day, ended_at),
                         *(json_text({"origin": HISTORY, **one.metadata}), now, now),
                     ),
                 )
             elif one.is_changed and one.is_history:
                 self._connection.execute(
-                    "UPDATE sessions SET title = ?, workspace = ?, model = ?, started_at = ?, ended_at = ?, "
-                    "metadata = ?, updated_at = ? WHERE id = ?",
+                    "UPDATE sessions SET title = ?, workspace = ?, project = ?, model = ?, started_at = ?, "
+                    "day_local = ?, ended_at = ?, metadata = ?, updated_at = ? WHERE id = ?",
                     (
-                        *(one.title or None, one.workspace, one.model or None, started_at, ended_at),
+                        *(one.title or None, one.workspace, one.project, one.model or None, started_at, day, ended_at),
                         *(json_text(one.metadata), now, one.id),
                     ),
                 )
@@ -141,6 +144,7 @@ class Conversations:
                 session_ref=row["session_ref"] or "",
                 is_history=metadata.get("origin") == HISTORY,
                 workspace=row["workspace"],
+                project=row["project"],
                 title=row["title"] or "",
                 model=row["model"] or "",
                 started_at_ms=_ms_of(row["started_at"]),
@@ -179,6 +183,7 @@ class Conversations:
             "title": told.title if is_latest or not one.title else None,
             "model": told.model if is_latest or not one.model else None,
             "workspace": told.cwd if is_earliest or not one.workspace else None,
+            "project": (told.project or told.cwd) if is_earliest or not one.project else None,
         }
         for name, fact in facts.items():
             if fact and fact != getattr(one, name):

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from agentmon.domain.local_days import SLICE_MS, LocalDays
 from agentmon.schedule import local_zone_name
+from agentmon.store.activity_days import move_activity
 from agentmon.store.moments import moment_text
 from agentmon.store.usage_sums import RECOUNT
 
@@ -74,9 +75,9 @@ class UsageDayRepository:
             return zone_of((await connection.exec_driver_sql(READ_ZONE)).scalar())
 
     async def move_to(self, zone_name: str, *, at: datetime) -> bool:
-        """Put all answers under the days of this zone and count the sums anew; return whether that had to be done.
+        """Put answers, sessions and tool calls under the days of this zone; return whether that had to be done.
 
-        It is one transaction: who reads meanwhile sees the days of one zone.
+        All sums are counted anew. It is one transaction: who reads meanwhile sees the days of one zone.
         """
         if await self.zone() == zone_name:
             return False
@@ -84,9 +85,10 @@ class UsageDayRepository:
             if zone_of((await connection.exec_driver_sql(READ_ZONE)).scalar()) == zone_name:
                 return False
             await connection.exec_driver_sql(WRITE_ZONE, zone_row(zone_name, at))
+            days = days_of_zone(zone_name)
+            await move_activity(connection, days)
             if not (await connection.exec_driver_sql(_HAS_ANSWERS)).scalar():
                 return True
-            days = days_of_zone(zone_name)
             moved = []
             for slice_of_time in (await connection.exec_driver_sql(_SLICES)).mappings().all():
                 part = slice_of_time["part"]

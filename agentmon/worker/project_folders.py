@@ -19,11 +19,12 @@ class ProjectFolders:
         """Return the absolute path of the project of a folder; the folder itself when it lies in no repository."""
         project = self._projects.get(folder)
         if project is None:
-            project = self._projects[folder] = _find_project(folder)
+            project = self._projects[folder] = find_project(folder)
         return project
 
 
-def _find_project(folder: str) -> str:
+def find_project(folder: str) -> str:
+    """Return what ``ProjectFolders.project_of`` does; looks at the disk each time."""
     start = Path(folder)
     if not start.is_absolute():
         return folder

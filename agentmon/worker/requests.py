@@ -39,6 +39,7 @@ def build_request(
     *,
     args: Mapping[str, object],
     working_dir: str,
+    project: str = "",
     message: str | None = None,
     start: ConversationStart = ConversationStart.FRESH,
     parent_execution_id: ExecutionId | None = None,
@@ -52,6 +53,7 @@ def build_request(
         capability: What the agent is asked to do.
         args: The capability's arguments.
         working_dir: Absolute path of the folder it works in.
+        project: The repository around that folder; empty when nobody has looked for one.
         message: What the agent is told instead of the task's own text.
         start: How the conversation begins.
         parent_execution_id: The execution whose conversation goes on.
@@ -67,6 +69,7 @@ def build_request(
         conversation = ConversationRequest(
             prompt=render_prompt(capability, agent=agent, task=task, args=args) if message is None else message,
             working_dir=working_dir,
+            project=project,
             start=start,
             parent_execution_id=parent_execution_id,
             model=model_of(agent, args),

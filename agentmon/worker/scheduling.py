@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.schedule import next_time
+from agentmon.worker.project_folders import find_project
 from agentmon.worker.requests import build_request
 
 if TYPE_CHECKING:
@@ -99,11 +100,13 @@ class Scheduler:
         workspace = await self._workspaces.find(task.workspace_id)
         if workspace is None:
             raise AgentmonError("its workspace is gone")
+        working_dir = task.input_context.working_dir or workspace.root_path
         request = build_request(
             task,
             agent,
             capability,
             args=task.input_context.args,
-            working_dir=task.input_context.working_dir or workspace.root_path,
+            working_dir=working_dir,
+            project=await asyncio.to_thread(find_project, working_dir),
         )
         return replace(request, may_wait=True)

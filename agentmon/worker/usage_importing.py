@@ -231,10 +231,11 @@ class UsageImporter:
         for answer in read.reading.answers:
             folder = answer.cwd or source.project_hint
             answers.append(self.priced(answer, project=self._projects.project_of(folder) if folder else ""))
-        sessions = [
-            one if one.cwd or not source.project_hint else replace(one, cwd=source.project_hint)
-            for one in read.reading.sessions
-        ]
+        sessions = []
+        for one in read.reading.sessions:
+            folder = one.cwd or source.project_hint or ""
+            project = self._projects.project_of(folder) if folder else ""
+            sessions.append(replace(one, cwd=folder or None, project=project))
         contexts = {one.session_ref: one for one in (*contexts_of(read.reading.answers), *read.reading.contexts)}
         return FilePiece(
             before=before,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +24,7 @@ from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus,
 from agentmon.services.actors import USER_ACTOR
 from tests.store.conversation_place import NOON_MS, an_ending, opened_copy, opened_place
 from tests.store.queue_place import NOON
+from tests.store.recounts import counted_anew, kept_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -192,6 +195,8 @@ async def _told(folder: Path, stretches: Sequence[Sequence[told.ConversationNews
 
 
 def _check(place: ConversationPlace) -> None:
+    with closing(sqlite3.connect(place.database.path)) as connection:
+        assert kept_counts(connection) == counted_anew(connection)
     for table, ref in (("messages", "message_ref"), ("operations", "operation_ref"), ("approvals", "request_ref")):
         assert not place.rows(f"SELECT {ref} FROM {table} GROUP BY execution_id, {ref} HAVING count(*) > 1")
     assert not place.rows(

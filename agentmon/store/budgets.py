@@ -1,4 +1,4 @@
-"""Budgets: the rows, and what was spent of them by the kept sums and the answers."""
+"""Budgets: the rows, and what was spent of them by the kept sums."""
 
 from __future__ import annotations
 
@@ -52,19 +52,20 @@ _TOKENS: Final = "u.prompt_tokens + u.cache_write_5m_tokens + u.cache_write_1h_t
 _USE: Final = (
     "SELECT ? AS place, coalesce(sum(u.cost_nano), 0) AS cost_nano, "
     f"coalesce(sum({_TOKENS}), 0) AS tokens, coalesce(sum(u.cache_read_tokens), 0) AS cached, "
-    "coalesce(sum({unpriced}), 0) AS unpriced FROM {source} WHERE {condition}"
+    "coalesce(sum(u.unpriced_answers), 0) AS unpriced FROM {source} WHERE {condition}"
 )
-_OF_SUMS: Final = "daily_usage u"
-_OF_ANSWERS: Final = "llm_interactions u"
 _SOURCES: Final[Mapping[BudgetScope, tuple[str, str]]] = {
-    BudgetScope.ALL: (_OF_SUMS, "? = ''"),
-    BudgetScope.AGENT: (_OF_SUMS, "u.agent_id = ?"),
+    BudgetScope.ALL: ("daily_model_usage u", "? = ''"),
+    BudgetScope.AGENT: ("daily_model_usage u", "u.agent_id = ?"),
     BudgetScope.WORKSPACE: (
-        f"(SELECT id, root_path, rtrim(root_path, '/') || '/' AS below FROM workspaces) w JOIN {_OF_SUMS}",
+        "(SELECT id, root_path, rtrim(root_path, '/') || '/' AS below FROM workspaces) w JOIN {projects} u",
         "w.id = ? AND (u.project = w.root_path OR substr(u.project, 1, length(w.below)) = w.below)",
     ),
-    BudgetScope.TASK: (_OF_ANSWERS, "u.execution_id IN (SELECT id FROM executions WHERE task_id = ?)"),
-    BudgetScope.EXECUTION: (_OF_ANSWERS, "u.execution_id = ?"),
+    BudgetScope.TASK: (
+        "session_usage u",
+        "u.execution_id <> '' AND u.execution_id IN (SELECT id FROM executions WHERE task_id = ?)",
+    ),
+    BudgetScope.EXECUTION: ("session_usage u", "u.execution_id <> '' AND u.execution_id = ?"),
 }
 
 
@@ -136,10 +137,7 @@ class BudgetRepository:
             return removed
 
     async def uses(self, spans: Sequence[tuple[Budget, BudgetSpan | None]]) -> tuple[BudgetUse, ...]:
-        """Return what was spent of each budget in its days, in their order; None means all days.
-
-        What agents, workspaces and all spent comes from the kept sums; tasks and executions add up their own answers.
-        """
+        """Return what was spent of each budget in its days, in their order; None means all days."""
         found: dict[int, BudgetUse] = {}
         async with self._database.reading() as connection:
             for places in in_pieces(range(len(spans))):
@@ -176,8 +174,8 @@ def _use_statement(place: int, budget: Budget, span: BudgetSpan | None) -> tuple
     parameters: tuple[object, ...] = (place, budget.scope_id)
     if span is not None:
         condition, parameters = f"{condition} AND u.day_local BETWEEN ? AND ?", (*parameters, *_days(span))
-    unpriced = "u.cost_nano IS NULL" if source == _OF_ANSWERS else "u.unpriced_answers"
-    return _USE.format(unpriced=unpriced, source=source, condition=condition), parameters
+    projects = "monthly_usage" if span is None else "daily_usage"
+    return _USE.format(source=source.format(projects=projects), condition=condition), parameters
 
 
 def _days(span: BudgetSpan) -> tuple[str, str]:

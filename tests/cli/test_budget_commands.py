@@ -18,14 +18,14 @@ def _without_budgets_afterwards(cli: CommandLine) -> Iterator[None]:
     yield
     with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
         connection.execute("DELETE FROM budgets")
-        connection.execute("DELETE FROM daily_usage")
+        connection.execute("DELETE FROM daily_model_usage")
 
 
 def spend(cli: CommandLine, cents: int, *, unpriced: int = 0) -> None:
     """Write down what an agent spent, on a day of long ago."""
     with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
         connection.execute(
-            "INSERT INTO daily_usage VALUES ('2026-01-01', 'a', 'm', '/p', 1, 100, 900, 0, 0, 0, 0, 0, ?, ?, 0)",
+            "INSERT INTO daily_model_usage VALUES ('2026-01-01', 'a', 'm', 1, 100, 900, 0, 0, 0, 0, 0, ?, ?, 0)",
             (cents * 10_000_000, unpriced),
         )
 

@@ -15,7 +15,7 @@ from agentmon.usage.openings import open_reader, reader_type
 from agentmon.usage.reading import GatheredReadings, Reading, ReadingProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from agentmon.usage.compressed import OpenedFile
     from agentmon.usage.reading import Reader
@@ -80,14 +80,27 @@ class Read:
     """Where to go on when the piece is kept; None when the file could not be opened and never was."""
 
 
-def read_source(source: SourceFile, cursor: Cursor | None) -> Iterator[Read]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderKinds:
+    """Which readers read the files of agents, and what their readings are gathered in."""
+
+    type_of: Callable[[SourceFile], type[Reader]]
+    open: Callable[[SourceFile], Reader]
+    """Gives a reader for the beginning of the file."""
+    gather: Callable[[], GatheredReadings]
+
+
+USAGE_READERS: Final = ReaderKinds(type_of=reader_type, open=open_reader, gather=GatheredReadings)
+
+
+def read_source(source: SourceFile, cursor: Cursor | None, kinds: ReaderKinds = USAGE_READERS) -> Iterator[Read]:
     """Yield what is new in the file since the cursor, piece by piece; nothing when it did not change.
 
     Each piece can be kept on its own with its cursor: reading goes on behind it. A file that was cut, replaced or
     rewritten, and one that an older parser read, is read from its beginning; its answers merge with those known. A last
     line without a newline waits. What cannot be read is a problem of a piece, never an error.
     """
-    parser_version = reader_type(source).parser_version
+    parser_version = kinds.type_of(source).parser_version
     if cursor is not None and _is_unchanged(source, cursor, parser_version):
         return
     known = cursor
@@ -106,7 +119,7 @@ def read_source(source: SourceFile, cursor: Cursor | None) -> Iterator[Read]:
             )
             known = begun if cursor is None else replace(cursor, size=begun.size, mtime_ns=begun.mtime_ns)
             pieces = _read_document if source.path.endswith(".json") else _read_lines
-            for read in pieces(opened, source, begun, cursor):
+            for read in pieces(opened, source, begun, cursor, kinds):
                 known = read.cursor
                 yield read
     except UNREADABLE as error:
@@ -123,9 +136,11 @@ def _is_unchanged(source: SourceFile, cursor: Cursor, parser_version: int) -> bo
     )
 
 
-def _read_lines(opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: Cursor | None) -> Iterator[Read]:
-    reader, offset, known_bytes = _go_on(opened, source, begun, cursor)
-    gathered, kept_to, has_news = GatheredReadings(), offset, True
+def _read_lines(
+    opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: Cursor | None, kinds: ReaderKinds
+) -> Iterator[Read]:
+    reader, offset, known_bytes = _go_on(opened, source, begun, cursor, kinds)
+    gathered, kept_to, has_news = kinds.gather(), offset, True
     pieces = pieces_of(opened, offset)
     while piece := _next_piece(pieces, offset):
         if isinstance(piece, ReadingProblem):
@@ -166,29 +181,31 @@ def _next_piece(
 
 
 def _go_on(
-    opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: Cursor | None
+    opened: OpenedFile, source: SourceFile, begun: Cursor, cursor: Cursor | None, kinds: ReaderKinds
 ) -> tuple[Reader, int, _KnownBytes]:
     """Return the reader, the offset and the known bytes to go on with; the file then stands at the offset."""
     if cursor is not None and cursor.offset and _is_of(cursor, begun):
         known_bytes = _KnownBytes.of_file(opened, cursor.offset)
         if known_bytes is not None and known_bytes.digest() == cursor.head_hash:
-            return reader_type(source).restore(cursor.state), cursor.offset, known_bytes
+            return kinds.type_of(source).restore(cursor.state), cursor.offset, known_bytes
     opened.seek(0)
-    return open_reader(source), 0, _KnownBytes()
+    return kinds.open(source), 0, _KnownBytes()
 
 
 def _is_of(cursor: Cursor, begun: Cursor) -> bool:
     return (cursor.inode, cursor.parser_version) == (begun.inode, begun.parser_version)
 
 
-def _read_document(opened: OpenedFile, source: SourceFile, begun: Cursor, _cursor: Cursor | None) -> Iterator[Read]:
+def _read_document(
+    opened: OpenedFile, source: SourceFile, begun: Cursor, _cursor: Cursor | None, kinds: ReaderKinds
+) -> Iterator[Read]:
     """Read a file that is one object as one line: its newlines lie between the words of JSON."""
     written = b"".join(iter(lambda: opened.read(BLOCK_BYTES), b"")) if begun.size <= MAX_DOCUMENT_BYTES else b""
     done = replace(begun, offset=len(written))
     if begun.size > MAX_DOCUMENT_BYTES:
         yield Read(reading=_problem(0, "a document that is too long"), cursor=done)
     else:
-        yield Read(reading=open_reader(source).read(written.replace(b"\n", b" ") + b"\n", 0), cursor=done)
+        yield Read(reading=kinds.open(source).read(written.replace(b"\n", b" ") + b"\n", 0), cursor=done)
 
 
 def _moved(begun: Cursor, offset: int, known_bytes: _KnownBytes, reader: Reader) -> Cursor:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmon.usage.following import read_source
 from agentmon.usage.sources import find_sources
+from agentmon.usage.unread import read_unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def _seconds(work: Callable[[], None]) -> float:
 
 def _read(home: str) -> None:
     for source in find_sources({"HOME": home}):
-        for _ in read_source(source, None):
+        for _ in read_unread(source, None):
             pass
 
 

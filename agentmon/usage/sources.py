@@ -6,7 +6,8 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,17 +21,30 @@ if TYPE_CHECKING:
 CLAUDE: Final = "claude"
 CODEX: Final = "codex"
 GEMINI: Final = "gemini"
+OPENCODE: Final = "opencode"
 _MAX_DEPTH: Final = 8
 _ROLLOUT: Final = re.compile(r"^rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl(?:\.zst)?$")
+_OPENCODE_DATABASE: Final = re.compile(r"opencode(?:-[^/]+)?\.db")
 _MAX_SETTING_BYTES: Final = 1_048_576
+
+
+class SourceKind(StrEnum):
+    """How a source is read."""
+
+    FILE = "file"
+    """Lines, or one document."""
+    DATABASE = "database"
+    FOLDER = "folder"
+    """A file for each message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """One file to be read, as it was when it was found."""
+    """One file to be read, as it was when it was found; of a folder and a database with what belongs to it."""
 
     agent_slug: str
     path: str
+    kind: SourceKind = SourceKind.FILE
     thread_key: str
     """Names what the file is about beyond its path: a rollout keeps it while it is compressed and unpacked again."""
     size: int
@@ -66,6 +80,7 @@ def list_places(environ: Mapping[str, str]) -> list[SourcePlace]:
         *((CLAUDE, folder) for folder in _claude_folders(environ)),
         *((CODEX, folder) for folder in _codex_folders(environ)),
         (GEMINI, _gemini_home(environ) / "tmp"),
+        (OPENCODE, _opencode_home(environ)),
     ]
     return [SourcePlace(agent_slug=slug, path=str(folder), problem=_problem_with(folder)) for slug, folder in folders]
 
@@ -103,6 +118,8 @@ def find_sources(
         for entry in _files_below(gemini_home / "tmp", seen, report)
         if _is_chat(entry.path)
     ]
+    found += _opencode_databases(_opencode_home(environ), seen, report)
+    found += _opencode_folders(_opencode_home(environ), report)
     ages = {source.path: _age(source, known_paths) for source in found}
     return sorted(found, key=lambda source: ages[source.path])
 
@@ -130,6 +147,11 @@ def _gemini_home(environ: Mapping[str, str]) -> Path:
     home = _home(environ)
     named = environ.get("GEMINI_CLI_HOME", "").strip()
     return (_expanded(named, home) if named else home) / ".gemini"
+
+
+def _opencode_home(environ: Mapping[str, str]) -> Path:
+    data_home = Path(environ.get("XDG_DATA_HOME", ""))
+    return (data_home if data_home.is_absolute() else _home(environ) / ".local" / "share") / "opencode"
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -176,6 +198,47 @@ def _is_chat(path: str) -> bool:
     return "chats" in parts[-3:-1] and path.endswith((".jsonl", ".json"))
 
 
+def _opencode_databases(home: Path, seen: set[tuple[int, int]], report: list[ReadingProblem]) -> list[SourceFile]:
+    """Return the databases, each with the log beside it, in which its newest changes are."""
+    found = []
+    for entry in _files_below(home, seen, report, max_depth=0):
+        if not _OPENCODE_DATABASE.fullmatch(Path(entry.path).name):
+            continue
+        source = _source(OPENCODE, entry, entry.path)
+        try:
+            log = Path(f"{entry.path}-wal").stat()
+        except OSError:
+            size, mtime_ns = entry.size, entry.mtime_ns
+        else:
+            size, mtime_ns = entry.size + log.st_size, max(entry.mtime_ns, log.st_mtime_ns)
+        found.append(replace(source, kind=SourceKind.DATABASE, size=size, mtime_ns=mtime_ns))
+    return found
+
+
+def _opencode_folders(home: Path, report: list[ReadingProblem]) -> list[SourceFile]:
+    """Return the sessions of older releases, a folder with a file for each message."""
+    try:
+        folders = sorted(folder for folder in (home / "storage" / "message").iterdir() if folder.is_dir())
+    except OSError:
+        return []
+    found = []
+    for folder in folders:
+        entries = list(_files_below(folder, set(), report, max_depth=0))
+        if entries:
+            found.append(
+                SourceFile(
+                    agent_slug=OPENCODE,
+                    path=str(folder),
+                    kind=SourceKind.FOLDER,
+                    thread_key=str(folder),
+                    size=sum(entry.size for entry in entries),
+                    mtime_ns=max(entry.mtime_ns for entry in entries),
+                    inode=folder.stat().st_ino,
+                )
+            )
+    return found
+
+
 class _ProjectHints:
     """Knows which folder of Gemini's belongs to which project."""
 
@@ -213,7 +276,9 @@ def _small_text(path: Path) -> str:
         return ""
 
 
-def _files_below(folder: Path, seen: set[tuple[int, int]], report: list[ReadingProblem]) -> Iterator[_Entry]:
+def _files_below(
+    folder: Path, seen: set[tuple[int, int]], report: list[ReadingProblem], *, max_depth: int = _MAX_DEPTH
+) -> Iterator[_Entry]:
     """Yield the regular files below, each file and each folder once however many links lead to it."""
     waiting = [(str(folder), 0)]
     while waiting:
@@ -234,7 +299,7 @@ def _files_below(folder: Path, seen: set[tuple[int, int]], report: list[ReadingP
             identity = (facts.st_dev, facts.st_ino)
             if identity in seen:
                 continue
-            if stat.S_ISDIR(facts.st_mode) and depth < _MAX_DEPTH:
+            if stat.S_ISDIR(facts.st_mode) and depth < max_depth:
                 seen.add(identity)
                 waiting.append((entry.path, depth + 1))
             elif stat.S_ISREG(facts.st_mode):

@@ -15,10 +15,10 @@ from agentmon.domain.costs import FileCursor, PricedAnswer
 from agentmon.runners.presets import agents_of, load_presets
 from agentmon.store.errors import ConstraintError
 from agentmon.store.usage_import import FilePiece, UsageImport
-from agentmon.usage.following import Cursor, read_source
-from agentmon.usage.openings import reader_type
+from agentmon.usage.following import Cursor
 from agentmon.usage.prices.book import PriceBook
 from agentmon.usage.sources import find_sources
+from agentmon.usage.unread import parser_version, read_unread
 from agentmon.worker.import_progress import (
     FileProblem,
     ImportOutcome,
@@ -206,7 +206,7 @@ class UsageImporter:
         path = _stored_path(source.path)
         before = known.get(path)
         read_before, unread = run.read_bytes, self._unread_bytes(source)
-        for read in read_source(source, None if before is None else _reader_cursor(source, before)):
+        for read in read_unread(source, None if before is None else _reader_cursor(source, before)):
             run.problems += [
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]
@@ -326,7 +326,7 @@ async def _add_agents(agents: AgentRepository, slugs: set[str], clock: Clock) ->
 
 
 def _is_changed(source: SourceFile, known: FileCursor | None) -> bool:
-    return known is None or (source.inode, source.size, source.mtime_ns, reader_type(source).parser_version) != (
+    return known is None or (source.inode, source.size, source.mtime_ns, parser_version(source)) != (
         known.inode,
         known.size_bytes,
         known.mtime_ns,

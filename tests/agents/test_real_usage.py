@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.agents.drive import Drive
 
 
-@pytest.mark.only("claude", "codex", "gemini")
+@pytest.mark.only("claude", "codex", "gemini", "opencode")
 async def test_answers_count_once_whoever_tells_them_first(drive: Drive) -> None:
     ended = [await drive.allow_all_until_over(await drive.start("go #mock:tools"))]
     if drive.agent.slug != "gemini":

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmon.domain.billing import merge_answers, merge_sessions
-from agentmon.usage.following import Cursor, read_source
+from agentmon.usage.following import Cursor
 from agentmon.usage.sources import find_sources
+from agentmon.usage.unread import read_unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,7 +58,7 @@ class History:
     def follow(self, source: SourceFile) -> int:
         """Read what is new in the file and return how many pieces that was."""
         pieces = 0
-        for read in read_source(source, self.cursors.get(source.path)):
+        for read in read_unread(source, self.cursors.get(source.path)):
             self.keep(source.agent_slug, read.reading)
             pieces += 1
             if read.cursor is not None:

@@ -144,6 +144,7 @@ def test_places_are_listed_with_what_is_wrong_with_them(tmp_path: Path) -> None:
         ".codex/sessions": "not a directory",
         ".codex/archived_sessions": "no such file or directory",
         ".gemini/tmp": "no such file or directory",
+        ".local/share/opencode": "no such file or directory",
     }
 
 

@@ -1,0 +1,318 @@
+"""Reads what is new in a database of opencode, ``opencode.db`` (1.2 to 1.18.33).
+
+The only SQL outside the store: it is that of a foreign file, which is never written, locked or given a companion.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from agentmon.usage.fields import count_in, milliseconds_in, objects_in, parse_record, ref_in, text_in
+from agentmon.usage.following import UNFINISHED, Cursor, Read
+from agentmon.usage.opencode import (
+    PARSER_VERSION,
+    answer_in,
+    created_ms,
+    has_ended,
+    ids_of_original,
+    is_answer,
+    is_copy,
+    key_of_copy,
+)
+from agentmon.usage.reading import Answers, Reading, ReadingProblem
+from agentmon.usage.session_notes import SessionNotes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agentmon.usage.sources import SourceFile
+
+ROWS_AT_ONCE: Final = 1_000
+"""So many messages are told at once."""
+MAX_MESSAGE_CHARACTERS: Final = 8 * 1_048_576
+GIVEN_UP_AFTER_MS: Final = 3_600_000
+"""A message without an end is as it stays once another one is so much newer."""
+_MESSAGE_TABLES: Final = ("message", "session_message")
+_SESSION_TABLES: Final = ("session", "session_v2")
+_MAX_PARENTS: Final = 16
+_MAX_UNENDED: Final = 500
+_WAIT_S: Final = 1.0
+
+_Row = tuple[int, object, object, object, object]
+_FileFacts = tuple[int, int, int]
+"""Inode, size and time of a file."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far the tables were read."""
+
+    read_to: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By table the number and the id of the last row."""
+    unended: dict[str, list[int]] = field(default_factory=dict)
+    """By table the numbers of answers that had not ended."""
+    sessions_ms: int = 0
+    newest_ms: int = 0
+    is_first: bool = False
+    """Whether the database was never read to its end: later the originals of all copies have been told."""
+
+    @classmethod
+    def restore(cls, state: Mapping[str, object]) -> _Progress:
+        """Return the progress that ``state`` wrote."""
+        progress = cls(sessions_ms=milliseconds_in(state, "sessions_ms"), newest_ms=milliseconds_in(state, "newest_ms"))
+        for table in objects_in(state, "tables"):
+            name, unended = text_in(table, "name"), table.get("unended")
+            progress.read_to[name] = count_in(table, "row"), text_in(table, "id")
+            progress.unended[name] = [row for row in unended if type(row) is int] if isinstance(unended, list) else []
+        return progress
+
+    def state(self) -> dict[str, object]:
+        """Return it as JSON values."""
+        tables = [
+            {"name": name, "row": row, "id": row_id, "unended": list(self.unended.get(name, ()))}
+            for name, (row, row_id) in self.read_to.items()
+        ]
+        return {
+            "tables": tables,
+            "sessions_ms": self.sessions_ms,
+            "newest_ms": self.newest_ms,
+            "is_first": self.is_first,
+        }
+
+
+def read_database(source: SourceFile, cursor: Cursor | None) -> Iterator[Read]:
+    """Yield what is new in the database since the cursor, piece by piece; see ``following.read_source``.
+
+    Rows are read behind the last one; those of answers that had not ended are read again. A database in which the last
+    row is another one is read from its beginning.
+    """
+    begun = Cursor(
+        path=source.path,
+        inode=source.inode,
+        size=source.size,
+        mtime_ns=source.mtime_ns,
+        offset=0,
+        head_hash="",
+        parser_version=PARSER_VERSION,
+        state={},
+    )
+    is_same = cursor is not None and (cursor.inode, cursor.parser_version) == (begun.inode, begun.parser_version)
+    progress = _Progress.restore(cursor.state if cursor is not None and is_same else {})
+    progress.is_first |= cursor is None
+    before = _facts(source.path)
+    has_log = before[1] is not None and before[1][1] > 0
+    try:
+        with closing(_open(source.path, has_log=has_log)) as connection:
+            for reading, is_last in _Tables(connection, progress).read():
+                if not has_log and _facts(source.path) != before:
+                    # It was written while it was read without a lock; the next look finds it changed.
+                    return
+                moved = replace(begun, state=progress.state())
+                yield Read(
+                    reading=reading,
+                    cursor=replace(moved, offset=begun.size) if is_last else replace(moved, mtime_ns=UNFINISHED),
+                )
+    except (OSError, sqlite3.Error) as error:
+        if has_log or _facts(source.path) == before:
+            reason = f"its database cannot be read: {error}"
+            if has_log and not Path(f"{source.path}-shm").exists():
+                reason = "its log cannot be read before opencode has run again"
+            yield Read(reading=Reading(problems=(ReadingProblem(offset=0, reason=reason),)), cursor=None)
+
+
+def _facts(path: str) -> tuple[_FileFacts | None, _FileFacts | None]:
+    """Return what tells whether the database and its log, in which its newest changes are, were written."""
+    return _file_facts(Path(path)), _file_facts(Path(f"{path}-wal"))
+
+
+def _file_facts(path: Path) -> _FileFacts | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _open(path: str, *, has_log: bool) -> sqlite3.Connection:
+    """Return a connection that changes no file.
+
+    With a log its index, ``-shm``, is read as the agent left it. Without one there is nothing but the database itself,
+    and even to lock it SQLite would make both.
+    """
+    how = "readonly_shm=1" if has_log else "immutable=1"
+    connection = sqlite3.connect(
+        f"file:{quote(path)}?mode=ro&{how}", uri=True, isolation_level=None, timeout=_WAIT_S, check_same_thread=False
+    )
+    connection.text_factory = bytes
+    return connection
+
+
+class _Tables:
+    """The tables of one database, read on from where they were left."""
+
+    def __init__(self, connection: sqlite3.Connection, progress: _Progress) -> None:
+        self._connection = connection
+        self._progress = progress
+        names = {_text(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        self._message_tables: dict[str, bool] = {
+            name: "type" in self._columns(name) for name in _MESSAGE_TABLES if name in names
+        }
+        self._session_tables = {name: self._columns(name) for name in _SESSION_TABLES if name in names}
+        self._roots: dict[str, str] = {}
+
+    def read(self) -> Iterator[tuple[Reading, bool]]:
+        """Yield what is new, each with whether it is the last piece; the progress is moved before each."""
+        yield Reading(sessions=self._sessions().sessions()), not self._message_tables
+        for table in self._message_tables:
+            if not self._is_where_it_was(table):
+                self._progress.read_to[table] = 0, ""
+                self._progress.unended[table] = []
+            is_whole = False
+            while not is_whole:
+                reading, is_whole = self._read_next(table)
+                yield reading, False
+        for table in self._message_tables:
+            reading, is_last = self._read_unended(table), table == list(self._message_tables)[-1]
+            self._progress.is_first &= not is_last
+            yield reading, is_last
+
+    def _columns(self, table: str) -> set[str]:
+        return {_text(row[1]) for row in self._connection.execute(f"PRAGMA table_info({table})")}
+
+    def _sessions(self) -> SessionNotes:
+        notes = SessionNotes()
+        newest = self._progress.sessions_ms
+        for table, columns in self._session_tables.items():
+            wanted = ("parent_id", "title", "directory", "time_created", "time_updated")
+            listed = ", ".join(name if name in columns else "NULL" for name in wanted)
+            since = "WHERE time_updated >= ?1" if "time_updated" in columns else "WHERE ?1 >= 0"
+            rows = self._connection.execute(f"SELECT id, {listed} FROM {table} {since}", (self._progress.sessions_ms,))
+            for session_id, parent_id, title, directory, created, updated in rows:
+                facts = {"id": _text(session_id), "title": _text(title), "directory": _text(directory)}
+                times = {"created": created, "updated": updated}
+                newest = max(newest, milliseconds_in(times, "updated"))
+                if _text(parent_id):
+                    continue
+                ref = ref_in(facts, "id")
+                notes.note(
+                    ref,
+                    at_ms=milliseconds_in(times, "created"),
+                    title=text_in(facts, "title"),
+                    cwd=text_in(facts, "directory"),
+                )
+                if milliseconds_in(times, "updated"):
+                    notes.touch(ref, milliseconds_in(times, "updated"))
+        self._progress.sessions_ms = newest
+        return notes
+
+    def _read_next(self, table: str) -> tuple[Reading, bool]:
+        """Return what the next rows tell, and whether there are no more."""
+        where = f"rowid > ? ORDER BY rowid LIMIT {ROWS_AT_ONCE}"
+        reading, last, rows = self._reading(table, where, [self._progress.read_to[table][0]])
+        if last is not None:
+            self._progress.read_to[table] = last
+        return reading, rows < ROWS_AT_ONCE
+
+    def _read_unended(self, table: str) -> Reading:
+        """Return what is told by now of answers that had not ended when their rows were read."""
+        rows = self._progress.unended[table][-_MAX_UNENDED:]
+        self._progress.unended[table] = []
+        return self._reading(table, f"rowid IN ({', '.join('?' * len(rows))}) ORDER BY rowid", rows)[0]
+
+    def _is_where_it_was(self, table: str) -> bool:
+        row, row_id = self._progress.read_to.get(table, (0, ""))
+        found = self._connection.execute(f"SELECT id FROM {table} WHERE rowid = ?", (row,)).fetchone()
+        return found is not None and _text(found[0]) == row_id
+
+    def _reading(self, table: str, where: str, parameters: list[int]) -> tuple[Reading, tuple[int, str] | None, int]:
+        """Return what the rows tell, the last of them, and how many they were."""
+        answers, problems = Answers(), []
+        last, count = None, 0
+        has_type = self._message_tables[table]
+        kind = "type" if has_type else "NULL"
+        body = f"CASE WHEN length(data) <= {MAX_MESSAGE_CHARACTERS} THEN data END"
+        rows: Iterator[_Row] = self._connection.execute(
+            f"SELECT rowid, id, session_id, {kind}, {body} FROM {table} WHERE {where}", parameters
+        )
+        for row, message_id, session_id, row_type, written in rows:
+            count += 1
+            last = row, _text(message_id)
+            if has_type and _text(row_type) != "assistant":
+                continue
+            if written is None:
+                problems.append(ReadingProblem(offset=row, reason="a message that is too long"))
+                continue
+            data = written if isinstance(written, bytes) else b""
+            record = parse_record(data) if b'"tokens"' in data else {"role": "none"}
+            if record is None:
+                problems.append(ReadingProblem(offset=row, reason="a damaged message"))
+            elif is_answer(record):
+                self._take(table, record, row, _text(message_id), _text(session_id), answers)
+        return Reading(answers=tuple(answers.by_key.values()), problems=tuple(problems)), last, count
+
+    def _take(
+        self, table: str, record: Mapping[str, object], row: int, message_id: str, session_id: str, answers: Answers
+    ) -> None:
+        begun_ms = created_ms(record)
+        self._progress.newest_ms = max(self._progress.newest_ms, begun_ms)
+        if not has_ended(record) and begun_ms > self._progress.newest_ms - GIVEN_UP_AFTER_MS:
+            self._progress.unended[table].append(row)
+            return
+        key = message_id
+        if is_copy(message_id, record):
+            if not self._progress.is_first or self._has_original(record):
+                return
+            key = key_of_copy(record)
+        root = self._root_of(session_id)
+        answer = answer_in(
+            record,
+            key=ref_in({"id": key}, "id"),
+            session_ref=ref_in({"id": root}, "id"),
+            is_subagent=root != session_id,
+            offset=row,
+        )
+        if answer is not None:
+            answers.add(answer)
+
+    def _has_original(self, copy: Mapping[str, object]) -> bool:
+        """Return whether the message is there of which this one is a copy; a deleted session took it along."""
+        key = key_of_copy(copy)
+        for table in self._message_tables:
+            rows = self._connection.execute(
+                f"SELECT id, data FROM {table} WHERE id BETWEEN ? AND ?", ids_of_original(copy)
+            )
+            for message_id, written in rows:
+                record = parse_record(written) if isinstance(written, bytes) else None
+                if record and key_of_copy(record) == key and not is_copy(_text(message_id), record):
+                    return True
+        return False
+
+    def _root_of(self, session_id: str) -> str:
+        """Return the conversation for which a session works as a subagent; itself when it is none."""
+        if session_id not in self._roots:
+            root = session_id
+            for _ in range(_MAX_PARENTS):
+                parent = self._parent_of(root)
+                if not parent:
+                    break
+                root = parent
+            self._roots[session_id] = root
+        return self._roots[session_id]
+
+    def _parent_of(self, session_id: str) -> str:
+        for table, columns in self._session_tables.items():
+            if "parent_id" not in columns:
+                continue
+            found = self._connection.execute(f"SELECT parent_id FROM {table} WHERE id = ?", (session_id,)).fetchone()
+            if found is not None:
+                return _text(found[0])
+        return ""
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""

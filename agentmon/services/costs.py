@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from agentmon.domain.costs import AnswerSource, CostFilter, CostGroup, CostSums, PricedAnswer
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.local_days import LocalDays
-from agentmon.schedule import check_zone, local_zone_name
-from agentmon.settings import SYSTEM_ZONE
+from agentmon.schedule import check_zone
+from agentmon.services.day_spans import first_day, parse_day, settled_zone
 from agentmon.worker.import_progress import find_running_import
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from agentmon.worker.import_progress import ImportOutcome, ImportProgress, RunningImport
 
 MAX_EXPLAINED: Final = 10_000
-_MONTHS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +123,13 @@ class CostService:
         Raises:
             UsageError: The zone or a day cannot be read.
         """
-        stored = await self._settle_zone()
+        stored = await settled_zone(self._days, self._settings, self._clock)
         zone_name = stored if zone_name is None else check_zone(zone_name)
         days = LocalDays(ZoneInfo(zone_name))
-        since_day, until_day = _day(chosen.since_day), _day(chosen.until_day)
+        since_day, until_day = parse_day(chosen.since_day), parse_day(chosen.until_day)
         if since_day is None and last is not None:
             today = days.day_of(round(self._clock.now().timestamp() * 1000))
-            since_day = _first_day(group, date.fromisoformat(until_day or today), last).isoformat()
+            since_day = first_day(group.value, date.fromisoformat(until_day or today), last).isoformat()
         chosen = replace(chosen, since_day=since_day, until_day=until_day)
         parts = await self._costs.parts(group, chosen, days, are_stored_days=zone_name == stored)
         by_name: dict[str, list[CostPart]] = {}
@@ -173,7 +172,7 @@ class CostService:
         """
         from agentmon.worker.usage_importing import UsageImporter, import_usage  # noqa: PLC0415 - reports do not need it
 
-        zone_name = await self._settle_zone()
+        zone_name = await settled_zone(self._days, self._settings, self._clock)
         self._paths.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         importer = UsageImporter(
             paths=self._paths, environ=os.environ, zone_name=zone_name, clock=self._clock, report=report
@@ -223,15 +222,6 @@ class CostService:
 
         return PriceBook(self._paths.prices_file, self._paths.price_data_file)
 
-    async def _settle_zone(self) -> str:
-        """Return the zone whose days are stored, moved to that of the settings first when that differs."""
-        wanted = (await self._settings.costs()).timezone
-        stored = await self._days.zone()
-        if wanted == SYSTEM_ZONE:
-            return stored or local_zone_name()
-        await self._days.move_to(wanted, at=self._clock.now())
-        return wanted
-
 
 def priced(book: PriceBook, answer: BilledAnswer) -> PricedAnswer:
     """Return the answer with its price."""
@@ -251,24 +241,3 @@ def _bucket(name: str, label: str, own: list[CostPart]) -> CostBucket:
         models=tuple(sorted(models.items(), key=lambda one: (-one[1].cost_nano, -one[1].total_tokens, one[0]))),
         sums=CostSums.of_all(models.values()),
     )
-
-
-def _day(text: str | None) -> str | None:
-    if text is None:
-        return None
-    written = text.strip()
-    if len(written) == len("20260301") and written.isdecimal():
-        written = f"{written[:4]}-{written[4:6]}-{written[6:]}"
-    try:
-        return date.fromisoformat(written).isoformat()
-    except ValueError as error:
-        raise UsageError(f"{text!r} is no day", hint="write it like 2026-03-01 or 20260301") from error
-
-
-def _first_day(group: CostGroup, today: date, last: int) -> date:
-    if group is CostGroup.WEEK:
-        return today - timedelta(days=today.weekday() + 7 * (last - 1))
-    if group is CostGroup.MONTH:
-        months = today.year * _MONTHS + today.month - last
-        return date(max(1, months // _MONTHS), months % _MONTHS + 1, 1)
-    return today - timedelta(days=last - 1)

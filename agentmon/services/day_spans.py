@@ -1,0 +1,63 @@
+"""The days that a person names for costs and summaries, and the zone whose days they are."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import UsageError
+from agentmon.schedule import local_zone_name
+from agentmon.settings import SYSTEM_ZONE
+
+if TYPE_CHECKING:
+    from agentmon.domain.clock import Clock
+    from agentmon.services.settings import SettingsService
+    from agentmon.store.usage_days import UsageDayRepository
+
+WEEK: Final = "week"
+MONTH: Final = "month"
+_MONTHS: Final = 12
+
+
+async def settled_zone(days: UsageDayRepository, settings: SettingsService, clock: Clock) -> str:
+    """Return the zone whose days are stored, moved to that of the settings first when that differs."""
+    wanted = (await settings.costs()).timezone
+    if wanted == SYSTEM_ZONE:
+        stored = await days.zone()
+        return await asyncio.to_thread(local_zone_name) if stored is None else stored
+    await days.move_to(wanted, at=clock.now())
+    return wanted
+
+
+def parse_day(text: str | None) -> str | None:
+    """Return a day that a person wrote, ``2026-03-01`` or ``20260301``, in the first form; None for None.
+
+    Raises:
+        UsageError: It is no day.
+    """
+    if text is None:
+        return None
+    written = text.strip()
+    if len(written) == len("20260301") and written.isdecimal():
+        written = f"{written[:4]}-{written[4:6]}-{written[6:]}"
+    try:
+        return date.fromisoformat(written).isoformat()
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no day", hint="write it like 2026-03-01 or 20260301") from error
+
+
+def first_day(period: str, today: date, last: int) -> date:
+    """Return the first day of the last days, weeks or months; that of today is one of them.
+
+    Args:
+        period: ``WEEK`` and ``MONTH``; anything else means days.
+        today: The last day.
+        last: How many, at least 1.
+    """
+    if period == WEEK:
+        return today - timedelta(days=today.weekday() + 7 * (last - 1))
+    if period == MONTH:
+        months = today.year * _MONTHS + today.month - last
+        return date(max(1, months // _MONTHS), months % _MONTHS + 1, 1)
+    return today - timedelta(days=last - 1)

@@ -170,16 +170,19 @@ class WorkerLoop:
 
     async def _follow_usage(self) -> None:
         """Import what agents write down of their answers in a pace of its own."""
-        while True:
-            await self._usage.rest()
-            try:
-                await self._usage.look(self._cost_settings)
-            except AgentmonError as error:
-                self._complain(str(error))
-                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
-            except Exception:
-                _log.exception("the looks at files of agents go on after an error of the worker's own")
-                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+        try:
+            while True:
+                await self._usage.rest()
+                try:
+                    await self._usage.look(self._cost_settings)
+                except AgentmonError as error:
+                    self._complain(str(error))
+                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+                except Exception:
+                    _log.exception("the looks at files of agents go on after an error of the worker's own")
+                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+        finally:
+            await self._usage.close()
 
     def _take_messages(self) -> None:
         # At once, also while the loop is busy: a socket that stays readable would keep the event loop spinning.

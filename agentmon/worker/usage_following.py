@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Final
 from agentmon.paths import find_paths
 from agentmon.schedule import local_zone_name
 from agentmon.settings import SYSTEM_ZONE
+from agentmon.usage.sources import list_places
+from agentmon.worker.folder_watching import Changes, FolderWatch
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
     from agentmon.settings import CostSettings
     from agentmon.store.agents import AgentRepository
     from agentmon.store.usage_days import UsageDayRepository
     from agentmon.store.usage_prices import UsagePriceRepository
-    from agentmon.worker.import_progress import FileProblem
+    from agentmon.worker.import_progress import FileProblem, ImportOutcome
     from agentmon.worker.usage_importing import UsageImporter
 
 _log = logging.getLogger(__name__)
@@ -29,6 +33,12 @@ _log = logging.getLogger(__name__)
 _FIRST_LOOK_AFTER_S: Final = 1.0
 """What waits to be started comes first."""
 _LOOK_EVERY_S: Final = 2.0
+"""At all files, where changes are not told."""
+_LOOK_BESIDE_WATCH_EVERY_S: Final = 30.0
+"""At all files, where changes are told: the system drops what comes too fast."""
+_SHORTEST_REST_S: Final = 0.5
+"""Many agents that write at once are read together."""
+_PRICE_EVERY_S: Final = 10.0
 _LONGEST_REST_S: Final = 60.0
 _REST_PER_LOOK: Final = 20
 """A look at very many files, or on a slow disk, takes at most a twentieth of the time."""
@@ -67,6 +77,17 @@ class UsageFollowing:
         self._system_zone = ""
         self._system_zone_seen_at = float("-inf")
         self._rest_s = _FIRST_LOOK_AFTER_S
+        self._watch: FolderWatch | None = None
+        self._changed = asyncio.Event()
+        self._looked_at = self._looked_at_all_at = self._priced_at = float("-inf")
+        self._look_s = 0.0
+        self._is_look_due = True
+        self._unknown_paths: set[str] = set()
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether changes in all folders of agents that are there are told, so that looks at all files are rare."""
+        return self._watch is not None and self._watch.is_complete
 
     async def look(self, settings: CostSettings) -> None:
         """Import what is new, put days into the zone of the settings, and price what was told live.
@@ -77,14 +98,30 @@ class UsageFollowing:
             StoreError: The database refused something; what was imported before is kept.
         """
         self._rest_s = _LOOK_EVERY_S
+        self._looked_at = time.monotonic()
+        self._changed.clear()
         await self._settle_zone(settings)
         if settings.import_history:
+            if self._watch is None:
+                self._watch = _watch_agents(self._changed)
             await self._import()
-        await self._price_live()
+        else:
+            await self._end_watch()
+        if time.monotonic() - self._priced_at >= _PRICE_EVERY_S:
+            await self._price_live()
+            self._priced_at = time.monotonic()
 
     async def rest(self) -> None:
-        """Wait until the next look is due."""
-        await asyncio.sleep(self._rest_s)
+        """Wait until something has changed or the next look is due."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._rest_s):
+                await self._changed.wait()
+                await asyncio.sleep(self._looked_at + _SHORTEST_REST_S - time.monotonic())
+
+    async def close(self) -> None:
+        """End the watching of folders and close the connection to the database; no look is going on."""
+        await self._end_watch()
+        self._close()
 
     async def _settle_zone(self, settings: CostSettings) -> None:
         zone_name = settings.timezone
@@ -115,14 +152,67 @@ class UsageFollowing:
     async def _import_changed(self) -> None:
         if self._importer is None:
             self._importer = await asyncio.to_thread(self._make_importer)
-        from agentmon.worker.usage_importing import import_usage  # noqa: PLC0415 - was imported in a thread
-
         if not self._has_looked and await asyncio.to_thread(self._importer.unread_bytes) > _APART_FROM_BYTES:
             await self._import_apart()
             self._importer.look_anew()
         self._has_looked = True
+        changes = self._watch.take() if self._watch is not None else Changes(is_everything=True)
+        self._is_look_due |= changes.is_everything
+        try:
+            await self._import_told(changes.paths)
+        except BaseException:
+            # What was taken from the watch is not told again.
+            self._is_look_due = True
+            raise
+
+    async def _import_told(self, paths: Collection[str]) -> None:
+        since_look_s = time.monotonic() - self._looked_at_all_at
+        if not self._is_look_due and since_look_s < self._look_every_s:
+            self._tell(await self._import_among(paths))
+        elif since_look_s < self._shortest_rest_s:
+            self._rest_s = self._shortest_rest_s - since_look_s
+            self._is_look_due = True
+            self._tell(await self._import_among(paths))
+        else:
+            self._tell(await self._import_all(paths))
+
+    @property
+    def _shortest_rest_s(self) -> float:
+        """How long to rest between two looks at all files."""
+        return min(_LONGEST_REST_S, self._look_s * _REST_PER_LOOK)
+
+    @property
+    def _look_every_s(self) -> float:
+        return _LOOK_BESIDE_WATCH_EVERY_S if self.is_watching else _LOOK_EVERY_S
+
+    async def _import_among(self, paths: Collection[str]) -> ImportOutcome | None:
+        from agentmon.worker.usage_importing import import_among  # noqa: PLC0415 - was imported in a thread
+
+        if not paths or self._importer is None:
+            return None
+        outcome, unknown = await import_among(self._importer, self._agents, self._clock, paths)
+        if unknown:
+            self._unknown_paths.update(unknown)
+            self._is_look_due = True
+            self._rest_s = _SHORTEST_REST_S
+        return outcome
+
+    async def _import_all(self, paths: Collection[str]) -> ImportOutcome | None:
+        from agentmon.worker.usage_importing import import_usage  # noqa: PLC0415 - was imported in a thread
+
+        if self._importer is None:
+            return None
+        self._looked_at_all_at = time.monotonic()
+        self._is_look_due = False
+        unknown, self._unknown_paths = self._unknown_paths.union(paths), set()
         outcome = await import_usage(self._importer, self._agents, self._clock)
-        self._rest_s = min(_LONGEST_REST_S, max(_LOOK_EVERY_S, outcome.look_s * _REST_PER_LOOK))
+        self._importer.pass_over(unknown)
+        self._look_s = outcome.look_s
+        return outcome
+
+    def _tell(self, outcome: ImportOutcome | None) -> None:
+        if outcome is None:
+            return
         if outcome.files:
             _log.info("%s answers read of %s files in %.1f s", outcome.answers, outcome.files, outcome.elapsed_s)
         for problem in outcome.problems:
@@ -170,7 +260,24 @@ class UsageFollowing:
 
         return UsageImporter(paths=self._paths, environ=os.environ, zone_name=self._zone_name, clock=self._clock)
 
+    async def _end_watch(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            await asyncio.to_thread(watch.close)
+
     def _close(self) -> None:
         if self._importer is not None:
             self._importer.close()
             self._importer = None
+
+
+def _watch_agents(changed: asyncio.Event) -> FolderWatch:
+    """Return a watch of the folders of all agents that sets the event of this loop when something changes."""
+    loop = asyncio.get_running_loop()
+
+    def tell() -> None:
+        # The loop may be closed when the worker ends.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(changed.set)
+
+    return FolderWatch(lambda: [place.path for place in list_places(os.environ)], tell)

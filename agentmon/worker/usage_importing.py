@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DiscoveryMethod
@@ -17,7 +18,7 @@ from agentmon.store.errors import ConstraintError
 from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.usage.following import Cursor
 from agentmon.usage.prices.book import PriceBook
-from agentmon.usage.sources import find_sources
+from agentmon.usage.sources import CLAUDE, CODEX, GEMINI, find_sources
 from agentmon.usage.unread import parser_version, read_unread
 from agentmon.worker.import_progress import (
     FileProblem,
@@ -29,7 +30,7 @@ from agentmon.worker.import_progress import (
 from agentmon.worker.project_folders import ProjectFolders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _TELL_EVERY_S: Final = 0.2
 _MAX_PROBLEMS: Final = 100
 _TRY_AGAIN_AFTER_S: Final = 300.0
+_IN_PLAIN_FILES: Final = frozenset({CLAUDE, CODEX, GEMINI})
+"""Agents of which a file alone says whether there is something new in it."""
 _STAND_INS_OF_MS: Final = 3_600_000
 """How far every look but the first goes back."""
 _ANY_ANSWER: Final = BilledAnswer(
@@ -90,6 +93,9 @@ class UsageImporter:
         self._projects = ProjectFolders()
         self._has_adopted = False
         self._refused: dict[SourceFile, float] = {}
+        self._seen: dict[str, SourceFile] = {}
+        self._seen_inodes: dict[int, str] = {}
+        self._other_paths: set[str] = set()
         self._stand_ins_since_ms = 0
         self._is_stopping = threading.Event()
         self._told_at = float("-inf")
@@ -113,15 +119,45 @@ class UsageImporter:
         """Return the files that have something new, oldest first, and how many files there are."""
         known_paths = self._cursors or ()
         sources = find_sources(self._environ, known_paths=known_paths, problems=problems)
+        self._seen = {source.path: source for source in sources}
+        self._seen_inodes = {source.inode: source.path for source in sources}
+        self._other_paths = set()
         if not sources:
             return [], 0
+        return self._changed_of(sources), len(sources)
+
+    def find_changed_among(self, paths: Iterable[str]) -> tuple[list[SourceFile], list[str]]:
+        """Return which of the files have something new, and the paths of which only a look at all files can tell.
+
+        No other file is looked at. The latter are paths that the last look at all files did not see.
+        """
+        found: dict[str, SourceFile] = {}
+        unknown = []
+        for path in paths:
+            if path in self._other_paths:
+                continue
+            try:
+                facts = Path(path).stat()
+            except OSError:
+                continue
+            source = self._seen.get(path) or self._seen.get(self._seen_inodes.get(facts.st_ino, ""))
+            if source is None or source.agent_slug not in _IN_PLAIN_FILES:
+                unknown.append(path)
+            else:
+                found[source.path] = replace(source, size=facts.st_size, mtime_ns=facts.st_mtime_ns, inode=facts.st_ino)
+        return self._changed_of(found.values()), unknown
+
+    def pass_over(self, paths: Iterable[str]) -> None:
+        """Take it until the next look at all files that paths which this one did not see belong to no agent."""
+        self._other_paths.update(path for path in paths if path.removesuffix("-wal") not in self._seen)
+
+    def _changed_of(self, sources: Iterable[SourceFile]) -> list[SourceFile]:
         cursors = self._known()
-        changed = [
+        return [
             source
             for source in sources
             if _is_changed(source, cursors.get(_stored_path(source.path))) and not self._was_refused(source)
         ]
-        return changed, len(sources)
 
     def unread_bytes(self) -> int:
         """Return how much is new in all files."""
@@ -309,14 +345,29 @@ async def import_usage(importer: UsageImporter, agents: AgentRepository, clock: 
     begun_at = time.monotonic()
     sources, all_files = await asyncio.to_thread(importer.find_changed, problems)
     look_s = time.monotonic() - begun_at
-    if sources:
-        await _add_agents(agents, {source.agent_slug for source in sources}, clock)
+    await _add_agents(agents, {source.agent_slug for source in sources}, clock)
     outcome = await asyncio.to_thread(importer.read, sources, all_files=all_files, problems=problems)
     return replace(outcome, look_s=look_s)
 
 
+async def import_among(
+    importer: UsageImporter, agents: AgentRepository, clock: Clock, paths: Collection[str]
+) -> tuple[ImportOutcome, list[str]]:
+    """Read what is new in some files alone; otherwise as ``import_usage``.
+
+    Returns:
+        What was done, and the paths of which only a look at all files can tell.
+
+    Raises:
+        StoreError: The database refused a piece; all before it is kept.
+    """
+    sources, unknown = await asyncio.to_thread(importer.find_changed_among, paths)
+    await _add_agents(agents, {source.agent_slug for source in sources}, clock)
+    return await asyncio.to_thread(importer.read, sources, all_files=len(sources)), unknown
+
+
 async def _add_agents(agents: AgentRepository, slugs: set[str], clock: Clock) -> None:
-    missing = slugs - {agent.slug for agent in await agents.list(active_only=False)}
+    missing = slugs and slugs - {agent.slug for agent in await agents.list(active_only=False)}
     if missing:
         presets = [preset for preset in await asyncio.to_thread(load_presets) if preset.slug in missing]
         added = [

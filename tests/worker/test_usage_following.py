@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shutil
 import sqlite3
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +28,22 @@ if TYPE_CHECKING:
     from agentmon.domain.costs import CostSums
     from tests.live_home import LiveHome
 
+NEW_ANSWER = (
+    json.dumps(
+        {
+            "type": "assistant",
+            "sessionId": "cccccccc-1111-4111-8111-000000000009",
+            "timestamp": "2026-11-20T10:00:00.000Z",
+            "message": {
+                "id": "msg_new",
+                "model": "claude-opus-4-8",
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": 5, "output_tokens": 50},
+            },
+        }
+    )
+    + "\n"
+)
 SHOP = ".claude/projects/-home-dev-webshop/aaaaaaaa-1111-4111-8111-000000000001.jsonl"
 
 
@@ -51,6 +71,57 @@ async def test_a_worker_imports_what_is_there_and_what_comes(live_home: LiveHome
         agents = {agent.slug: agent.is_active for agent in await services.agents.list(active_only=False)}
         assert "claude" in agents
         assert (await services.sessions.list(None))[0].session.metadata["origin"] == "history"
+
+
+async def test_what_is_written_is_found_without_a_look_at_all_files(
+    live_home: LiveHome, history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage_following, "_LOOK_BESIDE_WATCH_EVERY_S", 3_600.0)
+    before = set(threading.enumerate())
+    async with open_services(live_home.paths) as services:
+        following = _following(live_home, services)
+        settings = load_cost_settings(None, {})
+
+        async def has_answers(count: int) -> bool:
+            await following.look(settings)
+            return (await _totals(services)).answers == count and following.is_watching
+
+        try:
+            await until(lambda: has_answers(26))
+            with (history / SHOP).open("a") as transcript:
+                transcript.write((SAMPLES / "claude_c07_rest.txt").read_text())
+            await following.rest()
+            await until(lambda: has_answers(27))
+            new = history / ".claude/projects/-new/cccccccc-1111-4111-8111-000000000009.jsonl"
+            new.parent.mkdir()
+            new.write_text(NEW_ANSWER)
+            await until(lambda: has_answers(28))
+            with new.open("a") as transcript:
+                transcript.write(NEW_ANSWER.replace("msg_new", "msg_newer"))
+            await until(lambda: has_answers(29))
+        finally:
+            await following.close()
+    assert "watch folders of agents" not in {thread.name for thread in set(threading.enumerate()) - before}
+
+
+async def test_a_burst_of_writes_is_imported_twice_a_second_at_most(live_home: LiveHome, history: Path) -> None:
+    async with open_services(live_home.paths) as services:
+        following = _following(live_home, services)
+        settings = load_cost_settings(None, {})
+        begun = time.monotonic()
+        looks = 0
+        try:
+            async with asyncio.timeout(60):
+                while not following.is_watching or (await _totals(services)).answers < 31:
+                    await following.rest()
+                    await following.look(settings)
+                    looks += 1
+                    number = min(looks, 5)
+                    new = history / ".claude/projects/-home-dev-webshop" / f"{number}.jsonl"
+                    new.write_text(NEW_ANSWER.replace("msg_new", f"msg_{number}"))
+        finally:
+            await following.close()
+    assert looks <= 2 * (time.monotonic() - begun) + 2
 
 
 async def test_a_worker_that_may_not_import_leaves_the_files_alone(
@@ -84,16 +155,10 @@ async def test_a_long_history_is_read_by_a_process_of_its_own(
     monkeypatch.setattr(usage_following, "_APART_FROM_BYTES", 1_000)
     caplog.set_level("INFO")
     async with open_services(live_home.paths) as services:
-        repositories = Repositories.over(services.database)
-        following = usage_following.UsageFollowing(
-            agents=repositories.agents,
-            days=repositories.usage_days,
-            prices=repositories.usage_prices,
-            paths=live_home.paths,
-            clock=SystemClock(),
-        )
+        following = _following(live_home, services)
         await following.look(load_cost_settings(None, {}))
         await following.look(load_cost_settings(None, {}))
+        await following.close()
 
         assert (await _totals(services)).answers == 26
     assert "which ended with 0" in caplog.text
@@ -134,6 +199,17 @@ async def test_an_agent_of_which_only_files_are_there_can_be_used_once_its_progr
 
     assert agent.is_active
     assert agent.capabilities
+
+
+def _following(home: LiveHome, services: Services) -> usage_following.UsageFollowing:
+    repositories = Repositories.over(services.database)
+    return usage_following.UsageFollowing(
+        agents=repositories.agents,
+        days=repositories.usage_days,
+        prices=repositories.usage_prices,
+        paths=home.paths,
+        clock=SystemClock(),
+    )
 
 
 async def _totals(services: Services) -> CostSums:

@@ -56,6 +56,7 @@ from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.worker_heartbeats import HeartbeatRepository
 from agentmon.store.workspaces import WorkspaceRepository
+from agentmon.worker.status_intake import StatusIntake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -129,6 +130,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             paths=paths,
             clock=clock,
         )
+        limits = LimitSnapshotRepository(database)
         sessions = SessionService(sessions=SessionRepository(database), agents=agents, queue=queue, clock=clock)
         yield Services(
             paths=paths,
@@ -200,7 +202,10 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             limits=LimitService(
-                limits=LimitSnapshotRepository(database), days=UsageDayRepository(database), clock=clock
+                limits=limits,
+                days=UsageDayRepository(database),
+                intake=StatusIntake(limits=limits, paths=paths, clock=clock),
+                clock=clock,
             ),
             database=database,
         )

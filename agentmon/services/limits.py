@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agentmon.domain.usage_windows import UsageSlice, UsageWindow
     from agentmon.store.limit_snapshots import LimitSnapshotRepository
     from agentmon.store.usage_days import UsageDayRepository
+    from agentmon.worker.status_intake import StatusIntake
 
 _DAY_MS: Final = 24 * HOUR_MS
 _BLOCK_DAYS: Final = 2
@@ -55,17 +56,21 @@ class LimitOverview:
 class LimitService:
     """Tells the usage windows, the burn rate and the projection; each a few reads of the last hours and of sums."""
 
-    def __init__(self, *, limits: LimitSnapshotRepository, days: UsageDayRepository, clock: Clock) -> None:
+    def __init__(
+        self, *, limits: LimitSnapshotRepository, days: UsageDayRepository, intake: StatusIntake, clock: Clock
+    ) -> None:
         self._limits = limits
         self._days = days
+        self._intake = intake
         self._clock = clock
 
     async def windows(self) -> tuple[UsageWindow, ...]:
         """Return the windows as they are now, by agent, the shorter first; official ones before estimates.
 
         Of an agent whose vendor sells windows and that says nothing of one, it is estimated while there are answers of
-        the last seven days.
+        the last seven days. What status lines left is taken in first, since no worker may be there to do it.
         """
+        await self._intake.take_in()
         now_ms = self._now_ms()
         days = await self._local_days()
         slices = await self._limits.slices(now_ms // _DAY_MS * _DAY_MS - _BLOCK_DAYS * _DAY_MS, now_ms)

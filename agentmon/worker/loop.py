@@ -11,6 +11,7 @@ from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.settings import load_approval_settings, load_cost_settings, load_worker_settings
+from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
@@ -19,6 +20,7 @@ from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
 from agentmon.worker.starting import Starter
+from agentmon.worker.status_intake import StatusIntake
 from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
 from agentmon.worker.usage_following import UsageFollowing
@@ -97,6 +99,7 @@ class WorkerLoop:
             paths=paths,
             clock=clock,
         )
+        self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,
             enforcement=repositories.budget_enforcement,
@@ -175,6 +178,7 @@ class WorkerLoop:
                 await self._usage.rest()
                 try:
                     await self._usage.look(self._cost_settings)
+                    await self._statuses.take_in()
                 except AgentmonError as error:
                     self._complain(str(error))
                     await asyncio.sleep(_PAUSE_AFTER_ERROR_S)

@@ -12,10 +12,12 @@ from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.pausing import pause_note
 from agentmon.cli.task_text import elapsed_text, state_text
 from agentmon.cli.wait_text import Obstacles, waiting_text
+from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import Execution, ExecutionListing
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.spending import spent_words
 from agentmon.domain.tasks import Task, Workspace
 
 
@@ -35,14 +37,14 @@ def list_executions(
       agentmon executions --task 12 --json
     """
 
-    async def work(services: Services, workspace: Workspace) -> tuple[tuple[ExecutionListing, ...], str]:
-        note = await pause_note(services)
+    async def work(services: Services, workspace: Workspace) -> tuple[tuple[ExecutionListing, ...], str, MoneyFormat]:
+        note, money = await pause_note(services), await services.settings.money()
         if number is None:
-            return await services.executions.list(None if is_all else workspace, limit=limit), note
+            return await services.executions.list(None if is_all else workspace, limit=limit), note, money
         task = await numbered_task(services, workspace, number)
-        return await _listings_of(services, task, limit), note
+        return await _listings_of(services, task, limit), note, money
 
-    listings, note = with_workspace(folder, work)
+    listings, note, money = with_workspace(folder, work)
     if as_json:
         say_document(json_form(listings))
         return
@@ -58,12 +60,14 @@ def list_executions(
             f"#{listing.task_number}",
             listing.agent_slug,
             elapsed_text(listing.execution, now),
+            spent_words([listing.execution], money),
             plain_line(listing.task_title, max_characters=40),
             plain_line(_newest_words(listing.execution), max_characters=200),
         )
         for listing in listings
     ]
-    say("\n".join(table(("STATE", "TASK", "PROGRAM", "TIME", "TITLE", "LAST LINE"), rows, terminal_width())))
+    headings = ("STATE", "TASK", "PROGRAM", "TIME", "COST", "TITLE", "LAST LINE")
+    say("\n".join(table(headings, rows, terminal_width())))
 
 
 def _newest_words(execution: Execution) -> str:

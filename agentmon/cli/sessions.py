@@ -116,7 +116,7 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
     say(session.id)
     say("\n".join(f"  {label:<17} {plain_line(fact, max_characters=500)}" for label, fact in facts if fact))
     for execution in executions:
-        say(f"  {execution_line(execution)}")
+        say(f"  {execution_line(execution, money)}")
 
 
 def resume(name: SessionArgument, text: TextArgument, as_json: JsonOption = False) -> None:

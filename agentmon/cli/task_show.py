@@ -12,11 +12,13 @@ from agentmon.cli.output import say, say_document
 from agentmon.cli.task_text import execution_line, local_time, program_text
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.agents import Agent
+from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.executions import Execution
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line, plain_lines
+from agentmon.domain.spending import spent_words
 from agentmon.domain.tasks import Schedule, Task, Workspace
 from agentmon.schedule import next_times
 
@@ -39,6 +41,7 @@ class _TaskFacts:
     next_times: Sequence[datetime]
     executions: Sequence[Execution]
     """Newest first."""
+    money: MoneyFormat
     newest_state: str
     """The words for the state of the newest one, with what it waits for; empty when there is none."""
 
@@ -79,6 +82,7 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         needed_by=[graph.tasks[one] for one in graph.needed_by.get(task.id, ())],
         next_times=_next_times(task.schedule) if task.schedule is not None else (),
         executions=executions,
+        money=await services.settings.money(),
         newest_state=waiting_text(executions[0], await obstacles_of(services, executions[0])) if executions else "",
     )
 
@@ -110,6 +114,7 @@ def _lines(facts: _TaskFacts) -> list[str]:
         ("parent", f"#{facts.parent.number} {facts.parent.title}" if facts.parent is not None else ""),
         ("waits for", _named(facts.waits_for)),
         ("needed by", _named(facts.needed_by)),
+        ("cost", spent_words(facts.executions, facts.money)),
         ("created", local_time(task.created_at)),
         ("changed", local_time(task.updated_at)),
     ]
@@ -145,7 +150,7 @@ def _execution_lines(facts: _TaskFacts) -> list[str]:
     if not facts.executions:
         return []
     newest, *older = facts.executions[:_MOST_EXECUTIONS]
-    lines = ["", "  runs, newest first:", f"    {execution_line(newest, facts.newest_state)}"]
+    lines = ["", "  runs, newest first:", f"    {execution_line(newest, facts.money, facts.newest_state)}"]
     if newest.live_state is LiveState.LOST:
         lines.append(f"      agentmon run {facts.task.number} runs it again")
-    return lines + [f"    {execution_line(execution)}" for execution in older]
+    return lines + [f"    {execution_line(execution, facts.money)}" for execution in older]

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from agentmon.domain.agents import Agent
-from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.audit import actor_name, event_sentence
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.spending import spent_words
 from agentmon.domain.tasks import Task
 
 _VALUE_CHARACTERS = 120
@@ -29,13 +30,14 @@ def elapsed_text(execution: Execution, now: datetime) -> str:
     return duration_text(((execution.ended_at or now) - execution.started_at).total_seconds())
 
 
-def execution_line(execution: Execution, state: str = "") -> str:
+def execution_line(execution: Execution, money: MoneyFormat, state: str = "") -> str:
     """Return an execution as one line, with its id at the end; ``state`` replaces the words for its state."""
     parts = [
         f"{state or state_text(execution):<18}",
         local_time(execution.started_at or execution.created_at),
         elapsed_text(execution, execution.ended_at or execution.log_updated_at or execution.created_at),
         size_text(execution.log_byte_size),
+        spent_words([execution], money),
         f"log removed {local_time(execution.log_removed_at)}" if execution.log_removed_at is not None else "",
         execution.error or "",
         execution.id,

@@ -116,6 +116,7 @@ class ExecutionsScreen(ServiceScreen[None]):
         self.is_queue_paused = page.status_line.is_paused
         if self._table is not None:
             self._table.folder = workspace.root_path
+            self._table.money = page.status_line.money
         await self._read_waits(services, newest)
         is_all = len(newest) < REFRESH_ROWS
         self._show(newest if is_all else (*newest, *await self._older(services, newest)))

@@ -8,12 +8,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from textual.content import Content
 
+from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import TaskEvent, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.moments import moment_words
+from agentmon.domain.spending import spent_words
 from agentmon.screens.command_preview import find_recorded_command, planned_command
 from agentmon.widgets.card_text import subtask_words
 from agentmon.widgets.cells import even_line
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from agentmon.bootstrap import Services
     from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import AgentId, CapabilityId, TaskId
     from agentmon.domain.pause import QueuePause
@@ -38,6 +41,7 @@ FACT_NAMES: Final = (
     "Command",
     "Folder",
     "Environment",
+    "Cost",
     "Retries",
     "Parent",
     "Subtasks",
@@ -68,6 +72,7 @@ class TaskFacts:
     pause: QueuePause | None = None
     history: tuple[TaskEvent, ...] = ()
     workspace_root: str = ""
+    money: MoneyFormat = DOLLARS
     command: str = ""
 
     @property
@@ -123,6 +128,7 @@ async def read_task_facts(services: Services, workspace: Workspace, task_id: Tas
         pause=await services.queue.find_pause(),
         history=await services.audit.of_task(task_id),
         workspace_root=workspace.root_path,
+        money=await services.settings.money(),
     )
     return replace(facts, command=await _command_of(services, facts))
 
@@ -142,6 +148,7 @@ def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
         "Command": _line(facts.command),
         "Folder": _line(context.working_dir or f"{facts.workspace_root}  (the workspace)"),
         "Environment": _line(", ".join(given)),
+        "Cost": _line(_cost_words(facts)),
         "Retries": _line(str(context.max_retries) if context.max_retries else ""),
         "Parent": Content("") if facts.parent is None else _task_line(facts.parent),
         "Subtasks": _task_lines(facts.subtasks, heading=_subtasks_heading(facts.subtasks)),
@@ -252,6 +259,11 @@ def _program_words(facts: TaskFacts) -> str:
     if capability is None or agent.slug == ANY_COMMAND_SLUG or capability.label.casefold() in agent.name.casefold():
         return agent.name
     return f"{agent.name} · {capability.label}"
+
+
+def _cost_words(facts: TaskFacts) -> str:
+    spent = spent_words(facts.executions, facts.money)
+    return f"{spent} in {len(facts.executions):,} runs" if spent and len(facts.executions) > 1 else spent
 
 
 def _subtasks_heading(subtasks: Sequence[Task]) -> str:

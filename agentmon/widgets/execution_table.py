@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.amounts import DOLLARS, MoneyFormat, count_text, duration_text, size_text
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
@@ -44,6 +44,8 @@ class ExecutionColumn(StrEnum):
     ELAPSED = "Time"
     EXIT = "Exit"
     OUTPUT = "Output"
+    TOKENS = "Tokens"
+    COST = "Cost"
     LAST_LINE = "Last line"
 
 
@@ -55,9 +57,19 @@ _FIXED_WIDTHS: Final = {
     ExecutionColumn.ELAPSED: 7,
     ExecutionColumn.EXIT: 5,
     ExecutionColumn.OUTPUT: 8,
+    ExecutionColumn.TOKENS: 7,
+    ExecutionColumn.COST: 8,
 }
-_RIGHT_ALIGNED: Final = {ExecutionColumn.ELAPSED, ExecutionColumn.EXIT, ExecutionColumn.OUTPUT}
+_RIGHT_ALIGNED: Final = {
+    ExecutionColumn.ELAPSED,
+    ExecutionColumn.EXIT,
+    ExecutionColumn.OUTPUT,
+    ExecutionColumn.TOKENS,
+    ExecutionColumn.COST,
+}
 _NEEDED_WIDTH: Final = {
+    ExecutionColumn.TOKENS: 136,
+    ExecutionColumn.COST: 124,
     ExecutionColumn.LAST_LINE: 108,
     ExecutionColumn.OUTPUT: 92,
     ExecutionColumn.STARTED: 72,
@@ -97,6 +109,8 @@ class ExecutionTable(CursorTable):
     """Keeps the rows that have every word of it in number, title, program, state or last line."""
     folder: reactive[str] = reactive("", layout=False, init=False)
     """Paths below it are told from there."""
+    money: reactive[MoneyFormat] = reactive(DOLLARS, layout=False, init=False)
+    """How costs are shown."""
     sorting: reactive[SortOrder | None] = reactive(None, layout=False, repaint=False, init=False)
     """None keeps the order of ``listings``."""
 
@@ -310,7 +324,7 @@ class ExecutionTable(CursorTable):
                 style = base
             elif column is ExecutionColumn.EXIT and execution.exit_code:
                 style = state_style
-            text = _cell_text(listing, column, wait, self._now)
+            text = _cell_text(listing, column, wait, self._now, self.money)
             if column is ExecutionColumn.LAST_LINE:
                 text = near_text(text, self.folder)
             text = fitted(text, room, is_right=column in _RIGHT_ALIGNED)
@@ -326,7 +340,9 @@ def program_word(listing: ExecutionListing) -> str:
     return PurePath(str(argv[0])).name
 
 
-def _cell_text(listing: ExecutionListing, column: ExecutionColumn, wait: Wait, now: datetime) -> str:
+def _cell_text(
+    listing: ExecutionListing, column: ExecutionColumn, wait: Wait, now: datetime, money: MoneyFormat
+) -> str:
     execution = listing.execution
     match column:
         case ExecutionColumn.STATE:
@@ -344,8 +360,21 @@ def _cell_text(listing: ExecutionListing, column: ExecutionColumn, wait: Wait, n
             return "" if execution.exit_code is None else str(execution.exit_code)
         case ExecutionColumn.OUTPUT:
             return size_text(execution.log_byte_size) if execution.log_byte_size else ""
+        case ExecutionColumn.TOKENS | ExecutionColumn.COST:
+            return _spent_text(execution, column, money)
         case ExecutionColumn.LAST_LINE:
             return reason_text(execution, wait) or execution.last_line or ""
+
+
+def _spent(execution: Execution, column: ExecutionColumn) -> int | None:
+    return execution.cost_nano if column is ExecutionColumn.COST else execution.tokens_used or None
+
+
+def _spent_text(execution: Execution, column: ExecutionColumn, money: MoneyFormat) -> str:
+    spent = _spent(execution, column)
+    if spent is None:
+        return ""
+    return money.text(spent) if column is ExecutionColumn.COST else count_text(spent)
 
 
 _STATE_ORDER: Final = {
@@ -378,6 +407,8 @@ def _sort_key(listing: ExecutionListing, column: ExecutionColumn, now: datetime)
             number = execution.exit_code
         case ExecutionColumn.OUTPUT:
             number = execution.log_byte_size
+        case ExecutionColumn.TOKENS | ExecutionColumn.COST:
+            number = _spent(execution, column)
         case ExecutionColumn.LAST_LINE:
             text = (execution.error or execution.last_line or "").casefold()
             number = 0 if text else None

@@ -5,9 +5,11 @@ import os
 import pty
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -237,6 +239,29 @@ def test_the_executions_are_a_table_and_a_list(cli: CommandLine) -> None:
     assert len(cli("executions", "--limit", "1", "--json").document()) == 1
 
 
+def test_what_runs_took_and_cost_is_told_of_each_and_of_their_task(cli: CommandLine) -> None:
+    number = cli.add("dear", "--command", "true")
+    for _ in range(2):
+        cli("run", number, "--wait")
+    spent = [(one["id"], tokens) for one, tokens in zip(_executions(cli, number), (12_345, 50), strict=True)]
+    with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
+        for execution_id, tokens in spent:
+            connection.execute(
+                "UPDATE executions SET tokens_used = ?, cost_nano = 190000000 WHERE id = ?", [tokens, execution_id]
+            )
+
+    task = cli("task", "show", number).stdout.splitlines()
+    listed = cli("executions", "--task", number).stdout.splitlines()
+
+    assert "  cost:      $0.38, 12 K tokens" in task
+    assert [spent for spent in ("$0.19, 12 K tokens", "$0.19, 50 tokens") if spent in "\n".join(task)] == [
+        "$0.19, 12 K tokens",
+        "$0.19, 50 tokens",
+    ]
+    assert "COST" in listed[0]
+    assert "$0.19, 12 K tokens" in listed[1]
+
+
 def test_the_worker_can_be_stopped_and_comes_back_with_the_next_run(cli: CommandLine) -> None:
     number = cli.add("again", "--command", "true")
     cli("run", number, "--wait")
@@ -254,8 +279,13 @@ def _has_run(cli: CommandLine, number: str) -> bool:
     return _status(cli, number) == "succeeded"
 
 
+def _executions(cli: CommandLine, number: str) -> list[dict[str, object]]:
+    executions: list[dict[str, object]] = cli("executions", "--task", number, "--json").document()
+    return executions
+
+
 def _status(cli: CommandLine, number: str) -> str:
-    executions = cli("executions", "--task", number, "--json").document()
+    executions = _executions(cli, number)
     return str(executions[0]["status"]) if executions else ""
 
 

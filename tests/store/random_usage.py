@@ -43,14 +43,14 @@ class RandomUsage:
         changes = (
             (self._begin, 1 if len(self._running) < 3 else 0),
             (self._tell, 4),
-            (self._name_conversation, 1),
+            (self._name_conversation, 2),
             (self._say_cost, 1),
             (self._end, 0.3),
             (self._tell_by_file, 6),
             (self._price, 1),
             (self._move, 0.7),
             (self._drop_stand_ins, 0.5),
-            (self._adopt, 1),
+            (self._adopt, 2),
         )
         ((change, _),) = self._chance.choices(changes, [weight for _, weight in changes])
         await change()

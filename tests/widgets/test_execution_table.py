@@ -296,3 +296,25 @@ def _move_and_draw(table: ExecutionTable) -> None:
     lines(table)
     table.move_by(-1)
     lines(table)
+
+
+async def test_what_runs_took_and_cost_has_columns_that_sort_where_there_is_room() -> None:
+    bench = Bench()
+    async with bench.run_test(size=(140, 10)) as pilot:
+        bench.table.listings = (
+            row(1, tokens_used=12_345, cost_nano=380_000_000),
+            row(2),
+            row(3, tokens_used=50, cost_nano=9_000_000_000),
+        )
+        await pilot.pause()
+        lines = [bench.table.render_line(y).text for y in range(4)]
+
+        assert {ExecutionColumn.TOKENS, ExecutionColumn.COST} <= set(bench.table.shown_columns)
+        assert lines[0].split()[-4:] == ["Tokens", "Cost", "Last", "line"]
+        assert "12 K     $0.38  line 1" in lines[1]
+        assert "$" not in lines[2]
+        bench.table.sorting = SortOrder(column=ExecutionColumn.COST, is_descending=True)
+        assert [one.task_number for one in bench.table.rows] == [3, 1, 2]
+
+        await pilot.resize_terminal(120, 10)
+        assert ExecutionColumn.COST not in bench.table.shown_columns

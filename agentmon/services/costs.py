@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agentmon.usage.prices.book import PriceBook
     from agentmon.usage.prices.explanation import PriceExplanation
     from agentmon.worker.import_progress import ImportOutcome, ImportProgress, RunningImport
+    from agentmon.worker.usage_importing import UsageImporter
 
 MAX_EXPLAINED: Final = 10_000
 
@@ -116,20 +117,23 @@ class CostService:
         Args:
             group: By what they are summed up.
             chosen: Which answers count.
-            last: So many days up to today, or weeks or months when these are asked for; counts when no first day is
-                chosen.
+            last: So many days up to the last one or today, or weeks or months when these are asked for.
             zone_name: The zone whose days count; that of the settings by default.
 
         Raises:
-            UsageError: The zone or a day cannot be read.
+            UsageError: The zone or a day cannot be read, or there is no such span of days.
         """
         stored = await settled_zone(self._days, self._settings, self._clock)
         zone_name = stored if zone_name is None else check_zone(zone_name)
         days = LocalDays(ZoneInfo(zone_name))
         since_day, until_day = parse_day(chosen.since_day), parse_day(chosen.until_day)
-        if since_day is None and last is not None:
-            today = days.day_of(round(self._clock.now().timestamp() * 1000))
-            since_day = first_day(group.value, date.fromisoformat(until_day or today), last).isoformat()
+        if since_day is not None and last is not None:
+            raise UsageError("--since and --last exclude each other", hint="--last ends with --until, or today")
+        if last is not None:
+            until_day = until_day or days.day_of(round(self._clock.now().timestamp() * 1000))
+            since_day = first_day(group.value, date.fromisoformat(until_day), last).isoformat()
+        if since_day is not None and until_day is not None and since_day > until_day:
+            raise UsageError(f"the first day, {since_day}, comes after the last, {until_day}", hint="change one")
         chosen = replace(chosen, since_day=since_day, until_day=until_day)
         parts = await self._costs.parts(group, chosen, days, are_stored_days=zone_name == stored)
         by_name: dict[str, list[CostPart]] = {}
@@ -180,10 +184,18 @@ class CostService:
         try:
             if rescan:
                 await asyncio.to_thread(importer.forget_cursors)
-            return await import_usage(importer, self._agents, self._clock)
+            outcome = await import_usage(importer, self._agents, self._clock)
+            await self._price_unlooked(importer)
         finally:
             importer.stop()
             importer.close()
+        return outcome
+
+    async def _price_unlooked(self, importer: UsageImporter) -> None:
+        until_ms = round(self._clock.now().timestamp() * 1000)
+        if places := await self._prices.find_unlooked(until_ms=until_ms):
+            await asyncio.to_thread(importer.warm_prices)
+            await self._prices.price(places, importer.priced)
 
     async def explain(self, text: str) -> tuple[ExplainedAnswer, ...]:
         """Return the answers of a session, or one answer, each with how its cost comes about.

@@ -37,6 +37,7 @@ _UPDATE: Final = f"UPDATE llm_interactions SET {', '.join(f'{name} = ?' for name
 _columns_of_answer: Final = itemgetter(*_ANSWER)
 _changed_columns: Final = itemgetter(*_CHANGED)
 _counted_tokens: Final = itemgetter(*COUNTED)
+_DAY_MS: Final = 86_400_000
 _TOLD: Final = (
     *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
     *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
@@ -163,6 +164,10 @@ class ToldAnswers:
         columns: dict[str, object] = {"at_ms": at_ms, "day_local": self._days.day_of(at_ms)}
         if not is_read_again and (now < before or (now == before and not is_same_file)):
             columns |= {name: earlier[name] for name in _TOLD}
+        told_ms = int(str(earlier["at_ms"] if columns.keys() & _TOLD else row["at_ms"]))
+        if told_ms // _DAY_MS != at_ms // _DAY_MS:
+            # It was priced for the time of a copy: whoever prices what nobody looked up yet does so for its own time.
+            columns["price_version"] = ""
         if earlier["reported_cost_nano"] is not None and (columns.keys() & _TOLD or row["reported_cost_nano"] is None):
             columns["reported_cost_nano"] = earlier["reported_cost_nano"]
         return columns

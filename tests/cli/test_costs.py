@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.usage.histories import SAMPLES
+from tests.usage.transcripts import answered, usage
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -178,12 +179,33 @@ def test_an_import_killed_at_any_time_goes_on_to_the_same(costs: CommandLine, tm
     assert without_ids(after) == without_ids(before)
 
 
+@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
+def test_a_copy_that_was_stamped_anew_costs_what_the_answer_did(
+    costs: CommandLine, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    folder = tmp_path / "claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    environ = {"AGENTMON_HOME": str(tmp_path / "agentmon"), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
+    days = {"first": "2026-03-10T10:00:00Z", "second": "2026-04-10T10:00:00Z"}
+    for name in order:
+        counts = usage(input_tokens=300_000, cache_read_input_tokens=0, output_tokens=10)
+        told = answered("m1", session=name, model="claude-opus-4-6", at=days[name], counts=counts)
+        (folder / f"{name}.jsonl").write_bytes(told)
+        assert costs("costs", "import", environ=environ).code == 0
+
+    totals = costs("costs", "--model", "claude-opus-4-6", "--json", environ=environ).document()["totals"]
+
+    assert (totals["answers"], totals["costNano"]) == (1, 3_000_375_000)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--since", "yesterday"), "'yesterday' is no day"),
         (("--timezone", "Mars/Olympus"), "there is no time zone"),
         (("--json", "--csv"), "exclude each other"),
+        (("--since", "2026-01-01", "--last", "3"), "exclude each other"),
+        (("--since", "2026-03-02", "--until", "2026-03-01"), "comes after the last"),
         (("explain", "zzz"), "there is no session and no answer 'zzz'"),
     ],
 )

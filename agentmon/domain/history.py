@@ -33,6 +33,11 @@ class HistoryMessage:
     place: int = 0
     """Among records of the same millisecond, from 0 to ``MAX_PLACE``."""
 
+    @property
+    def begin_ms(self) -> int:
+        """When it was said."""
+        return self.at_ms
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOperation:
@@ -55,6 +60,11 @@ class HistoryOperation:
     parent_ref: str | None = None
     answer_key: str | None = None
     place: int = 0
+
+    @property
+    def begin_ms(self) -> int:
+        """When it began."""
+        return self.started_at_ms
 
 
 def merge_messages(earlier: HistoryMessage, later: HistoryMessage) -> HistoryMessage:

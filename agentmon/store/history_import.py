@@ -1,0 +1,51 @@
+"""What files of agents tell of conversations into rows: a piece of a file and its cursor, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentmon.store.file_import import FileImport
+from agentmon.store.history_rows import HistoryRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentmon.domain.costs import FileCursor
+    from agentmon.domain.history import HistoryMessage, HistoryOperation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPiece:
+    """A piece of a file of an agent: what it tells of conversations, and the cursor before and after it."""
+
+    before: FileCursor | None
+    after: FileCursor
+    messages: Sequence[HistoryMessage]
+    """Each name once."""
+    operations: Sequence[HistoryOperation]
+    """Each name once."""
+
+
+class HistoryImport(FileImport):
+    """Writes what files tell of conversations; every call blocks."""
+
+    files_table = "history_files"
+
+    def write(self, piece: HistoryPiece) -> bool:
+        """Write one piece with its cursor, all or nothing; see ``HistoryRows.write``.
+
+        Returns:
+            False when the cursor has moved since ``piece.before``: somebody else has read the file, nothing is written.
+
+        Raises:
+            StoreError: Nothing was written; the kinds are those of ``Database.writing``.
+        """
+        at = self._clock.now()
+        with self._transaction() as connection:
+            if self._keep_cursor(connection, piece.before, piece.after, at) is None:
+                return False
+            if piece.messages or piece.operations:
+                rows = HistoryRows(connection, piece.after.agent_slug, self._days(at), at)
+                rows.write(piece.messages, piece.operations)
+        return True

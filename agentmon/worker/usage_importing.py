@@ -16,10 +16,10 @@ from agentmon.domain.costs import FileCursor, PricedAnswer
 from agentmon.runners.presets import agents_of, load_presets
 from agentmon.store.errors import ConstraintError
 from agentmon.store.usage_import import FilePiece, UsageImport
-from agentmon.usage.following import Cursor
 from agentmon.usage.prices.book import PriceBook
 from agentmon.usage.sources import CLAUDE, CODEX, GEMINI, find_sources
 from agentmon.usage.unread import parser_version, read_unread
+from agentmon.worker.file_cursors import is_changed, reader_cursor, stored_cursor, stored_path, unread_bytes
 from agentmon.worker.import_progress import (
     FileProblem,
     ImportOutcome,
@@ -156,7 +156,8 @@ class UsageImporter:
         return [
             source
             for source in sources
-            if _is_changed(source, cursors.get(_stored_path(source.path))) and not self._was_refused(source)
+            if is_changed(source, cursors.get(stored_path(source.path)), parser_version(source))
+            and not self._was_refused(source)
         ]
 
     def unread_bytes(self) -> int:
@@ -239,17 +240,17 @@ class UsageImporter:
 
     def _read_one(self, source: SourceFile, run: _Run) -> None:
         known = self._known()
-        path = _stored_path(source.path)
+        path = stored_path(source.path)
         before = known.get(path)
         read_before, unread = run.read_bytes, self._unread_bytes(source)
-        for read in read_unread(source, None if before is None else _reader_cursor(source, before)):
+        for read in read_unread(source, None if before is None else reader_cursor(source, before)):
             run.problems += [
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]
             if read.cursor is None:
                 self._refused[source] = time.monotonic()
                 continue
-            after = _stored_cursor(source, read.cursor)
+            after = stored_cursor(source, read.cursor)
             if not self._open().write(self._piece(source, before, after, read)):
                 # Another process reads the same file: what is left of it is looked at again the next time.
                 self._cursors = None
@@ -283,9 +284,7 @@ class UsageImporter:
         )
 
     def _unread_bytes(self, source: SourceFile) -> int:
-        known = self._known().get(_stored_path(source.path))
-        is_longer = known is not None and known.inode == source.inode and known.read_offset <= source.size
-        return source.size - known.read_offset if known is not None and is_longer else source.size
+        return unread_bytes(source, self._known().get(stored_path(source.path)))
 
     def _tell(self, run: _Run) -> None:
         now = time.monotonic()
@@ -374,45 +373,3 @@ async def _add_agents(agents: AgentRepository, slugs: set[str], clock: Clock) ->
             replace(agent, is_active=False, discovery_method=DiscoveryMethod.PRESET) for agent in agents_of(presets)
         ]
         await agents.add_missing(added, at=clock.now())
-
-
-def _is_changed(source: SourceFile, known: FileCursor | None) -> bool:
-    return known is None or (source.inode, source.size, source.mtime_ns, parser_version(source)) != (
-        known.inode,
-        known.size_bytes,
-        known.mtime_ns,
-        known.parser_version,
-    )
-
-
-def _stored_path(path: str) -> str:
-    """Return the path as the database can hold it: of a name that is no UTF-8 the odd bytes are written out."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
-def _reader_cursor(source: SourceFile, known: FileCursor) -> Cursor:
-    return Cursor(
-        path=source.path,
-        inode=known.inode,
-        size=known.size_bytes,
-        mtime_ns=known.mtime_ns,
-        offset=known.read_offset,
-        head_hash=known.head_hash,
-        parser_version=known.parser_version,
-        state=known.state,
-    )
-
-
-def _stored_cursor(source: SourceFile, cursor: Cursor) -> FileCursor:
-    return FileCursor(
-        agent_slug=source.agent_slug,
-        path=_stored_path(cursor.path),
-        thread_key=_stored_path(source.thread_key),
-        inode=cursor.inode,
-        size_bytes=cursor.size,
-        mtime_ns=cursor.mtime_ns,
-        read_offset=cursor.offset,
-        head_hash=cursor.head_hash,
-        parser_version=cursor.parser_version,
-        state=dict(cursor.state),
-    )

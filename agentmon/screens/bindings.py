@@ -491,7 +491,14 @@ COSTS: Final = [
         id="costs.open",
         tooltip="Follow the row: to its sessions, their answers, or the task.",
     ),
-    Binding("escape,backspace", "back", "Back", key_display="esc", id="costs.back", tooltip="Go back to all of it."),
+    Binding(
+        "escape,backspace",
+        "back",
+        "Back",
+        key_display="esc",
+        id="costs.back",
+        tooltip="Go back to all of it; then clear the filter, then the order.",
+    ),
     Binding(
         "l,right,tab", "go_group(1)", "By", key_display="l", id="costs.group-next", tooltip="Sum up by the next thing."
     ),
@@ -504,7 +511,16 @@ COSTS: Final = [
         id="costs.group-previous",
         tooltip="Sum up by the thing before.",
     ),
-    Binding("p", "change_period", "Period", id="costs.period", tooltip="Show days, weeks or months."),
+    Binding("p", "change_period", "Period", id="costs.period", tooltip="Show the next time: days, weeks, months, all."),
+    Binding(
+        "f",
+        "filter_by",
+        "Filter by…",
+        id="costs.filter-by",
+        tooltip="Show only an agent, a workspace, a project, a model or a time.",
+    ),
+    Binding("s", "sort", "Sort", id="costs.sort", tooltip="Sort by the next column."),
+    Binding("S", "reverse", "Reverse", show=False, id="costs.reverse", tooltip="Turn the order of the rows round."),
     Binding("t", "toggle_tokens", "Tokens", id="costs.tokens", tooltip="Compare tokens instead of money, and back."),
     *_row_keys("costs"),
 ]

@@ -19,6 +19,8 @@ _STYLES: Final = {
     BudgetLevel.WARNED: "$warning",
     BudgetLevel.SPENT: "$error bold",
 }
+_GLYPHS: Final = {BudgetLevel.FINE: "", BudgetLevel.WARNED: "◆ ", BudgetLevel.SPENT: "✗ "}
+"""As in the list of the command line; a level is never told by its colour alone."""
 _OVERSHOOT: Final = "an answer that is being written is still paid"
 
 
@@ -28,7 +30,9 @@ def budget_content(states: Sequence[BudgetState]) -> Content:
     for state in sorted(states, key=lambda one: -one.percent):
         budget = state.budget
         about = even_line(budget.about, max_characters=60)
-        parts.append((f"{about} {budget.period_words} {state.words}   ", _STYLES[state.level]))
+        glyph = _GLYPHS[state.level]
+        parts.append((f"{glyph}{about} {budget.period_words} {state.words}   ", _STYLES[state.level]))
     if not parts:
         return Content("")
-    return Content.assemble(("Budgets  ", "bold"), *parts, (_OVERSHOOT, "$text-muted"))
+    # Behind the first one, which is the nearest to its end, so that it is in view however many there are.
+    return Content.assemble(("Budgets  ", "bold"), parts[0], (f"{_OVERSHOOT}   ", "$text-muted"), *parts[1:])

@@ -10,23 +10,23 @@ from textual.content import Content
 from agentmon.domain.amounts import DOLLARS, count_text
 from agentmon.domain.costs import CostGroup, CostSource, CostSums
 from agentmon.widgets.local_time import local_time_text
-from agentmon.widgets.row_table import Column, TableRow
+from agentmon.widgets.row_table import Column, Sorting, TableRow
 from agentmon.widgets.text_rows import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from agentmon.domain.amounts import MoneyFormat
     from agentmon.services.costs import CostBucket, ExplainedAnswer
 
 COST_COLUMNS: Final = (
-    Column(""),
+    Column("Name"),
     Column("Agents", 14, from_width=110),
-    Column("Answers", 8, from_width=64, is_right=True),
-    Column("Input", 7, from_width=84, is_right=True),
-    Column("Cached", 7, from_width=84, is_right=True),
-    Column("Output", 7, from_width=84, is_right=True),
-    Column("Tokens", 7, is_right=True),
+    Column("Answers", 9, from_width=64, is_right=True),
+    Column("Input", 8, from_width=84, is_right=True),
+    Column("Cached", 8, from_width=84, is_right=True),
+    Column("Output", 8, from_width=84, is_right=True),
+    Column("Tokens", 8, is_right=True),
     Column("Cost", 12, is_right=True),
     Column("Share", 12, from_width=100),
 )
@@ -52,19 +52,38 @@ SOURCE_WORDS: Final = {
     CostSource.REPORTED: "reported",
     CostSource.NONE: "unpriced",
 }
+MORE: Final = "\0more"
+"""The key of the row that stands for those without one."""
+PAGE_ROWS: Final = 500
+NAME_COLUMN: Final = 0
+COST_COLUMN: Final = 7
 _SHARE_CELLS: Final = 10
 _EIGHTHS: Final = 8
 _PARTS: Final = " ▏▎▍▌▋▊▉"
 
 
 def cost_rows(
-    group: CostGroup, buckets: Sequence[CostBucket], *, is_by_tokens: bool, money: MoneyFormat = DOLLARS
+    group: CostGroup,
+    buckets: Sequence[CostBucket],
+    *,
+    is_by_tokens: bool,
+    money: MoneyFormat = DOLLARS,
+    sorting: Sorting | None = None,
+    limit: int = PAGE_ROWS,
 ) -> tuple[TableRow, ...]:
-    """Return a row for each group, the dearest first, or the one with most tokens."""
-    amounts = {bucket.group: amount_of(bucket.sums, is_by_tokens=is_by_tokens) for bucket in buckets}
-    whole = sum(amounts.values())
+    """Return a row for each group, and one that says how many more there are.
+
+    Args:
+        group: By what the buckets are summed up.
+        buckets: In any order.
+        is_by_tokens: Whether shares are of the tokens instead of the money.
+        money: How amounts are shown.
+        sorting: Without it the dearest comes first, or the one with most tokens.
+        limit: Most groups that get a row.
+    """
+    whole = sum(amount_of(bucket.sums, is_by_tokens=is_by_tokens) for bucket in buckets)
     rows = []
-    for bucket in sorted(buckets, key=lambda one: (-amounts[one.group], one.group)):
+    for bucket in in_order(buckets, sorting, is_by_tokens=is_by_tokens)[:limit]:
         sums = bucket.sums
         cells = (
             Span(bucket.label) if bucket.group else Span(NO_NAME.get(group, ""), "muted"),
@@ -75,10 +94,37 @@ def cost_rows(
             Span(count_text(sums.response_tokens), "muted"),
             Span(count_text(sums.total_tokens), "muted"),
             _cost_cell(sums, money),
-            Span(share_bar(amounts[bucket.group], whole), "primary"),
+            Span(share_bar(amount_of(sums, is_by_tokens=is_by_tokens), whole), "primary"),
         )
         rows.append(TableRow(bucket.group, cells))
+    if len(buckets) > limit:
+        more = f"… {len(buckets) - limit:,} more; enter shows the next of them"
+        rows.append(TableRow(MORE, (Span(more, "muted"), *(Span("") for _ in COST_COLUMNS[1:]))))
     return tuple(rows)
+
+
+def in_order(buckets: Sequence[CostBucket], sorting: Sorting | None, *, is_by_tokens: bool) -> Sequence[CostBucket]:
+    """Return the groups in the order of the table."""
+    if sorting is None:
+        return sorted(buckets, key=lambda one: (-amount_of(one.sums, is_by_tokens=is_by_tokens), one.group))
+    key_of = _SORT_KEYS[sorting.column]
+    return sorted(buckets, key=lambda one: (key_of(one), one.group), reverse=sorting.is_descending)
+
+
+def next_sorting(present: Sorting | None, shown: Sequence[int]) -> Sorting | None:
+    """Return the order by the next column that is shown; behind the last one there is none."""
+    columns = [at for at in shown if at in _SORT_KEYS]
+    later = [at for at in columns if present is None or at > present.column]
+    return Sorting(later[0], is_descending=later[0] != NAME_COLUMN) if later else None
+
+
+def clicked_sorting(present: Sorting | None, column: int) -> Sorting | None:
+    """Return the order after a click on a heading; a second click turns it round."""
+    if column not in _SORT_KEYS:
+        return present
+    if present is not None and present.column == column:
+        return present._replace(is_descending=not present.is_descending)
+    return Sorting(column, is_descending=column != NAME_COLUMN)
 
 
 def answer_rows(
@@ -137,6 +183,18 @@ def share_bar(amount: int, whole: int) -> str:
     eighths = max(1, round(amount * _SHARE_CELLS * _EIGHTHS / whole))
     full, part = divmod(eighths, _EIGHTHS)
     return "█" * full + (_PARTS[part] if part else "")
+
+
+_SORT_KEYS: Final[Mapping[int, Callable[[CostBucket], int | str]]] = {
+    NAME_COLUMN: lambda one: one.label.casefold(),
+    2: lambda one: one.sums.answers,
+    3: lambda one: one.sums.prompt_tokens,
+    4: lambda one: cached(one.sums),
+    5: lambda one: one.sums.response_tokens,
+    6: lambda one: one.sums.total_tokens,
+    COST_COLUMN: lambda one: one.sums.cost_nano,
+}
+"""By the numbers of their columns."""
 
 
 class Tile:

@@ -11,39 +11,50 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from agentmon.domain.amounts import DOLLARS, count_text, duration_text, size_text
+from agentmon.domain.amounts import count_text
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.costs import CostFilter, CostGroup, CostSums
+from agentmon.domain.costs import CostFilter, CostGroup
 from agentmon.domain.ids import TaskId
 from agentmon.screens.bindings import COSTS
 from agentmon.screens.budget_line import budget_content
-from agentmon.screens.cost_rows import COST_COLUMNS, amount_of, cost_rows, tiles_of
+from agentmon.screens.cost_chart import Measure, bars_of, dearest_models, legend_content
+from agentmon.screens.cost_filter import (
+    PROJECT,
+    TIME,
+    filter_entries,
+    filter_words,
+    merged,
+    read_choices,
+    with_entry,
+)
+from agentmon.screens.cost_periods import FIRST_PERIOD, PERIODS
+from agentmon.screens.cost_reading import COMPARED_DAYS, CostReader, CostSnapshot
+from agentmon.screens.cost_rows import (
+    COST_COLUMN,
+    COST_COLUMNS,
+    MORE,
+    PAGE_ROWS,
+    clicked_sorting,
+    cost_rows,
+    next_sorting,
+    tiles_of,
+)
 from agentmon.screens.frame import ServiceScreen
+from agentmon.screens.import_line import import_content
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.key_footer import KeyFooter
-from agentmon.widgets.row_table import RowTable
-from agentmon.widgets.stacked_bars import SERIES, Bar, StackedBars
+from agentmon.widgets.row_table import RowTable, Sorting
+from agentmon.widgets.stacked_bars import StackedBars
 from agentmon.widgets.status_line import StatusBar
+from agentmon.worker.import_progress import find_running_import
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from agentmon.domain.budgets import BudgetState
     from agentmon.domain.clock import Clock
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
-    from agentmon.services.costs import CostBucket, CostReport
-    from agentmon.worker.import_progress import RunningImport
-
-
-class _Period(NamedTuple):
-    """What the chart and the table cover."""
-
-    name: str
-    group: CostGroup
-    last: int
 
 
 class _View(NamedTuple):
@@ -51,15 +62,19 @@ class _View(NamedTuple):
 
     group: CostGroup
     chosen: CostFilter
+    """What the rows that were followed say."""
     title: str
-    """What was chosen; empty for everything."""
+    """What was followed; empty for everything."""
 
 
-_PERIODS: Final = (
-    _Period("30 days", CostGroup.DAY, 30),
-    _Period("26 weeks", CostGroup.WEEK, 26),
-    _Period("12 months", CostGroup.MONTH, 12),
-)
+class _Wanted(NamedTuple):
+    """What the reports are about."""
+
+    period: int
+    group: CostGroup
+    chosen: CostFilter
+
+
 _GROUPS: Final = (CostGroup.MODEL, CostGroup.AGENT, CostGroup.PROJECT, CostGroup.SESSION, CostGroup.TASK)
 _GROUP_WORDS: Final = {
     CostGroup.MODEL: "models",
@@ -68,14 +83,12 @@ _GROUP_WORDS: Final = {
     CostGroup.SESSION: "sessions",
     CostGroup.TASK: "tasks",
 }
-_COMPARED_DAYS: Final = 62
-"""This month and the one before it."""
 _READ_INTERVAL_S: Final = 1.0
 """Answers of a hundred agents would have the sums read again ten times a second."""
 _IMPORT_LOOK_S: Final = 1.0
 _CLOCK_INTERVAL_S: Final = 20.0
 _CHART_FROM_HEIGHT: Final = 30
-_OTHERS: Final = SERIES - 1
+_LONGEST_TITLE: Final = 200
 _EMPTY: Final = (
     ("No usage yet.\n\n", "bold"),
     ("What Claude Code, Codex and Gemini CLI wrote down on this machine is read by the worker;\n", ""),
@@ -94,20 +107,25 @@ class CostsScreen(ServiceScreen[None]):
     def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter, *, clock: Clock | None = None) -> None:
         super().__init__(services, workspace)
         self._clock = clock or SystemClock()
-        self._period = 0
-        self._is_by_tokens = False
-        self._money = DOLLARS
+        self._reader = CostReader(self._clock)
+        self._period = FIRST_PERIOD
+        self._filter = CostFilter()
+        self._sorting: Sorting | None = None
+        self._measure = Measure()
+        self._most_rows = PAGE_ROWS
         self._trail: list[_View] = [_View(CostGroup.MODEL, CostFilter(), "")]
-        self._shown: tuple[CostReport, CostReport, CostReport] | None = None
-        """Of the days that are compared, of the chart, and of the table."""
-        self._read_for: tuple[int, _View] | None = None
+        self._shown: CostSnapshot | None = None
+        self._read_for: _Wanted | None = None
         self._read_at = float("-inf")
         self._is_read_planned = False
+        self._group_cells: list[tuple[int, CostGroup]] = []
+        """Where the word of each group ends in its line."""
 
     def compose(self) -> ComposeResult:
         """Yield summary, tiles, chart and table."""
         yield StatusBar(id="status")
         yield Static(id="summary")
+        yield Static(id="import")
         with Horizontal(id="tiles"):
             yield from (Static(id=f"tile-{number}") for number in range(3))
         yield Static(id="budgets")
@@ -122,6 +140,7 @@ class CostsScreen(ServiceScreen[None]):
         """Show the time, and look whether an import goes on."""
         self.set_interval(_CLOCK_INTERVAL_S, self._show_time, name="clock")
         self.set_interval(_IMPORT_LOOK_S, self._look_at_import, name="import")
+        self.query_one(StackedBars).is_patterned = self.app.no_color
         self._show_time()
         self._show_summary()
 
@@ -130,8 +149,8 @@ class CostsScreen(ServiceScreen[None]):
         self.set_class(event.size.height < _CHART_FROM_HEIGHT, "-low")
 
     async def refresh_snapshot(self) -> None:
-        """Read the sums; at most once a second while nothing else is asked for."""
-        wanted = (self._period, self._view)
+        """Read what has changed; at most once a second while nothing else is asked for."""
+        wanted = self._wanted
         if wanted == self._read_for and monotonic() - self._read_at < _READ_INTERVAL_S:
             self._plan_read()
             return
@@ -142,17 +161,14 @@ class CostsScreen(ServiceScreen[None]):
         status_bar.place = page.workspace_name
         status_bar.numbers = page.status_line
         self.is_queue_paused = page.status_line.is_paused
-        self._money = page.status_line.money
-        period, chosen = _PERIODS[self._period], self._view.chosen
-        compared = await services.costs.report(CostGroup.DAY, chosen, last=_COMPARED_DAYS)
-        chart = await services.costs.report(period.group, chosen, last=period.last)
-        table = await services.costs.report(self._view.group, replace(chosen, since_day=chart.since_day))
-        self._show_budgets(await services.budgets.states())
+        self._measure = self._measure._replace(money=page.status_line.money)
+        snapshot = await self._reader.read(services, wanted.group, wanted.chosen, PERIODS[wanted.period])
         self._read_for, self._read_at = wanted, monotonic()
-        if wanted != (self._period, self._view):
+        if wanted != self._wanted:
             self.request_refresh()
             return
-        self._shown = (compared, chart, table)
+        self._shown = snapshot
+        await self._look_at_import()
         self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
@@ -160,7 +176,7 @@ class CostsScreen(ServiceScreen[None]):
         if action == "open_row":
             return True if self._selected_key else None
         if action == "back":
-            return True if len(self._trail) > 1 else None
+            return True if self._can_go_back else None
         return True
 
     def action_open_row(self) -> None:
@@ -168,29 +184,43 @@ class CostsScreen(ServiceScreen[None]):
         self._table.open_selected()
 
     def action_back(self) -> None:
-        """Show what was shown before a row was followed."""
+        """Take back the last row that was followed, then the filter, then the order."""
         if len(self._trail) > 1:
             self._trail.pop()
-            self.request_refresh()
+            self._go_elsewhere()
+        elif self._filter != CostFilter():
+            self._filter = CostFilter()
+            self._go_elsewhere()
+        elif self._sorting is not None:
+            self._sort(None)
 
     def action_go_group(self, steps: int) -> None:
         """Sum up by something else."""
-        view = self._view
-        at = (_GROUPS.index(view.group) + steps) % len(_GROUPS)
-        self._trail[-1] = view._replace(group=_GROUPS[at])
-        self._show_groups()
-        self.request_refresh()
+        at = (_GROUPS.index(self._view.group) + steps) % len(_GROUPS)
+        self._show_by(_GROUPS[at])
 
     def action_change_period(self) -> None:
-        """Show days, weeks or months."""
-        self._period = (self._period + 1) % len(_PERIODS)
-        self._show_summary()
-        self.request_refresh()
+        """Show another time."""
+        self._period = (self._period + 1) % len(PERIODS)
+        self._go_elsewhere()
 
     def action_toggle_tokens(self) -> None:
         """Compare tokens instead of money, and back."""
-        self._is_by_tokens = not self._is_by_tokens
+        self._measure = self._measure._replace(is_by_tokens=not self._measure.is_by_tokens)
         self._show()
+
+    def action_filter_by(self) -> None:
+        """Choose agent, workspace, project, model or time."""
+        self.open_dialog(self._choose_filter(), name="filter")
+
+    def action_sort(self) -> None:
+        """Sort by the next shown column; after the last one the dearest are first again."""
+        self._sort(next_sorting(self._sorting, self._table.shown_columns))
+
+    def action_reverse(self) -> None:
+        """Turn the order round."""
+        present = self._sorting or Sorting(COST_COLUMN, is_descending=True)
+        self._sort(present._replace(is_descending=not present.is_descending))
 
     def action_go_row(self, rows: int) -> None:
         """Move the cursor by rows."""
@@ -204,10 +234,26 @@ class CostsScreen(ServiceScreen[None]):
         """Move the cursor by half a screenful."""
         self._table.go_page(direction)
 
+    def on_click(self, event: events.Click) -> None:
+        """Sum up by the word that was clicked, or choose a filter where it is told."""
+        name = None if event.widget is None else event.widget.id
+        if name == "summary":
+            self.action_filter_by()
+        elif name == "groups" and event.widget is not None:
+            x = event.x - event.widget.styles.padding.left
+            group = next((group for end, group in self._group_cells if x < end), None)
+            if group is not None:
+                self._show_by(group)
+
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Offer what fits the row."""
         message.stop()
         self.refresh_bindings()
+
+    def on_row_table_sort_requested(self, message: RowTable.SortRequested) -> None:
+        """Sort by the heading that was clicked; a second click turns the order round."""
+        message.stop()
+        self._sort(clicked_sorting(self._sorting, message.column))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Follow a model, an agent or a project to its sessions, a session to its answers, a task to its page."""
@@ -215,7 +261,10 @@ class CostsScreen(ServiceScreen[None]):
         key, view = message.key, self._view
         if not key or self._shown is None:
             return
-        if view.group is CostGroup.SESSION:
+        if key == MORE:
+            self._most_rows += PAGE_ROWS
+            self._show()
+        elif view.group is CostGroup.SESSION:
             self.open_dialog(self._show_answers(key), name="answers")
         elif view.group is CostGroup.TASK:
             from agentmon.screens.task_page import TaskPage  # noqa: PLC0415 - not needed before
@@ -224,21 +273,42 @@ class CostsScreen(ServiceScreen[None]):
                 TaskPage(task_id=TaskId(key), services=self.services, workspace=self.workspace, clock=self._clock)
             )
         else:
-            label = next((bucket.label for bucket in self._shown[2].buckets if bucket.group == key), key)
+            label = next((bucket.label for bucket in self._shown.table.buckets if bucket.group == key), key)
             title = f"{view.title} › {label}" if view.title else label
             self._trail.append(_View(CostGroup.SESSION, _narrowed(view, key), title))
-            self.request_refresh()
+            self._go_elsewhere()
 
     async def _show_answers(self, session_id: str) -> None:
         from agentmon.screens.answers_dialog import AnswersDialog  # noqa: PLC0415 - not needed before
 
         services = await self.services()
         answers = await services.costs.explain(session_id)
-        await self.ask(AnswersDialog(answers, now=self._clock.now(), money=self._money))
+        await self.ask(AnswersDialog(answers, now=self._clock.now(), money=self._measure.money))
+
+    async def _choose_filter(self) -> None:
+        from agentmon.screens.menu_dialog import MenuDialog  # noqa: PLC0415 - not needed before
+
+        choices = await read_choices(await self.services())
+        entries = filter_entries(choices, self._filter, self._period)
+        chosen = await self.ask(MenuDialog("Show only", entries, free_kind=PROJECT))
+        if chosen is None:
+            return
+        if chosen.kind == TIME:
+            self._period = next(at for at, one in enumerate(PERIODS) if one.name == chosen.word)
+        self._filter = with_entry(self._filter, chosen)
+        self._go_elsewhere()
 
     @property
     def _view(self) -> _View:
         return self._trail[-1]
+
+    @property
+    def _wanted(self) -> _Wanted:
+        return _Wanted(self._period, self._view.group, merged(self._filter, self._view.chosen))
+
+    @property
+    def _can_go_back(self) -> bool:
+        return len(self._trail) > 1 or self._filter != CostFilter() or self._sorting is not None
 
     @property
     def _table(self) -> RowTable:
@@ -249,6 +319,21 @@ class CostsScreen(ServiceScreen[None]):
         table = self.query_one_optional("#costs", RowTable)
         return None if table is None else table.selected_key
 
+    def _show_by(self, group: CostGroup) -> None:
+        self._trail[-1] = self._view._replace(group=group)
+        self._show_groups()
+        self._go_elsewhere()
+
+    def _go_elsewhere(self) -> None:
+        """Read what is asked for now; the old figures stay until the new ones are there."""
+        self._most_rows = PAGE_ROWS
+        self._show_summary()
+        self.request_refresh()
+
+    def _sort(self, sorting: Sorting | None) -> None:
+        self._sorting = sorting
+        self._show()
+
     def _plan_read(self) -> None:
         if not self._is_read_planned:
             self._is_read_planned = True
@@ -258,101 +343,94 @@ class CostsScreen(ServiceScreen[None]):
         self._is_read_planned = False
         self.request_refresh()
 
-    def _look_at_import(self) -> None:
-        if self._shown is not None and self._shown[0].running_import is not None and self.is_current:
-            self._read_at = float("-inf")
-            self.request_refresh()
+    async def _look_at_import(self) -> None:
+        """Show how far an import is; its file is told anew without a change of the database."""
+        if self._shown is None or not self.is_current:
+            return
+        running = find_running_import((await self.services()).paths.import_progress)
+        self.set_class(running is not None, "-importing")
+        if running is not None:
+            self.query_one("#import", Static).update(import_content(running.progress), layout=False)
 
     def _show(self) -> None:
-        if self._shown is None:
+        shown = self._shown
+        if shown is None:
             return
-        compared, chart, table = self._shown
-        is_empty = not chart.totals.answers and not compared.totals.answers and len(self._trail) == 1
+        is_everything = len(self._trail) == 1 and self._filter == CostFilter()
+        is_empty = is_everything and not shown.chart.totals.answers and not shown.compared.totals.answers
         with self.app.batch_update():
             self.set_class(is_empty, "-empty")
-            self._show_tiles(compared)
-            self._show_chart(chart)
+            self.set_class(bool(shown.budgets), "-budgeted")
+            self.query_one("#budgets", Static).update(budget_content(shown.budgets))
+            today = date.fromisoformat(str(shown.compared.since_day)) + timedelta(days=COMPARED_DAYS - 1)
+            self._show_tiles(shown, today)
+            self._show_chart(shown, today)
             self._show_groups()
+            self._table.sorting = self._sorting
             self._table.rows = cost_rows(
-                self._view.group, table.buckets, is_by_tokens=self._is_by_tokens, money=self._money
+                self._view.group,
+                shown.table.buckets,
+                is_by_tokens=self._measure.is_by_tokens,
+                money=self._measure.money,
+                sorting=self._sorting,
+                limit=self._most_rows,
             )
             self._show_summary()
         self.refresh_bindings()
 
-    def _show_budgets(self, states: Sequence[BudgetState]) -> None:
-        self.set_class(bool(states), "-budgeted")
-        self.query_one("#budgets", Static).update(budget_content(states), layout=False)
-
-    def _show_tiles(self, compared: CostReport) -> None:
-        days = {date.fromisoformat(bucket.group): bucket.sums for bucket in compared.buckets}
-        today = date.fromisoformat(str(compared.since_day)) + timedelta(days=_COMPARED_DAYS - 1)
+    def _show_tiles(self, shown: CostSnapshot, today: date) -> None:
+        days = {date.fromisoformat(bucket.group): bucket.sums for bucket in shown.compared.buckets}
         for number, tile in enumerate(tiles_of(today)):
-            content = tile.content(days, today, is_by_tokens=self._is_by_tokens, money=self._money)
+            content = tile.content(days, today, is_by_tokens=self._measure.is_by_tokens, money=self._measure.money)
             self.query_one(f"#tile-{number}", Static).update(content, layout=False)
 
-    def _show_chart(self, chart: CostReport) -> None:
-        models = _dearest_models(chart.buckets, is_by_tokens=self._is_by_tokens)
-        series = {model: number for number, model in enumerate(models[:_OTHERS])}
-        known = {bucket.group: bucket for bucket in chart.buckets}
-        period = _PERIODS[self._period]
-        bars = []
-        for begin in _begins(period, str(chart.since_day)):
-            bucket = known.get(_name_of(period.group, begin))
-            bars.append(Bar(_label(period.group, begin), self._parts(bucket, series)))
-        # Setting it draws it anew, also when the same bars stand for tokens now.
-        self.query_one(StackedBars).bars = tuple(bars)
-        self.query_one(StackedBars).refresh()
-        words: list[tuple[str, str]] = []
-        for number, model in enumerate(models[: _OTHERS + 1]):
-            name = (model or "no model told") if number < _OTHERS else f"{len(models) - _OTHERS} others"
-            words.extend((("■ ", _SERIES_COLOURS[number]), (f"{name}   ", "$text-muted")))
-        self.query_one("#legend", Static).update(Content.assemble(*words), layout=False)
-
-    def _parts(self, bucket: CostBucket | None, series: dict[str, int]) -> tuple[tuple[int, int], ...]:
-        amounts: dict[int, int] = {}
-        for model, sums in () if bucket is None else bucket.models:
-            number = series.get(model, _OTHERS)
-            amount = sums.total_tokens if self._is_by_tokens else self._money.own_nano(sums.cost_nano)
-            amounts[number] = amounts.get(number, 0) + amount
-        return tuple(sorted(amounts.items()))
+    def _show_chart(self, shown: CostSnapshot, today: date) -> None:
+        chart = self.query_one(StackedBars)
+        models = dearest_models(shown.chart.buckets, is_by_tokens=self._measure.is_by_tokens)
+        chart.bars = bars_of(shown.chart, PERIODS[self._period], today, models, self._measure)
+        # The same bars may stand for tokens now.
+        chart.refresh()
+        legend = legend_content(models, is_patterned=chart.is_patterned)
+        self.query_one("#legend", Static).update(legend, layout=False)
 
     def _amount_text(self, amount: int) -> str:
-        return count_text(amount) if self._is_by_tokens else self._money.own_text(amount)
+        return self._measure.text(amount)
 
     def _show_groups(self) -> None:
         words: list[tuple[str, str]] = []
+        end, self._group_cells = 0, []
         for group in _GROUPS:
             is_current = group is self._view.group
-            words.extend(((f" {_GROUP_WORDS[group]} ", "reverse bold" if is_current else "$text-muted"), (" ", "")))
+            word = f" {_GROUP_WORDS[group]} "
+            words.extend(((word, "reverse bold" if is_current else "$text-muted"), (" ", "")))
+            end += len(word) + 1
+            self._group_cells.append((end, group))
         self.query_one("#groups", Static).update(Content.assemble(*words), layout=False)
 
     def _show_summary(self) -> None:
         parts: list[tuple[str, str]] = [("Costs", "bold")]
         if self._view.title:
-            parts.append((f" › {self._view.title}", "$primary"))
-        parts.append((f"   {_PERIODS[self._period].name}", "$text-muted"))
+            parts.append((f" › {even_line(self._view.title, max_characters=_LONGEST_TITLE)}", "$primary"))
+        if self._filter != CostFilter():
+            parts.append((f"   {even_line(filter_words(self._filter), max_characters=_LONGEST_TITLE)}", "$primary"))
+        parts.append((f"   {PERIODS[self._period].name}", "$text-muted"))
         if self._shown is not None:
-            totals = self._shown[2].totals
-            amount = (
-                f"{count_text(totals.total_tokens)} tokens"
-                if self._is_by_tokens
-                else self._money.text(totals.cost_nano)
-            )
-            parts.append((f"   {amount}", ""))
-            if totals.unpriced_answers:
-                parts.append((f"   {totals.unpriced_answers:,} unpriced · agentmon prices set", "$warning"))
-            if totals.reported_answers:
-                parts.append((f"   {totals.reported_answers:,} as reported", "$text-muted"))
-            parts.append((f"   {self._shown[2].zone_name}", "$text-muted"))
-            if self._shown[0].running_import is not None:
-                parts.append((f"   {_import_words(self._shown[0].running_import)}", "$secondary"))
+            table, measure = self._shown.table, self._measure
+            tokens, cost = f"{count_text(table.totals.total_tokens)} tokens", measure.money.text(table.totals.cost_nano)
+            parts.append((f"   {tokens if measure.is_by_tokens else cost}", ""))
+            if table.totals.unpriced_answers:
+                parts.append((f"   {table.totals.unpriced_answers:,} unpriced · agentmon prices set", "$warning"))
+            if table.totals.reported_answers:
+                parts.append((f"   {table.totals.reported_answers:,} as reported", "$text-muted"))
+            if self._sorting is not None:
+                way = "falling" if self._sorting.is_descending else "rising"
+                name = COST_COLUMNS[self._sorting.column].heading.lower()
+                parts.append((f"   by {name}, {way}", "$text-muted"))
+            parts.append((f"   {table.zone_name}", "$text-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts), layout=False)
 
     def _show_time(self) -> None:
         self.query_one(StatusBar).time = self._clock.now().astimezone()
-
-
-_SERIES_COLOURS: Final = ("$primary", "$secondary", "$warning", "$success", "$error", "$text-muted")
 
 
 def _narrowed(view: _View, key: str) -> CostFilter:
@@ -361,42 +439,3 @@ def _narrowed(view: _View, key: str) -> CostFilter:
     if view.group is CostGroup.AGENT:
         return replace(view.chosen, agent_slug=key)
     return replace(view.chosen, project=key)
-
-
-def _dearest_models(buckets: Sequence[CostBucket], *, is_by_tokens: bool) -> list[str]:
-    models: dict[str, CostSums] = {}
-    for bucket in buckets:
-        for model, sums in bucket.models:
-            models[model] = models.get(model, CostSums()) + sums
-    return sorted(models, key=lambda model: (-amount_of(models[model], is_by_tokens=is_by_tokens), model))
-
-
-def _begins(period: _Period, since_day: str) -> list[date]:
-    """Return the first days of all spans of the period."""
-    first = date.fromisoformat(since_day)
-    if period.group is CostGroup.DAY:
-        return [first + timedelta(days=number) for number in range(period.last)]
-    if period.group is CostGroup.WEEK:
-        return [first + timedelta(weeks=number) for number in range(period.last)]
-    months = first.year * 12 + first.month - 1
-    return [date((months + number) // 12, (months + number) % 12 + 1, 1) for number in range(period.last)]
-
-
-def _name_of(group: CostGroup, begin: date) -> str:
-    return f"{begin:%Y-%m}" if group is CostGroup.MONTH else begin.isoformat()
-
-
-def _label(group: CostGroup, begin: date) -> str:
-    if group is CostGroup.MONTH:
-        return f"{begin:%b}"
-    return f"{begin:%b} {begin.day}" if begin.day == 1 or group is CostGroup.WEEK else str(begin.day)
-
-
-def _import_words(running: RunningImport) -> str:
-    progress = running.progress
-    words = f"importing {progress.files:,}/{progress.all_files:,} files"
-    if progress.all_bytes:
-        words += f", {size_text(progress.read_bytes)} of {size_text(progress.all_bytes)}"
-    if progress.seconds_left:
-        words += f", {duration_text(progress.seconds_left)} left"
-    return words

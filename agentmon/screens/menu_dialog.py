@@ -33,6 +33,8 @@ class MenuEntry(NamedTuple):
     word: str
     is_present: bool = False
     """Whether it is so now."""
+    meaning: str = ""
+    """What it stands for where that is not its word."""
 
 
 class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):

@@ -30,6 +30,13 @@ class Column(NamedTuple):
     is_right: bool = False
 
 
+class Sorting(NamedTuple):
+    """By which column the rows are sorted, counted from 0."""
+
+    column: int
+    is_descending: bool = False
+
+
 class TableRow(NamedTuple):
     """One row: a cell for each column."""
 
@@ -42,6 +49,8 @@ class RowTable(CursorTable):
 
     rows: reactive[tuple[TableRow, ...]] = reactive((), layout=False, repaint=False, init=False)
     """All rows, from top to bottom."""
+    sorting: reactive[Sorting | None] = reactive(None, layout=False, init=False)
+    """Which heading is marked; the parent sorts the rows."""
 
     @dataclass
     class Opened(Message):
@@ -57,6 +66,14 @@ class RowTable(CursorTable):
         table: RowTable
         key: str | None
 
+    @dataclass
+    class SortRequested(Message):
+        """A heading was clicked."""
+
+        table: RowTable
+        column: int
+        """Counted from 0."""
+
     def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._columns = tuple(columns)
@@ -70,6 +87,11 @@ class RowTable(CursorTable):
     def row_count(self) -> int:
         """How many rows there are."""
         return len(self.rows)
+
+    @property
+    def shown_columns(self) -> tuple[int, ...]:
+        """The numbers of the columns for which there is room, counted from 0."""
+        return tuple(at for at, _, _ in self._placed(self.size.width))
 
     def key_of(self, row: int) -> str:
         """Return the name of a row."""
@@ -87,13 +109,23 @@ class RowTable(CursorTable):
         """Show the rows; the cursor stays on what it was on."""
         self.settle({row.key: at for at, row in enumerate(self.rows)})
 
+    def on_heading_clicked(self, x: int) -> None:
+        """Ask to sort by the heading."""
+        begin = MARGIN
+        for at, _, room in self._placed(self.size.width):
+            if begin <= x < begin + room + GAP:
+                self.post_message(self.SortRequested(self, at))
+            begin += room + GAP
+
     def heading_segments(self, base: Style) -> list[Segment]:
         """Return the headings for which there is room."""
-        style = self.style_of("header", base)
         segments = []
-        for _, column, room in self._placed(self.size.width):
-            heading = fitted(column.heading, room, is_right=column.is_right)
-            segments += [Segment(heading, style), Segment(" " * GAP, base)]
+        for at, column, room in self._placed(self.size.width):
+            heading, style = column.heading, "header"
+            if self.sorting is not None and self.sorting.column == at:
+                heading, style = f"{heading} {'▼' if self.sorting.is_descending else '▲'}".lstrip(), "sorted"
+            text = fitted(heading, room, is_right=column.is_right)
+            segments += [Segment(text, self.style_of(style, base)), Segment(" " * GAP, base)]
         return segments
 
     def row_segments(self, row: int, base: Style) -> list[Segment]:

@@ -20,6 +20,8 @@ SERIES: Final = 6
 """How many series have a style of their own."""
 _EIGHTHS: Final = 8
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+PATTERNS: Final = "█▓▒░╳·"
+"""What tells the series apart where there are no colours."""
 _NICE: Final = (1, 2, 5, 10)
 _MIDDLE_FROM_ROWS: Final = 6
 _LEAST_STEP_WITH_GAP: Final = 3
@@ -40,6 +42,17 @@ class BarCell(NamedTuple):
     block: str
     series: int | None
     ground: int | None
+
+    @property
+    def pattern(self) -> str:
+        """The cell without colours: the pattern of the series that fills most of it, or a part of a block alone."""
+        if self.series is None:
+            return " "
+        half = _BLOCKS[_EIGHTHS // 2]
+        if self.ground is not None:
+            return PATTERNS[self.series if self.block >= half else self.ground]
+        is_part = self.series == 0 and self.block != _BLOCKS[-1]
+        return self.block if is_part else PATTERNS[self.series]
 
 
 class StackedBars(Guarded, Widget, inherit_bindings=False):
@@ -65,6 +78,8 @@ class StackedBars(Guarded, Widget, inherit_bindings=False):
 
     bars: reactive[tuple[Bar, ...]] = reactive((), init=False)
     """All bars, from the oldest to the newest."""
+    is_patterned: reactive[bool] = reactive(False, layout=False, init=False)
+    """Whether each series has a pattern of its own, since there are no colours."""
 
     def __init__(self, amount_text: Callable[[int], str], *, id: str | None = None) -> None:  # noqa: A002 - Textual's
         """Make an empty chart.
@@ -93,12 +108,15 @@ class StackedBars(Guarded, Widget, inherit_bindings=False):
         segments = [Segment(layout.axis[row], axis)]
         for column in columns:
             cell = column[row]
-            segments.append(Segment(cell.block * layout.bar_width, self._style(cell, base)))
+            block = cell.pattern if self.is_patterned else cell.block
+            segments.append(Segment(block * layout.bar_width, self._style(cell, base)))
             segments.append(Segment(" " * (layout.step - layout.bar_width), base))
         return Strip(segments).adjust_cell_length(width, base)
 
     def _style(self, cell: BarCell, base: Style) -> Style:
         style = base
+        if self.is_patterned:
+            return style
         if cell.series is not None:
             style += self.get_component_rich_style(f"stacked-bars--series-{cell.series}", partial=True)
         if cell.ground is not None:

@@ -23,6 +23,11 @@ class ImportProgress:
     elapsed_s: float
 
     @property
+    def percent(self) -> int | None:
+        """The share of the bytes that were read, rounded down; None when there is nothing to read."""
+        return min(100, self.read_bytes * 100 // self.all_bytes) if self.all_bytes else None
+
+    @property
     def seconds_left(self) -> float | None:
         """How long the rest takes at the speed so far; None when that cannot be told."""
         if not self.read_bytes or self.read_bytes >= self.all_bytes:

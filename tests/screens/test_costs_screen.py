@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from textual.widgets import Static
+from textual.widgets import Input, OptionList, Static
 
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.costs import CostGroup
+from agentmon.domain.costs import CostFilter, CostGroup, CostSums
 from agentmon.screens.answers_dialog import AnswersDialog
+from agentmon.screens.cost_rows import cost_rows
 from agentmon.screens.costs import CostsScreen
+from agentmon.screens.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.costs import CostBucket
 from agentmon.widgets.row_table import RowTable
-from agentmon.widgets.stacked_bars import StackedBars
+from agentmon.widgets.stacked_bars import PATTERNS, SERIES, StackedBars, bar_cells
+from agentmon.worker.import_progress import ImportProgress, clear_progress, write_progress
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board
 from tests.usage.histories import SAMPLES, environ_of
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from agentmon.services.costs import CostReport
     from tests.screens.boards import Board
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
@@ -76,8 +82,8 @@ async def until_group(board: Board, screen: CostsScreen, group: CostGroup, depth
         lambda: (
             len(screen._trail) == depth
             and screen._shown is not None
-            and screen._shown[2].group is group
-            and screen._read_for == (screen._period, screen._view)
+            and screen._shown.table.group is group
+            and screen._read_for == screen._wanted
         ),
         str(group),
     )
@@ -96,7 +102,7 @@ async def test_budgets_stand_in_a_line_with_what_is_left_and_the_answer_that_may
         await board.until(lambda: screen.query_one("#budgets", Static).display, "the budgets")
         assert not has_none
         assert text_of(screen, "budgets") == (
-            "Budgets  everything a day $0.00 of $20.00 (0 %)   an answer that is being written is still paid"
+            "Budgets  everything a day $0.00 of $20.00 (0 %)   an answer that is being written is still paid   "
         )
 
 
@@ -181,9 +187,186 @@ async def test_the_chart_covers_days_weeks_or_months_in_money_or_tokens(filled_p
 
         await board.press("t")
         await board.until(lambda: "tokens" in text_of(screen, "summary"), "tokens")
-        tokens = sum(sums["total_tokens"] for key, sums in EXPECTED["by_month_UTC"].items() if key.endswith(":2026-11"))
+        days = {key.rpartition(":")[2]: 0 for key in EXPECTED["by_day_UTC"]}
+        for key, sums in EXPECTED["by_day_UTC"].items():
+            days[key.rpartition(":")[2]] += sums["total_tokens"]
+        tokens = sum(count for day, count in days.items() if "2026-11-01" <= day <= f"{NOW:%Y-%m-%d}")
         assert sum(amount for _, amount in chart.bars[-1].parts) == tokens
         assert chart.bars[-1] != money
+
+
+async def choose(board: Board, screen: CostsScreen, word: str) -> None:
+    """Choose from the menu of filters."""
+    await board.press("f")
+    await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+    dialog = board.app.screen
+    assert isinstance(dialog, MenuDialog)
+    entries = dialog.query_one(OptionList)
+    entries.highlighted = [entry.word for entry in dialog._entries].index(word)
+    await board.press("enter")
+    await board.until(lambda: board.app.screen is screen and screen._read_for == screen._wanted, "the costs again")
+
+
+async def test_a_filter_is_chosen_from_a_menu_told_and_taken_back(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        everything = labels(screen)
+
+        await choose(board, screen, "claude")
+        await choose(board, screen, "all time")
+        of_claude = labels(screen)
+        told = text_of(screen, "summary")
+        await board.press("l")
+        await until_group(board, screen, CostGroup.AGENT)
+        agents = labels(screen)
+        await choose(board, screen, "claude")
+
+        assert set(of_claude) >= {"claude-opus-4-8"}
+        assert not [label for label in of_claude if label.startswith("g")]
+        assert "only claude   all time" in told
+        assert agents == ["claude"]
+        assert set(labels(screen)) == {"gemini", "claude", "codex"}
+        assert "only" not in text_of(screen, "summary")
+        assert "gemini-9-ultra" in everything
+
+
+async def test_a_filter_survives_what_is_followed_and_escape_takes_back_the_last_first(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        await choose(board, screen, "/home/dev/webshop")
+        await board.press("s", "enter")
+        await until_group(board, screen, CostGroup.SESSION, depth=2)
+        followed = screen._wanted.chosen
+
+        await board.press("escape")
+        await until_group(board, screen, CostGroup.MODEL)
+        back = screen._wanted.chosen
+        await board.press("escape")
+        await until_group(board, screen, CostGroup.MODEL)
+        cleared, sorting = screen._wanted.chosen, screen._sorting
+        await board.press("escape")
+
+        assert (followed.project, back.project, cleared.project) == ("/home/dev/webshop", "/home/dev/webshop", "")
+        assert followed.model
+        assert not back.model
+        assert sorting is not None
+        assert screen._sorting is None
+
+
+async def test_a_folder_that_is_typed_filters_what_lies_below_it(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        await board.press("f")
+        await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+        board.app.screen.query_one("#free", Input).value = "/home/dev"
+        board.app.screen.query_one("#free", Input).focus()
+        await board.press("enter")
+        await board.until(lambda: board.app.screen is screen and screen._read_for == screen._wanted, "the costs")
+
+        await board.press("l", "l")
+        await until_group(board, screen, CostGroup.PROJECT)
+
+        assert labels(screen)
+        assert all(label.startswith("/home/dev/") for label in labels(screen))
+
+
+async def test_rows_are_sorted_by_a_key_or_by_a_click_on_a_heading(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        dearest = labels(screen)
+
+        await board.press("s")
+        by_name, told = labels(screen), text_of(screen, "summary")
+        await board.press("S")
+        by_name_turned = labels(screen)
+        table = screen.query_one("#costs", RowTable)
+        heading = "".join(segment.text for segment in table.heading_segments(table.rich_style))
+        await board.pilot.click("#costs", offset=(heading.index("Tokens") + 1, 0))
+        await board.pilot.pause()
+        assert screen._shown is not None
+        totals = {bucket.label: bucket.sums.total_tokens for bucket in screen._shown.table.buckets}
+        by_tokens = [totals[label] for label in labels(screen)]
+
+        assert by_name == sorted(dearest, key=str.casefold)
+        assert by_name_turned == by_name[::-1]
+        assert "by name, rising" in told
+        assert "by tokens, falling" in text_of(screen, "summary")
+        assert by_tokens == sorted(totals.values(), reverse=True)
+
+
+async def test_the_word_of_a_group_can_be_clicked(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+
+        await board.pilot.click("#groups", offset=(text_of(screen, "groups").index("projects") + 2, 0))
+        await until_group(board, screen, CostGroup.PROJECT)
+
+        assert screen._view.group is CostGroup.PROJECT
+
+
+async def test_what_was_read_is_not_read_again_before_the_data_change(
+    filled_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        services = await screen.services()
+        await board.press("l")
+        await until_group(board, screen, CostGroup.AGENT)
+        asked: list[CostGroup] = []
+        report = services.costs.report
+
+        async def count(group: CostGroup, chosen: CostFilter, **further: Any) -> CostReport:
+            asked.append(group)
+            return await report(group, chosen, **further)
+
+        monkeypatch.setattr(services.costs, "report", count)
+        await board.press("h")
+        await until_group(board, screen, CostGroup.MODEL)
+        known = list(asked)
+        await services.settings.set("costs.decimals", "3")
+        await board.until(lambda: bool(asked), "a new look at the data")
+
+        assert known == []
+        await board.until(lambda: re.search(r"\$\d+\.\d{3}\b", text_of(screen, "tile-2")) is not None, "the digits")
+
+
+async def test_a_running_import_has_a_bar_with_files_bytes_and_time(place: Place) -> None:
+    async with open_board(place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        file = place.paths.import_progress
+        file.parent.mkdir(parents=True, exist_ok=True)
+        progress = ImportProgress(files=12, all_files=40, read_bytes=430_000_000, all_bytes=10**9, elapsed_s=43)
+        write_progress(file, progress)
+
+        await board.until(lambda: screen.has_class("-importing"), "the bar")
+        bar = text_of(screen, "import")
+        clear_progress(file)
+        await board.until(lambda: not screen.has_class("-importing"), "its end")
+
+        assert bar.startswith("Reading history  ████████▋")
+        assert "43 %  12 of 40 files · 430.0 MB of 1.0 GB · 57s left" in bar
+
+
+def test_many_rows_end_with_one_that_says_how_many_more_there_are() -> None:
+    buckets = [
+        CostBucket(group=f"s{at:05}", label=f"s{at}", agents=("claude",), models=(), sums=CostSums(cost_nano=at))
+        for at in range(10_000)
+    ]
+
+    rows = cost_rows(CostGroup.SESSION, buckets, is_by_tokens=False)
+
+    assert len(rows) == 501
+    assert rows[0].cells[0].text == "s9999"
+    assert rows[-1].cells[0].text == "… 9,500 more; enter shows the next of them"
+    assert len(rows[-1].cells) == len(rows[0].cells)
+
+
+def test_bars_without_colours_have_a_pattern_for_each_model() -> None:
+    parts = tuple((series, 10) for series in range(SERIES))
+
+    patterns = [cell.pattern for cell in bar_cells(parts, 60, 6)]
+
+    assert patterns == list(reversed(PATTERNS))
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 60)])

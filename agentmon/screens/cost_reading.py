@@ -1,0 +1,61 @@
+"""What the costs screen reads, and keeps for as long as it stays true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.costs import CostFilter, CostGroup
+
+if TYPE_CHECKING:
+    from agentmon.bootstrap import Services
+    from agentmon.domain.budgets import BudgetState
+    from agentmon.domain.clock import Clock
+    from agentmon.screens.cost_periods import Period
+    from agentmon.services.costs import CostReport
+
+COMPARED_DAYS: Final = 62
+"""This month and the one before it."""
+_SLICE_S: Final = 900
+"""Days of every zone begin with such a slice of time."""
+_MOST_KEPT: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSnapshot:
+    """What is shown at one time."""
+
+    compared: CostReport
+    """The last days one by one."""
+    chart: CostReport
+    table: CostReport
+    budgets: tuple[BudgetState, ...]
+
+
+class CostReader:
+    """Reads reports; one that was read is given again until the data change or a day may have begun."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._stamp: tuple[int, int] | None = None
+        self._reports: dict[tuple[CostGroup, CostFilter, int | None], CostReport] = {}
+
+    async def read(self, services: Services, group: CostGroup, chosen: CostFilter, period: Period) -> CostSnapshot:
+        """Return what is shown of a choice, summed up by something in the table."""
+        stamp = (services.data_version(), int(self._clock.now().timestamp()) // _SLICE_S)
+        if stamp != self._stamp or len(self._reports) > _MOST_KEPT:
+            self._stamp, self._reports = stamp, {}
+        compared = await self._report(services, CostGroup.DAY, chosen, COMPARED_DAYS)
+        chart = await self._report(services, period.group, chosen, period.bars)
+        if period.bars == period.last:
+            of_chart = replace(chosen, since_day=chart.since_day, until_day=chart.until_day)
+            table = await self._report(services, group, of_chart, None)
+        else:
+            table = await self._report(services, group, chosen, period.last)
+        return CostSnapshot(compared=compared, chart=chart, table=table, budgets=tuple(await services.budgets.states()))
+
+    async def _report(self, services: Services, group: CostGroup, chosen: CostFilter, last: int | None) -> CostReport:
+        key = (group, chosen, last)
+        if key not in self._reports:
+            self._reports[key] = await services.costs.report(group, chosen, last=last)
+        return self._reports[key]

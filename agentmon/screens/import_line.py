@@ -1,0 +1,42 @@
+"""How far a running import of usage is, as a bar in one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from agentmon.domain.amounts import duration_text, size_text
+
+if TYPE_CHECKING:
+    from agentmon.worker.import_progress import ImportProgress
+
+_BAR_CELLS: Final = 20
+_EIGHTHS: Final = 8
+_PARTS: Final = " ▏▎▍▌▋▊▉"
+_GROUND: Final = "░"
+
+
+def import_content(progress: ImportProgress) -> Content:
+    """Return a bar with per cent, files, bytes and the time that is left."""
+    words = f"{progress.files:,} of {progress.all_files:,} files"
+    if progress.all_bytes:
+        words += f" · {size_text(progress.read_bytes)} of {size_text(progress.all_bytes)}"
+    if progress.seconds_left:
+        words += f" · {duration_text(progress.seconds_left)} left"
+    percent = progress.percent
+    bar = part_bar(0 if percent is None else percent / 100, _BAR_CELLS)
+    return Content.assemble(
+        ("Reading history  ", "bold"),
+        (bar, "$secondary"),
+        ("" if percent is None else f" {percent:>3} %  ", "bold"),
+        (words, "$text-muted"),
+    )
+
+
+def part_bar(part: float, width: int) -> str:
+    """Return a bar of so many cells whose first part is full; it says the same without colours."""
+    eighths = round(max(0.0, min(1.0, part)) * width * _EIGHTHS)
+    full, rest = divmod(eighths, _EIGHTHS)
+    bar = "█" * full + (_PARTS[rest] if rest else "")
+    return bar + _GROUND * (width - len(bar))

@@ -26,6 +26,7 @@ from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.request_checks import RequestChecks
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
+from agentmon.services.summaries import SummaryService
 from agentmon.services.tasks import TaskService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
@@ -50,6 +51,7 @@ from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
+from agentmon.store.summaries import SummaryRepository
 from agentmon.store.tasks import TaskRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
@@ -88,6 +90,7 @@ class Services:
     doctor: DoctorService
     settings: SettingsService
     costs: CostService
+    summaries: SummaryService
     budgets: BudgetService
     limits: LimitService
     database: Database
@@ -192,6 +195,12 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 sessions=sessions,
                 settings=settings,
                 paths=paths,
+                clock=clock,
+            ),
+            summaries=SummaryService(
+                summaries=SummaryRepository(database),
+                days=UsageDayRepository(database),
+                settings=settings,
                 clock=clock,
             ),
             budgets=BudgetService(

@@ -25,6 +25,7 @@ from agentmon.cli import (
     sessions,
     settings,
     stop,
+    summary,
     talking,
     tasks,
     worker,
@@ -90,6 +91,7 @@ register(root, "executions", executions.list_executions)
 register(root, "explain", explain.explain)
 register(root, "audit", audit.audit)
 register(root, "status", show_status)
+register(root, "summary", summary.summary)
 register(root, "worker", worker.worker)
 register(root, "doctor", doctor.doctor)
 register(root, "settings", settings.settings)

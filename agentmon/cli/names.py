@@ -32,6 +32,7 @@ COMMAND_NAMES = frozenset(
         "settings",
         "status",
         "stop",
+        "summary",
         "switch",
         "task",
         "worker",

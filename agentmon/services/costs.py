@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
@@ -13,7 +12,7 @@ from agentmon.domain.costs import AnswerSource, CostFilter, CostGroup, CostSums,
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.local_days import LocalDays
 from agentmon.schedule import check_zone
-from agentmon.services.day_spans import first_day, parse_day, settled_zone
+from agentmon.services.day_spans import chosen_days, settled_zone
 from agentmon.worker.import_progress import find_running_import
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from agentmon.store.usage_prices import UsagePriceRepository
     from agentmon.usage.prices.book import PriceBook
     from agentmon.usage.prices.explanation import PriceExplanation
+    from agentmon.worker.history_importing import HistoryOutcome
     from agentmon.worker.import_progress import ImportOutcome, ImportProgress, RunningImport
     from agentmon.worker.usage_importing import UsageImporter
 
@@ -126,14 +126,9 @@ class CostService:
         stored = await settled_zone(self._days, self._settings, self._clock)
         zone_name = stored if zone_name is None else check_zone(zone_name)
         days = LocalDays(ZoneInfo(zone_name))
-        since_day, until_day = parse_day(chosen.since_day), parse_day(chosen.until_day)
-        if since_day is not None and last is not None:
-            raise UsageError("--since and --last exclude each other", hint="--last ends with --until, or today")
-        if last is not None:
-            until_day = until_day or days.day_of(round(self._clock.now().timestamp() * 1000))
-            since_day = first_day(group.value, date.fromisoformat(until_day), last).isoformat()
-        if since_day is not None and until_day is not None and since_day > until_day:
-            raise UsageError(f"the first day, {since_day}, comes after the last, {until_day}", hint="change one")
+        since_day, until_day = chosen_days(
+            chosen.since_day, chosen.until_day, last, period=group.value, today=days.day_of_moment(self._clock.now())
+        )
         chosen = replace(chosen, since_day=since_day, until_day=until_day)
         parts = await self._costs.parts(group, chosen, days, are_stored_days=zone_name == stored)
         by_name: dict[str, list[CostPart]] = {}
@@ -190,6 +185,39 @@ class CostService:
             importer.stop()
             importer.close()
         return outcome
+
+    async def import_conversations(
+        self, *, rescan: bool = False, gently: bool = False, report: Callable[[ImportProgress], None] | None = None
+    ) -> HistoryOutcome:
+        """Read in this process what is new of what was said and done, in files whose answers were imported.
+
+        Args:
+            rescan: Read everything again from its beginning.
+            gently: Rest after each piece as long as it took.
+            report: Hears of the progress in another thread.
+
+        Raises:
+            StoreError: The database refused a piece; all before it is kept.
+        """
+        from agentmon.worker.history_importing import HistoryImporter  # noqa: PLC0415 - reports do not need it
+
+        history = await self._settings.history()
+        importer = HistoryImporter(
+            paths=self._paths,
+            environ=os.environ,
+            zone_name=await settled_zone(self._days, self._settings, self._clock),
+            clock=self._clock,
+            keeps_messages=history.import_messages,
+            report=report,
+        )
+        try:
+            if rescan:
+                await asyncio.to_thread(importer.forget_cursors)
+            sources = await asyncio.to_thread(importer.find_changed)
+            return await asyncio.to_thread(importer.read, sources, rest_share=1.0 if gently else 0.0)
+        finally:
+            importer.stop()
+            importer.close()
 
     async def _price_unlooked(self, importer: UsageImporter) -> None:
         until_ms = round(self._clock.now().timestamp() * 1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import UsageError
@@ -47,17 +47,36 @@ def parse_day(text: str | None) -> str | None:
         raise UsageError(f"{text!r} is no day", hint="write it like 2026-03-01 or 20260301") from error
 
 
-def first_day(period: str, today: date, last: int) -> date:
-    """Return the first day of the last days, weeks or months; that of today is one of them.
+def chosen_days(
+    since: str | None, until: str | None, last: int | None, *, period: str, today: str
+) -> tuple[str | None, str | None]:
+    """Return the first and the last day that a person means; None is without a limit.
 
     Args:
+        since: The first day, as a person writes it.
+        until: The last day.
+        last: So many days, weeks or months up to the last day, which is today's when none is named.
         period: ``WEEK`` and ``MONTH``; anything else means days.
-        today: The last day.
-        last: How many, at least 1.
+        today: The day of now.
+
+    Raises:
+        UsageError: A day cannot be read, or there is no such span of days.
     """
-    if period == WEEK:
-        return today - timedelta(days=today.weekday() + 7 * (last - 1))
+    since_day, until_day = parse_day(since), parse_day(until)
+    if since_day is not None and last is not None:
+        raise UsageError("--since and --last exclude each other", hint="--last ends with --until, or today")
+    if last is not None:
+        until_day = until_day or today
+        since_day = _first_day(period, date.fromisoformat(until_day), last).isoformat()
+    if since_day is not None and until_day is not None and since_day > until_day:
+        raise UsageError(f"the first day, {since_day}, comes after the last, {until_day}", hint="change one")
+    return since_day, until_day
+
+
+def _first_day(period: str, today: date, last: int) -> date:
+    """Return the first day of the last days, weeks or months, of which today's is one."""
     if period == MONTH:
-        months = today.year * _MONTHS + today.month - last
-        return date(max(1, months // _MONTHS), months % _MONTHS + 1, 1)
-    return today - timedelta(days=last - 1)
+        months = max(_MONTHS, today.year * _MONTHS + today.month - last)
+        return date(months // _MONTHS, months % _MONTHS + 1, 1)
+    days = today.weekday() + 7 * (last - 1) if period == WEEK else last - 1
+    return date.fromordinal(max(1, today.toordinal() - days))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SPEEDS: Final = ("standard", "fast", "priority", "flex", "batch")
 HIGHEST_RATE: Final = 1_000_000
 """Dollars for a million tokens; whoever writes more has mistaken the unit."""
+HIGHEST_FACTOR: Final = 1_000
 
 _ENTRY_KEYS: Final = frozenset({"provider", "model", "speed", "from", "above", "note", *KINDS})
 _ALIAS_KEYS: Final = frozenset({"model", "from", "provider", "means", "note"})
@@ -115,7 +116,7 @@ def read_price_file(content: bytes, *, name: str, origin: str) -> PriceFile:
         origin: How the file is called as the place where a rate is written.
     """
     try:
-        document = tomllib.loads(content.decode("utf-8"), parse_float=Decimal)
+        document = tomllib.loads(content.decode("utf-8-sig"), parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         advice = "mend that place; until then none of the file's prices count"
         return PriceFile(problems=(PriceProblem(where=name, what=f"it is not TOML: {error}", advice=advice),))
@@ -143,7 +144,7 @@ class _Reading:
             for number, table in enumerate(value, 1):
                 self._take_table(key, number, table)
         elif key in self._names and isinstance(value, dict):
-            self._names[key].update({str(name).lower(): str(meant) for name, meant in value.items()})
+            self._take_names(key, value)
         else:
             self._problem(self._name, f"{key!r} is no part of a file of prices", _FORM)
 
@@ -172,12 +173,21 @@ class _Reading:
                 case "alias":
                     self._aliases.append(_alias(table))
                 case _:
-                    factor = Factor(name=f"{key} {table[key]}", value=Decimal(table["factor"]), origin=table["note"])
-                    self._factors[key][table["provider"], table[key]] = factor
+                    factor = _factor(table, key, self._origin)
+                    self._factors[key][
+                        _required_text(table, "provider").lower(), _required_text(table, key).lower()
+                    ] = factor
         except _UnusableError as error:
             self._problem(where, error.what, error.advice)
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            self._problem(where, f"it lacks or misuses {error}", f"it needs provider, {key}, factor and note")
+
+    def _take_names(self, key: str, table: Mapping[str, object]) -> None:
+        for name, meant in table.items():
+            if name and isinstance(meant, str) and meant:
+                self._names[key][name.lower()] = meant
+            else:
+                self._problem(
+                    f"{self._name}, {key}", f"{name!r} is no name that means a provider", 'write "name" = "provider"'
+                )
 
     def _problem(self, where: str, what: str, advice: str) -> None:
         self._problems.append(PriceProblem(where=where, what=what, advice=advice))
@@ -223,6 +233,17 @@ def _alias(table: Mapping[str, object]) -> Alias:
         means=_required_text(table, "means").lower(),
         note=_text(table, "note"),
     )
+
+
+def _factor(table: Mapping[str, object], key: str, origin: str) -> Factor:
+    _refuse_unknown_keys(table, frozenset({"provider", key, "factor", "note"}))
+    value = table.get("factor")
+    number = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else Decimal("nan")
+    if not number.is_finite() or not 0 <= number <= HIGHEST_FACTOR:
+        raise _UnusableError(
+            f"its factor is no number from 0 to {HIGHEST_FACTOR}", "write what rates are multiplied by, such as 0.5"
+        )
+    return Factor(name=f"{key} {_required_text(table, key)}", value=number, origin=_text(table, "note") or origin)
 
 
 def _refuse_unknown_keys(table: Mapping[str, object], known: frozenset[str]) -> None:
@@ -286,6 +307,16 @@ def _required_text(table: Mapping[str, object], key: str) -> str:
 
 
 def _fits(pattern: str, name: str) -> bool:
-    if "*" not in pattern:
+    first, *others = pattern.split("*")
+    if not others:
         return pattern == name
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+    *middle, last = others
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in middle:
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True

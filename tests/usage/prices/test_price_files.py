@@ -191,7 +191,13 @@ def test_an_entry_that_cannot_be_used_is_told_and_the_others_stay_in_force(
         (b"price = [3]\n", "it is no table"),
         (b"[[costs]]\nx = 1\n", "'costs' is no part"),
         (b'[[alias]]\nmodel = "x"\n', "it has no provider"),
-        (b'[[geo]]\ngeo = "us"\n', "it lacks or misuses"),
+        (b'[[geo]]\ngeo = "us"\nfactor = 1\n', "it has no provider"),
+        (b'[[geo]]\nprovider = "anthropic"\ngeo = 3\nfactor = 1\n', "geo is no text"),
+        (b'[[geo]]\nprovider = "anthropic"\ngeo = "us"\n', "its factor is no number"),
+        (b'[[geo]]\nprovider = "anthropic"\ngeo = "us"\nfactor = nan\n', "its factor is no number"),
+        (b'[[speed]]\nprovider = "openai"\nspeed = "flex"\nfactor = -2\n', "its factor is no number"),
+        (b'[[speed]]\nprovider = "openai"\nspeed = "flex"\nfactor = "2"\n', "its factor is no number"),
+        (b"[providers]\nmine = 3\n", "'mine' is no name"),
     ],
 )
 def test_a_file_that_says_nothing_usable_leaves_the_list_in_force(tmp_path: Path, content: bytes, what: str) -> None:
@@ -202,6 +208,38 @@ def test_a_file_that_says_nothing_usable_leaves_the_list_in_force(tmp_path: Path
 
     assert what in book.problems[0].what
     assert book.price(answer("claude-opus-5-5", fresh=MILLION)).cost_nano == 4 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        ("*", True),
+        ("my-*", True),
+        ("*-7", True),
+        ("m*-*7", True),
+        ("my-model-7*", True),
+        ("*o*o*", False),
+        ("my", False),
+    ],
+)
+def test_a_star_stands_for_any_letters(tmp_path: Path, *, pattern: str, fits: bool) -> None:
+    book = own(tmp_path, f'[[price]]\nmodel = "{pattern}"\ninput = 1\n')
+
+    assert (book.price(answer("my-model-7", fresh=1)).cost_nano is not None) == fits
+
+
+def test_a_pattern_of_many_stars_takes_no_time(tmp_path: Path) -> None:
+    stars = "*a" * 40
+
+    assert own(tmp_path, f'[[price]]\nmodel = "{stars}x"\ninput = 1\n').price(answer("a" * 200)).cost_nano is None
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_bytes(b'\xef\xbb\xbf[[price]]\r\nmodel = "m"\r\ninput = 1\r\n')
+
+    book = PriceBook(tmp_path / "prices.toml")
+
+    assert (book.price(answer("m", fresh=7)).cost_nano, book.problems) == (7000, ())
 
 
 def test_the_version_changes_with_each_file_and_comes_back_with_it(tmp_path: Path) -> None:

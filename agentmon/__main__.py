@@ -8,9 +8,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import NoReturn
 
 from agentmon.cli import exit_codes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 MINIMUM_PYTHON = (3, 11)
 _MADE_BEFORE_COLLECTION = 50_000
@@ -86,6 +89,10 @@ def _dispatch(words: list[str]) -> int:
         from agentmon.cli.status import print_status  # noqa: PLC0415 - each request loads its own part alone
 
         return print_status(words[1:])
+    if first == "statusline" and not {"--help", "-h", "--install", "--remove"} & set(words):
+        from agentmon.cli.statusline import print_statusline  # noqa: PLC0415 - each request loads its own part alone
+
+        return print_statusline(words[1:])
     folder = _folder_to_open(words)
     if folder is not None:
         from agentmon.cli.open_app import open_app  # noqa: PLC0415 - each request loads its own part alone

@@ -17,6 +17,7 @@ from agentmon.cli import (
     executions,
     explain,
     inbox,
+    limits,
     log,
     pausing,
     prices,
@@ -24,6 +25,7 @@ from agentmon.cli import (
     run,
     sessions,
     settings,
+    statusline_command,
     stop,
     summary,
     talking,
@@ -91,6 +93,8 @@ register(root, "executions", executions.list_executions)
 register(root, "explain", explain.explain)
 register(root, "audit", audit.audit)
 register(root, "status", show_status)
+register(root, "statusline", statusline_command.statusline)
+register(root, "limits", limits.limits)
 register(root, "summary", summary.summary)
 register(root, "worker", worker.worker)
 register(root, "doctor", doctor.doctor)

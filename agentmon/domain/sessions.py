@@ -70,6 +70,10 @@ class Session:
     total_tokens: int = 0
     total_cost_nano: int = 0
     operation_count: int = 0
+    context_tokens: int | None = None
+    """How full its context was at its last answer; None when nobody told."""
+    context_limit_tokens: int | None = None
+    """How much the context holds; None when that is not known."""
     permission_mode: str | None = None
     models: tuple[str, ...] = ()
     """Models that the agent offered."""

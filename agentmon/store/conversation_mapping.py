@@ -49,6 +49,8 @@ def session_of(row: RowMapping) -> Session:
         total_tokens=row["total_tokens"],
         total_cost_nano=row["total_cost_nano"],
         operation_count=row["operation_count"],
+        context_tokens=row["context_tokens"],
+        context_limit_tokens=row["context_limit_tokens"],
         permission_mode=permission_mode if isinstance(permission_mode, str) else None,
         models=_texts(metadata.get("models")),
         permission_modes=_texts(metadata.get("permission_modes")),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _BUSY_TIMEOUT_S = 0.5
+_HURRIED_TIMEOUT_S = 0.005
 # The words of the partial unique index, so that it answers without a look at the ended executions.
 OPEN_EXECUTIONS = """
 SELECT status, count(*) FROM executions
@@ -114,6 +115,29 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
         queued=counts.get("queued", 0),
         is_paused=settings.is_paused,
         needs_you=needs_you,
+        cost_today_nano=cost,
+        unpriced_today=unpriced,
+        tokens_today=tokens,
+        budget_today_nano=budget,
+        money_words=settings.money_words,
+    )
+
+
+def find_day_counts(database_path: str) -> StatusCounts | None:
+    """Return what the present day costs, and nothing else, for a line that waits for nobody.
+
+    None when the database is not there, is kept by somebody, or cannot be read by this release.
+    """
+    try:
+        uri = f"file:{_uri_path(database_path)}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_HURRIED_TIMEOUT_S)) as connection:
+            if connection.execute("SELECT version_num FROM alembic_version").fetchone() != (HEAD_REVISION,):
+                return None
+            settings = StoredSettings(connection.execute(SETTINGS).fetchall())
+            cost, unpriced, tokens, budget = connection.execute(TODAY, {"today": settings.today()}).fetchone()
+    except (sqlite3.Error, KeyError, ValueError):
+        return None
+    return StatusCounts(
         cost_today_nano=cost,
         unpriced_today=unpriced,
         tokens_today=tokens,

@@ -92,7 +92,8 @@ def parse_object(written: bytes) -> dict[str, object] | None:
     text = written.decode("utf-8", "replace").strip(" \t\r\n\ufeff")
     try:
         told, end = _scanner()(text, 0)
-    except (StopIteration, ValueError, RecursionError):
+    except (StopIteration, ValueError, RecursionError, SystemError):
+        # What is inside of ``json`` wants to raise an error that stands in a module which nobody has imported.
         return None
     return told if isinstance(told, dict) and end == len(text) else None
 

@@ -1,0 +1,40 @@
+"""``agentmon limits``: the vendors' usage windows, how fast they go, and what comes of it."""
+
+from agentmon.bootstrap import Services
+from agentmon.cli.columns import terminal_width
+from agentmon.cli.context import JsonOption, with_services
+from agentmon.cli.limits_text import has_anything, limit_document, limit_lines, moment_of
+from agentmon.cli.local_time import zone_words
+from agentmon.cli.output import say, say_document, tell
+from agentmon.domain.amounts import MoneyFormat
+from agentmon.services.limits import LimitOverview
+
+
+def limits(as_json: JsonOption = False) -> None:
+    """Show the vendors' 5-hour and weekly windows, the burn rate, and what window and month come to.
+
+    Percentages are official: Codex writes them down, Claude Code tells them to `agentmon statusline`. Where an agent
+    says nothing, the window is estimated: five hours from the full hour of the first answer after a pause, without a
+    percentage.
+
+    Examples:
+      agentmon limits
+      agentmon limits --json
+    """
+
+    async def read(services: Services) -> tuple[LimitOverview, MoneyFormat]:
+        return await services.limits.overview(), await services.settings.money()
+
+    overview, money = with_services(read)
+    if as_json:
+        say_document(limit_document(overview, money))
+    elif has_anything(overview):
+
+        def words(at_ms: int) -> str:
+            return zone_words(moment_of(at_ms), overview.zone_name)
+
+        say("\n".join(limit_lines(overview, terminal_width(), money, words)))
+    else:
+        tell("no answer of this month and no figure of a vendor is known yet")
+        tell("`agentmon costs import` reads what agents wrote down; Codex writes its limits there")
+        tell("`agentmon statusline --install` lets Claude Code tell its limits")

@@ -76,7 +76,8 @@ def _read(file: Path) -> bytes:
 
 def _parse(file: Path, content: bytes) -> TOMLDocument:
     try:
-        document = tomlkit.parse(content.decode("utf-8"))
+        written = content.decode("utf-8-sig")
+        document = tomlkit.parse(written if not written or written.endswith("\n") else f"{written}\n")
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}", hint="mend that place first; nothing was changed") from error
     if not content:

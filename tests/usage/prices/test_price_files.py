@@ -273,6 +273,16 @@ def test_setting_a_price_keeps_what_a_person_wrote(tmp_path: Path) -> None:
     assert text.count("[[price]]") == 2
 
 
+def test_a_price_can_be_set_behind_a_last_line_without_an_end(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_bytes(b'\xef\xbb\xbf[[price]]\nmodel = "a"\ninput = 1')
+
+    assert write_own_price(file, model="b", rates={Kind.INPUT: Decimal(2)})
+
+    book = PriceBook(file)
+    assert [book.price(answer(model, fresh=MILLION)).cost_nano for model in ("a", "b")] == [10**9, 2 * 10**9]
+
+
 def test_a_price_has_every_digit_that_was_given(tmp_path: Path) -> None:
     file = tmp_path / "new" / "prices.toml"
     rate = Decimal("0.00000000001234567890123456789")

@@ -192,8 +192,19 @@ class CostSettings(_TableSettings):
         return name
 
 
+class HistorySettings(_TableSettings):
+    """What is kept of conversations that agents had without agentmon."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_HISTORY_", extra="forbid", validate_default=True)
+    table_name = "history"
+
+    import_messages: bool = Field(
+        True, description="Whether what was said in them is kept, so that it can be read and searched."
+    )
+
+
 _Settings = TypeVar("_Settings", bound=_TableSettings)
-_TABLES: tuple[type[_TableSettings], ...] = (WorkerSettings, ApprovalSettings, CostSettings)
+_TABLES: tuple[type[_TableSettings], ...] = (WorkerSettings, ApprovalSettings, CostSettings, HistorySettings)
 
 
 def setting_fields() -> Mapping[str, FieldInfo]:
@@ -238,6 +249,15 @@ def load_cost_settings(settings_file: Path | None, stored: Mapping[str, object])
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
     return _load(CostSettings, settings_file, stored)
+
+
+def load_history_settings(settings_file: Path | None, stored: Mapping[str, object]) -> HistorySettings:
+    """Return the values in force of the table ``[history]``, like ``load_worker_settings``.
+
+    Raises:
+        UsageError: A value is not allowed; the message names the key, the value and the rule.
+    """
+    return _load(HistorySettings, settings_file, stored)
 
 
 def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:

@@ -20,6 +20,7 @@ from agentmon.cli.cost_text import (
     report_table,
     source_words,
 )
+from agentmon.cli.import_problems import tell_problems
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell, tell_in_place
 from agentmon.cli.registration import register, register_default
@@ -31,8 +32,6 @@ from agentmon.services.costs import CostReport, ExplainedAnswer, HistoryPlace
 from agentmon.worker.import_progress import ImportOutcome, ImportProgress
 
 group = typer.Typer(rich_markup_mode=None)
-
-_MOST_PROBLEMS_SHOWN = 5
 
 
 def costs(
@@ -125,11 +124,7 @@ def import_history(
         f"{outcome.files:,} of {outcome.all_files:,} files had something new: {outcome.answers:,} answers told, "
         f"{size_text(outcome.read_bytes)} in {duration_text(outcome.elapsed_s)}"
     )
-    for problem in outcome.problems[:_MOST_PROBLEMS_SHOWN]:
-        place = f"{problem.path}:{problem.offset}: " if problem.path else ""
-        tell(f"note: passed over: {plain_line(f'{place}{problem.reason}', max_characters=500)}")
-    if len(outcome.problems) > _MOST_PROBLEMS_SHOWN:
-        tell(f"note: and {len(outcome.problems) - _MOST_PROBLEMS_SHOWN} more; --json lists them")
+    tell_problems(outcome.problems)
 
 
 def explain(

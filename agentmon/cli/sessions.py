@@ -9,16 +9,20 @@ from agentmon.bootstrap import Services
 from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
+from agentmon.cli.cost_text import progress_words
+from agentmon.cli.import_problems import tell_problems
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
-from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.output import say, say_document, tell, tell_in_place
 from agentmon.cli.registration import register, register_default
 from agentmon.cli.task_text import execution_line, local_time
-from agentmon.domain.amounts import MoneyFormat
+from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
 from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.sessions import Session, SessionListing
 from agentmon.domain.tasks import Workspace
+from agentmon.worker.history_outcome import HistoryOutcome
+from agentmon.worker.import_progress import ImportProgress
 
 group = typer.Typer(rich_markup_mode=None)
 
@@ -184,6 +188,45 @@ def rename(
         say(f"{session.id} {plain_line(session.title)}")
 
 
+def import_conversations(
+    is_rescan: Annotated[
+        bool, typer.Option("--rescan", help="Read every file again from its beginning; nothing is told twice.")
+    ] = False,
+    is_gentle: Annotated[bool, typer.Option("--gently", help="Rest half of the time.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read in this process what was said and done in conversations of agents, with what they cost.
+
+    The worker does the same by itself, unless the setting costs.import_history says no. The setting
+    history.import_messages says whether what was said is kept.
+
+    Examples:
+      agentmon sessions import
+      agentmon sessions import --rescan --json
+    """
+    is_shown = sys.stderr.isatty() and not as_json
+
+    def show(progress: ImportProgress) -> None:
+        tell_in_place(f"reading {progress_words(progress)}")
+
+    async def work(services: Services) -> HistoryOutcome:
+        report = show if is_shown else None
+        await services.costs.import_history(report=report)
+        return await services.costs.import_conversations(rescan=is_rescan, gently=is_gentle, report=report)
+
+    outcome = with_services(work)
+    if is_shown:
+        tell_in_place("")
+    if as_json:
+        say_document(json_form(outcome))
+        return
+    say(
+        f"{outcome.files:,} files had something new: {outcome.messages:,} messages and "
+        f"{outcome.operations:,} tool calls told, {size_text(outcome.read_bytes)} in {duration_text(outcome.elapsed_s)}"
+    )
+    tell_problems(outcome.problems)
+
+
 def _print_list(folder: str | None, words: str, *, is_all: bool, is_live: bool, limit: int, as_json: bool) -> None:
     async def read(services: Services, workspace: Workspace | None) -> tuple[SessionListing, ...]:
         return await services.sessions.list(
@@ -230,3 +273,4 @@ register(group, "fork", fork)
 register(group, "restart", restart)
 register(group, "rename", rename)
 register(group, "search", search)
+register(group, "import", import_conversations)

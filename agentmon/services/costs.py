@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentmon.store.usage_prices import UsagePriceRepository
     from agentmon.usage.prices.book import PriceBook
     from agentmon.usage.prices.explanation import PriceExplanation
-    from agentmon.worker.history_importing import HistoryOutcome
+    from agentmon.worker.history_outcome import HistoryOutcome
     from agentmon.worker.import_progress import ImportOutcome, ImportProgress, RunningImport
     from agentmon.worker.usage_importing import UsageImporter
 

@@ -32,6 +32,12 @@ class HistoryImport(FileImport):
 
     files_table = "history_files"
 
+    def paths_with_answers(self) -> set[str]:
+        """Return the files that the import of answers has read to their end."""
+        with self._translated():
+            rows = self._connection.execute("SELECT path FROM usage_files WHERE mtime_ns <> 0").fetchall()
+        return {row["path"] for row in rows}
+
     def write(self, piece: HistoryPiece) -> bool:
         """Write one piece with its cursor, all or nothing; see ``HistoryRows.write``.
 

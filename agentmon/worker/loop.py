@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
-from agentmon.settings import load_approval_settings, load_cost_settings, load_worker_settings
+from agentmon.settings import load_approval_settings, load_cost_settings, load_history_settings, load_worker_settings
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
+from agentmon.worker.history_following import HistoryFollowing
 from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
@@ -99,6 +100,7 @@ class WorkerLoop:
             paths=paths,
             clock=clock,
         )
+        self._history = HistoryFollowing(paths=paths, clock=clock)
         self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,
@@ -120,6 +122,7 @@ class WorkerLoop:
         self._settings = load_worker_settings(paths.settings_file, {})
         self._approval_settings = load_approval_settings(paths.settings_file, {})
         self._cost_settings = load_cost_settings(paths.settings_file, {})
+        self._history_settings = load_history_settings(paths.settings_file, {})
         self._is_paused = True
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
@@ -149,11 +152,13 @@ class WorkerLoop:
             async with asyncio.TaskGroup() as group:
                 screens = group.create_task(self._look_at_screens(), name="look at screens")
                 usage = group.create_task(self._follow_usage(), name="follow usage")
+                history = group.create_task(self._follow_history(), name="follow history")
                 while not self._is_stopping:
                     await self._work_once(group)
                     await self._wait()
                 screens.cancel()
                 usage.cancel()
+                history.cancel()
         finally:
             await self._telemetry.close()
             asyncio.get_running_loop().remove_reader(self._wake.fileno())
@@ -187,6 +192,22 @@ class WorkerLoop:
                     await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
         finally:
             await self._usage.close()
+
+    async def _follow_history(self) -> None:
+        """Import what agents write down of what is said and done, in the time that is left."""
+        try:
+            while True:
+                await self._history.rest()
+                try:
+                    await self._history.look(self._cost_settings, self._history_settings)
+                except AgentmonError as error:
+                    self._complain(str(error))
+                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+                except Exception:
+                    _log.exception("the looks at conversations of agents go on after an error of the worker's own")
+                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+        finally:
+            self._history.close()
 
     def _take_messages(self) -> None:
         # At once, also while the loop is busy: a socket that stays readable would keep the event loop spinning.
@@ -267,6 +288,7 @@ class WorkerLoop:
             self._settings = load_worker_settings(self._paths.settings_file, stored)
             self._approval_settings = load_approval_settings(self._paths.settings_file, stored)
             self._cost_settings = load_cost_settings(self._paths.settings_file, stored)
+            self._history_settings = load_history_settings(self._paths.settings_file, stored)
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")
         await self._settle_telemetry()

@@ -1,0 +1,151 @@
+"""The worker's looks at conversations that agents have without agentmon, in the time that their answers leave."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from agentmon.paths import find_paths
+from agentmon.schedule import local_zone_name
+from agentmon.worker.import_progress import find_running_import
+
+if TYPE_CHECKING:
+    from agentmon.domain.clock import Clock
+    from agentmon.paths import Paths
+    from agentmon.settings import CostSettings, HistorySettings
+    from agentmon.worker.history_importing import HistoryImporter
+    from agentmon.worker.history_outcome import HistoryOutcome
+    from agentmon.worker.import_progress import FileProblem
+
+_log = logging.getLogger(__name__)
+
+_FIRST_LOOK_AFTER_S: Final = 5.0
+"""What is billed comes first."""
+_LOOK_EVERY_S: Final = 15.0
+_LONGEST_LOOK_S: Final = 0.25
+_REST_PER_LOOK: Final = 9
+"""Reading takes at most a tenth of the time."""
+_APART_FROM_BYTES: Final = 20_000_000
+_NICENESS: Final = 15
+_MAX_TOLD_PROBLEMS: Final = 1_000
+"""The log says each once."""
+
+
+class HistoryFollowing:
+    """Looks, imports a little, and rests in between; for one task of the worker."""
+
+    def __init__(self, *, paths: Paths, clock: Clock) -> None:
+        self._paths = paths
+        self._clock = clock
+        self._importer: HistoryImporter | None = None
+        self._has_looked = False
+        self._apart: asyncio.subprocess.Process | None = None
+        self._told_problems: dict[FileProblem, None] = {}
+        self._rest_s = _FIRST_LOOK_AFTER_S
+
+    async def look(self, costs: CostSettings, history: HistorySettings) -> None:
+        """Import some of what is new; nothing when the history of agents is not wanted.
+
+        When the caller is cancelled this returns behind the piece of a file that is being read.
+
+        Raises:
+            StoreError: The database refused something; what was imported before is kept.
+        """
+        self._rest_s = _LOOK_EVERY_S
+        if not costs.import_history:
+            return
+        if find_running_import(self._paths.import_progress) is not None:
+            self._rest_s = _FIRST_LOOK_AFTER_S
+            return
+        importing = asyncio.create_task(self._import(history), name="import conversations")
+        try:
+            await asyncio.shield(importing)
+        except asyncio.CancelledError:
+            if self._importer is not None:
+                self._importer.stop()
+            if self._apart is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._apart.terminate()
+            await asyncio.wait([importing])
+            raise
+
+    async def rest(self) -> None:
+        """Wait until the next look is due."""
+        await asyncio.sleep(self._rest_s)
+
+    def close(self) -> None:
+        """Close the connection to the database; no look is going on."""
+        if self._importer is not None:
+            self._importer.close()
+            self._importer = None
+
+    async def _import(self, history: HistorySettings) -> None:
+        if self._importer is None:
+            self._importer = await asyncio.to_thread(self._make_importer)
+        importer = self._importer
+        importer.keeps_messages = history.import_messages
+        sources = await asyncio.to_thread(importer.find_changed)
+        if not sources:
+            return
+        if not self._has_looked and await asyncio.to_thread(importer.unread_bytes, sources) > _APART_FROM_BYTES:
+            self._has_looked = True
+            await self._import_apart()
+            importer.look_anew()
+            self._rest_s = _FIRST_LOOK_AFTER_S
+            return
+        outcome = await asyncio.to_thread(importer.read, sources, most_s=_LONGEST_LOOK_S)
+        self._tell(outcome)
+        if not outcome.is_finished:
+            self._rest_s = outcome.elapsed_s * _REST_PER_LOOK
+
+    async def _import_apart(self) -> None:
+        """Let another process read a long history, which would hold up what the worker does for the runs.
+
+        What it leaves unread, for whatever reason, is read here afterwards.
+        """
+        if find_paths() != self._paths:
+            return
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "agentmon", "sessions", "import", "--gently", "--json"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd="/",
+        )
+        self._apart = process
+        try:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+            code = await process.wait()
+            _log.info("old conversations were read by process %s, which ended with %s", process.pid, code)
+        finally:
+            self._apart = None
+
+    def _tell(self, outcome: HistoryOutcome) -> None:
+        if outcome.files:
+            _log.info(
+                "%s messages and %s tool calls read of %s files in %.1f s",
+                *(outcome.messages, outcome.operations, outcome.files, outcome.elapsed_s),
+            )
+        for problem in outcome.problems:
+            if problem in self._told_problems:
+                continue
+            self._told_problems[problem] = None
+            if len(self._told_problems) > _MAX_TOLD_PROBLEMS:
+                del self._told_problems[next(iter(self._told_problems))]
+            _log.warning("%s, at byte %s: %s was passed over", problem.path, problem.offset, problem.reason)
+
+    def _make_importer(self) -> HistoryImporter:
+        from agentmon.worker.history_importing import HistoryImporter  # noqa: PLC0415 - the start need not wait
+
+        return HistoryImporter(
+            paths=self._paths,
+            environ=os.environ,
+            zone_name=local_zone_name(),
+            clock=self._clock,
+            keeps_messages=True,
+        )

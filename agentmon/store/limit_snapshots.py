@@ -10,7 +10,7 @@ from agentmon.domain.limit_readings import LimitSnapshot, LimitSource
 from agentmon.domain.projections import DaySum
 from agentmon.domain.usage_windows import SLICE_MS, UsageSlice
 from agentmon.store.limit_rows import context_statements, limit_statements
-from agentmon.store.usage_sums import SUMMED
+from agentmon.store.usage_sums import SUMMED, SUMS_OF_ANSWERS, SUMS_OF_SUMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,15 +31,6 @@ _LATEST: Final = (
 _HISTORY: Final = (
     _SNAPSHOT + f"WHERE s.window = ? AND s.seen_at_ms >= ? ORDER BY s.captured_at_ms DESC LIMIT {_MAX_HISTORY}"
 )
-_SUMS_OF_ANSWERS: Final = ", ".join(
-    {
-        "answers": "count(*) AS answers",
-        "cost_nano": "coalesce(sum(u.cost_nano), 0) AS cost_nano",
-        "unpriced_answers": "sum(u.cost_nano IS NULL) AS unpriced_answers",
-        "reported_answers": "sum(u.cost_source = 'reported') AS reported_answers",
-    }.get(name, f"sum(u.{name}) AS {name}")
-    for name in SUMMED
-)
 _TOKENS: Final = (
     "u.prompt_tokens + u.cache_read_tokens + u.cache_write_5m_tokens + u.cache_write_1h_tokens + u.response_tokens"
 )
@@ -52,19 +43,19 @@ _MINUTES: Final = (
 )
 _SLICES: Final = (
     f"SELECT a.slug, u.at_ms / {SLICE_MS} AS part, min(u.at_ms) AS first_at_ms, max(u.at_ms) AS last_at_ms, "
-    f"{_SUMS_OF_ANSWERS} {_FROM} ORDER BY 2"
+    f"{SUMS_OF_ANSWERS} {_FROM} ORDER BY 2"
 )
 _SPENT: Final = (
-    f"SELECT {_SUMS_OF_ANSWERS} FROM llm_interactions u "
+    f"SELECT {SUMS_OF_ANSWERS} FROM llm_interactions u "
     "WHERE u.at_ms >= ? AND u.at_ms < ? AND +u.agent_id = (SELECT id FROM agents WHERE slug = ?)"
 )
 """The plus keeps the index over time, where that over agents and keys would be taken, and lead through all answers."""
 _SPENT_DAYS: Final = (
-    f"SELECT {', '.join(f'coalesce(sum(u.{name}), 0) AS {name}' for name in SUMMED)} FROM daily_usage u "
+    f"SELECT {SUMS_OF_SUMS} FROM daily_model_usage u "
     "JOIN agents a ON a.id = u.agent_id WHERE a.slug = ? AND u.day_local >= ? AND u.day_local <= ?"
 )
 _DAYS: Final = (
-    "SELECT day_local, sum(cost_nano) AS cost_nano, sum(unpriced_answers) AS unpriced_answers FROM daily_usage "
+    "SELECT day_local, sum(cost_nano) AS cost_nano, sum(unpriced_answers) AS unpriced_answers FROM daily_model_usage "
     "WHERE day_local >= ? AND day_local <= ? GROUP BY day_local"
 )
 

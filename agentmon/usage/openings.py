@@ -7,20 +7,30 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon.usage.amp import AmpReader
 from agentmon.usage.claude import ClaudeReader
 from agentmon.usage.codex import CodexReader, find_parent_thread, running_totals
 from agentmon.usage.compressed import UNREADABLE, open_file
+from agentmon.usage.copilot import CopilotReader
 from agentmon.usage.gemini import GeminiReader
 from agentmon.usage.lines import pieces_of
 from agentmon.usage.long_lines import LongLine
-from agentmon.usage.sources import CLAUDE, CODEX, GEMINI
+from agentmon.usage.qwen import QwenReader
+from agentmon.usage.sources import AMP, CLAUDE, CODEX, COPILOT, GEMINI, QWEN
 
 if TYPE_CHECKING:
     from agentmon.usage.codex import Totals
     from agentmon.usage.reading import Reader
     from agentmon.usage.sources import SourceFile
 
-_KINDS: Final[dict[str, type[Reader]]] = {CLAUDE: ClaudeReader, CODEX: CodexReader, GEMINI: GeminiReader}
+_KINDS: Final[dict[str, type[Reader]]] = {
+    CLAUDE: ClaudeReader,
+    CODEX: CodexReader,
+    GEMINI: GeminiReader,
+    QWEN: QwenReader,
+    COPILOT: CopilotReader,
+    AMP: AmpReader,
+}
 _HEAD_LINES: Final = 5
 """A rollout begins with its own beginning and, when it is a fork, with that of its parent."""
 _MAX_HEAD_BYTES: Final = 1_048_576
@@ -45,6 +55,12 @@ def open_reader(source: SourceFile) -> Reader:
         return ClaudeReader(session_ref=session_ref, is_subagent=is_subagent)
     if source.agent_slug == CODEX:
         return CodexReader(thread_id=source.thread_key.removeprefix("archived/"), inherited=_inherited_totals(path))
+    if source.agent_slug == QWEN:
+        return QwenReader(session_ref=path.stem)
+    if source.agent_slug == COPILOT:
+        return CopilotReader(session_ref=path.parent.name if path.stem == "events" else path.stem)
+    if source.agent_slug == AMP:
+        return AmpReader(session_ref=path.stem)
     parent_ref = "" if path.parent.name == "chats" else path.parent.name
     return GeminiReader(session_ref=path.stem, parent_ref=parent_ref, cwd=source.project_hint)
 

@@ -22,6 +22,9 @@ CLAUDE: Final = "claude"
 CODEX: Final = "codex"
 GEMINI: Final = "gemini"
 OPENCODE: Final = "opencode"
+QWEN: Final = "qwen"
+COPILOT: Final = "copilot"
+AMP: Final = "amp"
 _MAX_DEPTH: Final = 8
 _ROLLOUT: Final = re.compile(r"^rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl(?:\.zst)?$")
 _OPENCODE_DATABASE: Final = re.compile(r"opencode(?:-[^/]+)?\.db")
@@ -80,7 +83,10 @@ def list_places(environ: Mapping[str, str]) -> list[SourcePlace]:
         *((CLAUDE, folder) for folder in _claude_folders(environ)),
         *((CODEX, folder) for folder in _codex_folders(environ)),
         (GEMINI, _gemini_home(environ) / "tmp"),
-        (OPENCODE, _opencode_home(environ)),
+        (OPENCODE, _data_home(environ) / "opencode"),
+        (QWEN, _qwen_home(environ) / "projects"),
+        (COPILOT, _copilot_home(environ) / "session-state"),
+        (AMP, _data_home(environ) / "amp" / "threads"),
     ]
     return [SourcePlace(agent_slug=slug, path=str(folder), problem=_problem_with(folder)) for slug, folder in folders]
 
@@ -118,8 +124,23 @@ def find_sources(
         for entry in _files_below(gemini_home / "tmp", seen, report)
         if _is_chat(entry.path)
     ]
-    found += _opencode_databases(_opencode_home(environ), seen, report)
-    found += _opencode_folders(_opencode_home(environ), report)
+    found += _opencode_databases(_data_home(environ) / "opencode", seen, report)
+    found += _opencode_folders(_data_home(environ) / "opencode", report)
+    found += [
+        _source(QWEN, entry, entry.path)
+        for entry in _files_below(_qwen_home(environ) / "projects", seen, report)
+        if Path(entry.path).parent.name == "chats" and entry.path.endswith(".jsonl")
+    ]
+    found += [
+        _source(COPILOT, entry, entry.path)
+        for entry in _files_below(_copilot_home(environ) / "session-state", seen, report, max_depth=1)
+        if entry.path.endswith(".jsonl")
+    ]
+    found += [
+        _source(AMP, entry, entry.path)
+        for entry in _files_below(_data_home(environ) / "amp" / "threads", seen, report, max_depth=0)
+        if entry.path.endswith(".json")
+    ]
     ages = {source.path: _age(source, known_paths) for source in found}
     return sorted(found, key=lambda source: ages[source.path])
 
@@ -149,9 +170,21 @@ def _gemini_home(environ: Mapping[str, str]) -> Path:
     return (_expanded(named, home) if named else home) / ".gemini"
 
 
-def _opencode_home(environ: Mapping[str, str]) -> Path:
+def _data_home(environ: Mapping[str, str]) -> Path:
     data_home = Path(environ.get("XDG_DATA_HOME", ""))
-    return (data_home if data_home.is_absolute() else _home(environ) / ".local" / "share") / "opencode"
+    return data_home if data_home.is_absolute() else _home(environ) / ".local" / "share"
+
+
+def _qwen_home(environ: Mapping[str, str]) -> Path:
+    home = _home(environ)
+    named = environ.get("QWEN_RUNTIME_DIR", "").strip() or environ.get("QWEN_HOME", "").strip()
+    return _expanded(named, home) if named else home / ".qwen"
+
+
+def _copilot_home(environ: Mapping[str, str]) -> Path:
+    home = _home(environ)
+    named = environ.get("COPILOT_HOME", "").strip()
+    return _expanded(named, home) if named else home / ".copilot"
 
 
 def _home(environ: Mapping[str, str]) -> Path:

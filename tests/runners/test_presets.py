@@ -44,6 +44,7 @@ SAMPLES: dict[str, object] = {
     "module": "unittest",
     "path": "a file",
     "pattern": "-x",
+    "prompt": "Mend it",
     "script": "build",
     "tag": "shop:dev",
 }

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentmon.usage.amp import AmpReader
 from agentmon.usage.claude import ClaudeReader
 from agentmon.usage.codex import CodexReader, running_totals
+from agentmon.usage.copilot import CopilotReader
 from agentmon.usage.gemini import GeminiReader
+from agentmon.usage.qwen import QwenReader
 from tests.usage.histories import SAMPLES, History
 
 if TYPE_CHECKING:
@@ -24,7 +27,10 @@ FOLDER = Path(__file__).parent
 PARENT = (FOLDER / "rollouts" / "repeated_counts.jsonl").read_bytes()
 FILES = sorted(
     path
-    for folder in (FOLDER / "rollouts", FOLDER / "chats", SAMPLES / "claude", SAMPLES / "captured" / "claude")
+    for folder in (
+        *(FOLDER / "rollouts", FOLDER / "chats", FOLDER / "qwen", FOLDER / "copilot"),
+        *(SAMPLES / "claude", SAMPLES / "captured" / "claude"),
+    )
     for path in folder.rglob("*.jsonl")
 )
 
@@ -33,6 +39,10 @@ def reader_for(path: Path) -> Reader:
     if "rollouts" in path.parts:
         inherited = running_totals(PARENT) if path.stem == "copied_history" else None
         return CodexReader(thread_id="t", inherited=inherited)
+    if "qwen" in path.parts:
+        return QwenReader(session_ref="s")
+    if "copilot" in path.parts:
+        return CopilotReader(session_ref="s")
     return GeminiReader(session_ref="s", cwd="/p") if "chats" in path.parts else ClaudeReader(session_ref="s")
 
 
@@ -68,10 +78,11 @@ def test_a_reader_that_is_left_behind_each_line_tells_the_same(path: Path) -> No
     assert line_by_line.sessions.keys() == whole.sessions.keys()
 
 
-@pytest.mark.parametrize("kind", [ClaudeReader, CodexReader, GeminiReader])
+@pytest.mark.parametrize("kind", [ClaudeReader, CodexReader, GeminiReader, QwenReader, CopilotReader, AmpReader])
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_no_bytes_make_a_reader_fail(kind: type[Reader], pieces: list[bytes]) -> None:
     marks = [b'"usage"', b'"assistant"', b'"token_count"', b'"session_meta"', b'"tokens"', b'"sessionId"', b"\n", b"{"]
+    marks += [b'"usageMetadata"', b'"qwen-code.api_response"', b'"session.shutdown"']
     chunk = b"".join(piece + marks[number % len(marks)] for number, piece in enumerate(pieces)) + b"\n"
 
     kind.restore({}).read(chunk, 0)
@@ -116,9 +127,17 @@ def test_no_record_of_another_form_makes_a_reader_fail(value: object) -> None:
         {"type": "event_msg", "payload": {"type": "token_count", "info": value}},
         {"type": "gemini", "id": "m", "tokens": value, "model": value, "sessionId": value},
         {"$set": value, "messages": value, "tokens": 1},
+        {"type": "assistant", "uuid": "u", "usageMetadata": value, "forkedFrom": value, "model": value},
+        {"type": "system", "systemPayload": {"uiEvent": {"event.name": "qwen-code.api_response", "model": value}}},
+        {"type": "system", "systemPayload": value, "subtype": "custom_title", "uuid": value},
+        {"type": "session.start", "data": value, "timestamp": value},
+        {"type": "session.shutdown", "data": {"modelMetrics": {"m": value, "": value}}, "id": value},
+        {"type": "session.shutdown", "data": {"modelMetrics": {"m": {"usage": value, "requests": value}}}},
+        {"usageLedger": {"events": [value, {"tokens": value, "toMessageId": value, "id": value}]}, "env": value},
+        {"messages": [value, {"usage": value, "messageId": value}], "usageLedger": value, "created": value},
     ]
     chunk = b"".join(json.dumps(shape, separators=(",", ":")).encode() + b"\n" for shape in shapes)
 
-    for kind in (ClaudeReader, CodexReader, GeminiReader):
+    for kind in (ClaudeReader, CodexReader, GeminiReader, QwenReader, CopilotReader, AmpReader):
         reading = kind().read(chunk, 0)
         assert all(answer.total_tokens >= 0 for answer in reading.answers)

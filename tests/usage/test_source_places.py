@@ -145,6 +145,9 @@ def test_places_are_listed_with_what_is_wrong_with_them(tmp_path: Path) -> None:
         ".codex/archived_sessions": "no such file or directory",
         ".gemini/tmp": "no such file or directory",
         ".local/share/opencode": "no such file or directory",
+        ".qwen/projects": "no such file or directory",
+        ".copilot/session-state": "no such file or directory",
+        ".local/share/amp/threads": "no such file or directory",
     }
 
 

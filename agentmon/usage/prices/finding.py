@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from agentmon.usage.prices.sources import PriceSources
 
 _STANDARD_WORDS: Final = frozenset({"", "standard", "default", "auto"})
-_SELLERS_AT_LIST_PRICE: Final = frozenset({"anthropic", "openai", "google", "aws", "azure", "openrouter"})
+_SELLERS_AT_LIST_PRICE: Final = frozenset(
+    {"anthropic", "openai", "google", "aws", "azure", "openrouter", "github-copilot"}
+)
 """A model that these do not list themselves is looked for in the list of its maker."""
 
 

@@ -6,7 +6,7 @@ from calendar import monthrange
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmon.domain.operations import OperationType
 from agentmon.domain.summaries import (
@@ -23,7 +23,6 @@ from agentmon.domain.summaries import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.store.database import Database
@@ -74,12 +73,25 @@ class DaySpan:
         return since.day == 1 and until.day == monthrange(until.year, until.month)[1]
 
 
+class _Spent(NamedTuple):
+    """The columns of ``_SPENT``."""
+
+    answers: int = 0
+    tokens: int = 0
+    cost_nano: int = 0
+    unpriced_answers: int = 0
+
+    @property
+    def known_cost_nano(self) -> int | None:
+        return None if self.answers and self.answers == self.unpriced_answers else self.cost_nano
+
+
 @dataclass(slots=True)
 class _Project:
     """What is known of a project and a time while its summary is put together."""
 
-    models: dict[str, Spending] = field(default_factory=dict)
-    operations: dict[OperationType, int] = field(default_factory=dict)
+    models: list[tuple[str, _Spent]] = field(default_factory=list)
+    operations: list[tuple[int, str]] = field(default_factory=list)
     users: set[str] = field(default_factory=set)
 
 
@@ -98,14 +110,16 @@ class SummaryRepository:
         async with self._database.reading() as connection:
             users = await _users(connection)
             if len(users) > 1:
-                spent = f"SELECT {name} AS name, s.user_id, {_SPENT} FROM {_OF_SESSIONS} WHERE {_IN_SPAN} GROUP BY 1, 2"
+                spent = f"SELECT {name}, s.user_id, {_SPENT} FROM {_OF_SESSIONS} WHERE {_IN_SPAN} GROUP BY 1, 2"
             else:
-                spent = f"SELECT {name} AS name, {_SPENT} FROM daily_model_usage u WHERE {_IN_SPAN} GROUP BY 1"
+                spent = (
+                    f"SELECT {name}, (SELECT id FROM users), {_SPENT} FROM daily_model_usage u WHERE {_IN_SPAN} "
+                    "GROUP BY 1, 2"
+                )
             answers = await _rows(connection, spent, span.days)
             counted = await _rows(connection, _counts(name, "1, 2"), span.days * 2)
-        only_user = next(iter(users), "")
-        spending = {(row["name"], row.get("user_id", only_user)): _spending(row) for row in answers}
-        activity = {(row["name"], row["user_id"]): _activity(row) for row in counted}
+        spending = {(day, user_id): _spending(_Spent(*spent)) for day, user_id, *spent in answers}
+        activity = {(day, user_id): _activity(counts) for day, user_id, *counts in counted}
         return tuple(
             DailySummary(
                 date=day,
@@ -128,29 +142,27 @@ class SummaryRepository:
         name, (within, below) = _NAMES[period], _within(project)
         where, parameters = f"{_IN_SPAN}{within}", (*span.days, *below)
         begun_or_called = " UNION ".join(
-            f"SELECT {name} AS name, u.project, u.user_id FROM {counts} u WHERE {where} GROUP BY 1, 2, 3"
+            f"SELECT {name}, u.project, u.user_id FROM {counts} u WHERE {where} GROUP BY 1, 2, 3"
             for counts in ("daily_sessions", "daily_operations")
         )
         called = (
-            f"SELECT {name} AS name, u.project, u.type, sum(u.operations) AS operations "
+            f"SELECT {name}, u.project, u.type, sum(u.operations) "
             f"FROM daily_operations u WHERE {where} GROUP BY 1, 2, 3"
         )
-        answered = f"SELECT {name} AS name, u.project, s.user_id FROM {_OF_SESSIONS} WHERE {where} GROUP BY 1, 2, 3"
+        answered = f"SELECT {name}, u.project, s.user_id FROM {_OF_SESSIONS} WHERE {where} GROUP BY 1, 2, 3"
         found: defaultdict[tuple[str, str], _Project] = defaultdict(_Project)
         async with self._database.reading() as connection:
             users = await _users(connection)
-            for row in await _rows(connection, *_spent_query(period, span, within, below)):
-                one = found[row["name"], row["project"]]
-                one.models[row["model"]] = _spending(row)
-                if len(users) == 1:
-                    one.users.update(users)
-            for row in await _rows(connection, called, parameters):
-                found[row["name"], row["project"]].operations[OperationType(row["type"])] = row["operations"]
-            for row in await _rows(connection, begun_or_called, parameters * 2):
-                found[row["name"], row["project"]].users.add(row["user_id"])
-            if len(users) > 1:
-                for row in await _rows(connection, answered, parameters):
-                    found[row["name"], row["project"]].users.add(row["user_id"])
+            for day, path, model, *spent in await _rows(connection, *_spent_query(period, span, within, below)):
+                found[day, path].models.append((model, _Spent(*spent)))
+            for day, path, kind, count in await _rows(connection, called, parameters):
+                found[day, path].operations.append((count, kind))
+            active, times = (f"{begun_or_called} UNION {answered}", 3) if len(users) > 1 else (begun_or_called, 2)
+            for day, path, user_id in await _rows(connection, active, parameters * times):
+                found[day, path].users.add(user_id)
+        if len(users) == 1:
+            for one in found.values():
+                one.users.update(users)
         summaries = [_project_summary(path, period, day, one) for (day, path), one in found.items()]
         summaries.sort(key=lambda one: (one.date, -one.spending.cost_nano, -one.spending.total_tokens, one.workspace))
         return tuple(summaries)
@@ -165,11 +177,11 @@ class SummaryRepository:
         async with self._database.reading() as connection:
             counted = _counts("''", "1", within=within, user="''")
             rows = await _rows(connection, counted, parameters * 2)
-        return _activity(rows[0]) if rows else Activity()
+        return _activity(rows[0][2:]) if rows else Activity()
 
 
-async def _rows(connection: AsyncConnection, statement: str, parameters: tuple[object, ...]) -> Sequence[RowMapping]:
-    return (await connection.exec_driver_sql(statement, parameters)).mappings().all()
+async def _rows(connection: AsyncConnection, statement: str, parameters: tuple[object, ...]) -> Sequence[Sequence[Any]]:
+    return (await connection.exec_driver_sql(statement, parameters)).all()
 
 
 def _spent_query(
@@ -181,7 +193,7 @@ def _spent_query(
     else:
         name, sums, where, days = _NAMES[period], "daily_usage", _IN_SPAN, span.days
     return (
-        f"SELECT {name} AS name, u.project, u.model, {_SPENT} FROM {sums} u WHERE {where}{within} GROUP BY 1, 2, 3",
+        f"SELECT {name}, u.project, u.model, {_SPENT} FROM {sums} u WHERE {where}{within} GROUP BY 1, 2, 3",
         (*days, *below),
     )
 
@@ -211,39 +223,45 @@ def _within(project: str) -> tuple[str, tuple[object, ...]]:
     return " AND (u.project = ? OR substr(u.project, 1, ?) = ?)", (project, len(below), below)
 
 
-def _spending(row: RowMapping) -> Spending:
+def _spending(spent: _Spent) -> Spending:
     return Spending(
-        answers=row["answers"],
-        total_tokens=row["tokens"],
-        cost_nano=row["cost_nano"],
-        unpriced_answers=row["unpriced_answers"],
+        answers=spent.answers,
+        total_tokens=spent.tokens,
+        cost_nano=spent.cost_nano,
+        unpriced_answers=spent.unpriced_answers,
     )
 
 
-def _activity(row: RowMapping) -> Activity:
+def _activity(counts: Sequence[int]) -> Activity:
+    """Return the counts that ``_counts`` reads, in its order."""
+    sessions, operations, successes, failures, blocked = counts
     return Activity(
-        session_count=row["sessions"],
-        operation_count=row["operations"],
-        successful_operations=row["successes"],
-        failed_operations=row["failures"],
-        blocked_operations=row["blocked"],
+        session_count=sessions,
+        operation_count=operations,
+        successful_operations=successes,
+        failed_operations=failures,
+        blocked_operations=blocked,
     )
 
 
 def _project_summary(path: str, period: SummaryPeriod, day: str, one: _Project) -> ProjectSummary:
-    models = sorted(
-        one.models.items(),
-        key=lambda model: (model[1].total_cost_nano is None, -model[1].cost_nano, -model[1].total_tokens, model[0]),
-    )
-    operations = sorted(one.operations.items(), key=lambda kind: (-kind[1], kind[0]))
+    def rank(model: tuple[str, _Spent]) -> tuple[bool, int, int, str]:
+        name, spent = model
+        return spent.known_cost_nano is None, -spent.cost_nano, -spent.tokens, name
+
+    total = _Spent(*map(sum, zip(*(spent for _, spent in one.models), strict=True)))
     return ProjectSummary(
         workspace=path,
         period=period,
         date=day,
         active_users=len(one.users),
-        spending=sum(one.models.values(), Spending()),
+        spending=_spending(total),
         top_models=tuple(
-            ModelCost(model=name, cost_nano=spending.total_cost_nano) for name, spending in models[:MOST_MODELS]
+            ModelCost(model=name, cost_nano=spent.known_cost_nano)
+            for name, spent in sorted(one.models, key=rank)[:MOST_MODELS]
         ),
-        top_operations=tuple(OperationCount(type=kind, count=count) for kind, count in operations),
+        top_operations=tuple(
+            OperationCount(type=OperationType(kind), count=count)
+            for count, kind in sorted(one.operations, key=lambda operation: (-operation[0], operation[1]))
+        ),
     )

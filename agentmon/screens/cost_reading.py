@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.screens.cost_periods import Period
     from agentmon.services.costs import CostReport
+    from agentmon.services.limits import LimitOverview
 
 COMPARED_DAYS: Final = 62
 """This month and the one before it."""
 _SLICE_S: Final = 900
 """Days of every zone begin with such a slice of time."""
+_LIMITS_S: Final = 60
+"""A rate falls while nothing happens."""
 _MOST_KEPT: Final = 40
 
 
@@ -30,6 +33,7 @@ class CostSnapshot:
     chart: CostReport
     table: CostReport
     budgets: tuple[BudgetState, ...]
+    limits: LimitOverview
 
 
 class CostReader:
@@ -39,12 +43,13 @@ class CostReader:
         self._clock = clock
         self._stamp: tuple[int, int] | None = None
         self._reports: dict[tuple[CostGroup, CostFilter, int | None], CostReport] = {}
+        self._limits: tuple[int, LimitOverview] | None = None
 
     async def read(self, services: Services, group: CostGroup, chosen: CostFilter, period: Period) -> CostSnapshot:
         """Return what is shown of a choice, summed up by something in the table."""
         stamp = (services.data_version(), int(self._clock.now().timestamp()) // _SLICE_S)
         if stamp != self._stamp or len(self._reports) > _MOST_KEPT:
-            self._stamp, self._reports = stamp, {}
+            self._stamp, self._reports, self._limits = stamp, {}, None
         compared = await self._report(services, CostGroup.DAY, chosen, COMPARED_DAYS)
         chart = await self._report(services, period.group, chosen, period.bars)
         if period.bars == period.last:
@@ -52,7 +57,19 @@ class CostReader:
             table = await self._report(services, group, of_chart, None)
         else:
             table = await self._report(services, group, chosen, period.last)
-        return CostSnapshot(compared=compared, chart=chart, table=table, budgets=tuple(await services.budgets.states()))
+        return CostSnapshot(
+            compared=compared,
+            chart=chart,
+            table=table,
+            budgets=tuple(await services.budgets.states()),
+            limits=await self._overview(services),
+        )
+
+    async def _overview(self, services: Services) -> LimitOverview:
+        minute = int(self._clock.now().timestamp()) // _LIMITS_S
+        if self._limits is None or self._limits[0] != minute:
+            self._limits = minute, await services.limits.overview()
+        return self._limits[1]
 
     async def _report(self, services: Services, group: CostGroup, chosen: CostFilter, last: int | None) -> CostReport:
         key = (group, chosen, last)

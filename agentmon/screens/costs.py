@@ -41,6 +41,7 @@ from agentmon.screens.cost_rows import (
 )
 from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.import_line import import_content
+from agentmon.screens.limit_block import limit_line, limit_lines
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.row_table import RowTable, Sorting
@@ -88,6 +89,7 @@ _READ_INTERVAL_S: Final = 1.0
 _IMPORT_LOOK_S: Final = 1.0
 _CLOCK_INTERVAL_S: Final = 20.0
 _CHART_FROM_HEIGHT: Final = 30
+_ROWS_FOR_A_WINDOW: Final = 10
 _LONGEST_TITLE: Final = 200
 _EMPTY: Final = (
     ("No usage yet.\n\n", "bold"),
@@ -128,6 +130,7 @@ class CostsScreen(ServiceScreen[None]):
         yield Static(id="import")
         with Horizontal(id="tiles"):
             yield from (Static(id=f"tile-{number}") for number in range(3))
+        yield Static(id="limits")
         yield Static(id="budgets")
         yield StackedBars(self._amount_text, id="chart")
         yield Static(id="legend")
@@ -147,6 +150,7 @@ class CostsScreen(ServiceScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Leave the chart out where there is no room for it."""
         self.set_class(event.size.height < _CHART_FROM_HEIGHT, "-low")
+        self._show_limits()
 
     async def refresh_snapshot(self) -> None:
         """Read what has changed; at most once a second while nothing else is asked for."""
@@ -362,6 +366,7 @@ class CostsScreen(ServiceScreen[None]):
             self.set_class(is_empty, "-empty")
             self.set_class(bool(shown.budgets), "-budgeted")
             self.query_one("#budgets", Static).update(budget_content(shown.budgets))
+            self._show_limits()
             today = date.fromisoformat(str(shown.compared.since_day)) + timedelta(days=COMPARED_DAYS - 1)
             self._show_tiles(shown, today)
             self._show_chart(shown, today)
@@ -377,6 +382,19 @@ class CostsScreen(ServiceScreen[None]):
             )
             self._show_summary()
         self.refresh_bindings()
+
+    def _show_limits(self) -> None:
+        """Show the windows, with the time that is left of each."""
+        if self._shown is None:
+            return
+        overview, now, money = self._shown.limits, self._clock.now(), self._measure.money
+        if self.has_class("-low"):
+            line = limit_line(overview, now, money)
+            lines = [line] if line else []
+        else:
+            lines = limit_lines(overview, now, money, most=max(1, self.size.height // _ROWS_FOR_A_WINDOW))
+        self.set_class(bool(lines), "-limited")
+        self.query_one("#limits", Static).update(Content("\n").join(lines))
 
     def _show_tiles(self, shown: CostSnapshot, today: date) -> None:
         days = {date.fromisoformat(bucket.group): bucket.sums for bucket in shown.compared.buckets}
@@ -431,6 +449,7 @@ class CostsScreen(ServiceScreen[None]):
 
     def _show_time(self) -> None:
         self.query_one(StatusBar).time = self._clock.now().astimezone()
+        self._show_limits()
 
 
 def _narrowed(view: _View, key: str) -> CostFilter:

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 PROJECTS = ("/home/ada/acme-api", "/home/ada/acme-web", "/home/ada/notes", "/srv/ci/reports")
@@ -19,7 +19,7 @@ WEEKEND = 5
 
 
 def write_histories(home: Path, now: datetime, *, days: int = 200, per_day: int = 3) -> None:
-    """Write what agents did on the days up to now; weekends are calm."""
+    """Write what agents did on the days up to now; weekends are calm, and two have just answered."""
     chance = Random(7)
     for number, at in enumerate(_sessions(chance, now, days, per_day)):
         project = chance.choice(PROJECTS)
@@ -31,6 +31,14 @@ def write_histories(home: Path, now: datetime, *, days: int = 200, per_day: int 
             _write_codex(home, chance, number, at, project, turns)
         else:
             _write_gemini(home, chance, number, at, project, turns)
+    windows = {
+        "limit_id": "codex",
+        "primary": {"used_percent": 62.0, "window_minutes": 300, "resets_at": int(now.timestamp()) + 7_500},
+        "secondary": {"used_percent": 31.0, "window_minutes": 10_080, "resets_at": int(now.timestamp()) + 250_000},
+        "plan_type": "pro",
+    }
+    _write_codex(home, chance, 9_000_000, now - timedelta(minutes=40), PROJECTS[0], 8, windows)
+    _write_claude(home, chance, 9_000_001, now - timedelta(minutes=35), PROJECTS[1], 7)
 
 
 def _sessions(chance: Random, now: datetime, days: int, per_day: int) -> Iterator[datetime]:
@@ -89,7 +97,15 @@ def _write_claude(home: Path, chance: Random, number: int, at: datetime, project
     _write(home / ".claude" / "projects" / project.replace("/", "-") / f"{session}.jsonl", lines)
 
 
-def _write_codex(home: Path, chance: Random, number: int, at: datetime, project: str, turns: int) -> None:
+def _write_codex(
+    home: Path,
+    chance: Random,
+    number: int,
+    at: datetime,
+    project: str,
+    turns: int,
+    windows: Mapping[str, object] | None = None,
+) -> None:
     session = f"019a0000-0000-7000-8000-{number:012d}"
     begun = at
     meta = {"id": session, "timestamp": _iso(at), "cwd": project, "source": "cli", "model_provider": "openai"}
@@ -113,7 +129,7 @@ def _write_codex(home: Path, chance: Random, number: int, at: datetime, project:
         }
         total = {name: total[name] + last[name] for name in total}
         info = {"total_token_usage": _with_total(total), "last_token_usage": _with_total(last)}
-        payload = {"type": "token_count", "info": info, "rate_limits": None}
+        payload = {"type": "token_count", "info": info, "rate_limits": windows}
         lines.append({"timestamp": _iso(at), "type": "event_msg", "payload": payload})
     folder = home / ".codex" / "sessions" / f"{begun:%Y/%m/%d}"
     _write(folder / f"rollout-{begun:%Y-%m-%dT%H-%M-%S}-{session}.jsonl", lines)

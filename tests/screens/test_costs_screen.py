@@ -347,6 +347,32 @@ async def test_a_running_import_has_a_bar_with_files_bytes_and_time(place: Place
         assert "43 %  12 of 40 files · 430.0 MB of 1.0 GB · 57s left" in bar
 
 
+async def test_windows_of_vendors_stand_above_the_bars_and_in_one_line_where_there_is_no_room(
+    filled_place: Place,
+) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        services = await board.screen.services()
+        services.limits._clock = FakeClock(NOW)
+        screen = await open_costs(board)
+        told = text_of(screen, "limits")
+
+        await board.pilot.resize_terminal(80, 24)
+        await board.until(lambda: "\n" not in text_of(screen, "limits"), "one line")
+
+        assert "estimate" in told
+        assert "week" in told
+        assert "at this pace" in told.splitlines()[-1]
+        assert screen.query_one("#limits").display
+        assert screen.query_one("#limits").size.height == 1
+
+
+async def test_without_windows_and_rates_nothing_stands_in_their_place(place: Place) -> None:
+    async with open_board(place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+
+        assert not screen.query_one("#limits").display
+
+
 def test_many_rows_end_with_one_that_says_how_many_more_there_are() -> None:
     buckets = [
         CostBucket(group=f"s{at:05}", label=f"s{at}", agents=("claude",), models=(), sums=CostSums(cost_nano=at))

@@ -10,6 +10,7 @@ import sys
 BENCHMARKS = (
     "first_frame",
     "status_command",
+    "statusline_command",
     "queue_speed",
     "claims",
     "host",

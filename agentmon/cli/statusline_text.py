@@ -13,6 +13,7 @@ _ALARM_PERCENT = 95
 _YELLOW = 33
 _RED = 31
 _GAP = "  "
+_NANO_PER_CENT = 10_000_000
 _MANY_COLUMNS = 10_000
 
 
@@ -79,25 +80,30 @@ def _coloured(text: str, percent: float | None) -> str:
 
 
 class _Money:
-    """Amounts in the currency that the person set, which is mostly none."""
+    """Amounts in the currency that the person set; mostly that is none, and then ``domain.amounts`` is not imported."""
 
     def __init__(self, day: StatusCounts | None) -> None:
         self._day = day
-        words = {} if day is None else day.money_words
-        self._format = money_format({**find_money_words(find_settings_path(), os.environ), **words})
+        self._words = {
+            **find_money_words(find_settings_path(), os.environ),
+            **({} if day is None else day.money_words),
+        }
 
     def text(self, cost_nano: int) -> str:
-        return self._format.text(cost_nano)
+        return money_format(self._words).text(cost_nano) if self._words else _dollars(cost_nano)
 
     def today(self) -> str:
-        from agentmon.domain.amounts import today_text  # noqa: PLC0415 - imported by then
-
+        """Return what the day costs, as ``domain.amounts.today_text`` has it."""
         day = self._day
-        if day is None:
+        if day is None or not (day.cost_today_nano or day.unpriced_today or day.budget_today_nano is not None):
             return ""
-        return today_text(
-            day.cost_today_nano,
-            unpriced=day.unpriced_today,
-            budget_nano=day.budget_today_nano,
-            money=self._format,
-        )
+        parts = [self.text(day.cost_today_nano)] if day.cost_today_nano or not day.unpriced_today else []
+        cost = " + ".join([*parts, *(["?"] if day.unpriced_today else [])])
+        if day.budget_today_nano is None:
+            return f"{cost} today"
+        return f"{cost} / {self.text(day.budget_today_nano).removesuffix('.00')} today"
+
+
+def _dollars(cost_nano: int) -> str:
+    cents = (cost_nano + _NANO_PER_CENT // 2) // _NANO_PER_CENT
+    return f"${cents // 100:,}.{cents % 100:02d}"

@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,6 +30,15 @@ MAX_TEXT_CHARACTERS: Final = 4_096
 
 def parse_record(line: bytes) -> dict[str, object] | None:
     """Return the object that the line holds; None when it is damaged or is no object."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _parse_leniently(line)
+    return record if isinstance(record, dict) else None
+
+
+def _parse_leniently(line: bytes) -> dict[str, object] | None:
+    """Return what other programs write and JSON does not know: odd bytes, half surrogates, NaN, zeros around it."""
     text = line.decode("utf-8", "replace").strip(_AROUND)
     try:
         record, end = _DECODER.raw_decode(text)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agentmon.store.agents import AgentRepository
     from agentmon.usage.following import Read
     from agentmon.usage.reading import ReadingProblem
+    from agentmon.usage.reading_processes import Job, ReadingProcesses
     from agentmon.usage.sources import SourceFile
 
 _TELL_EVERY_S: Final = 0.2
@@ -44,6 +45,9 @@ _MAX_PROBLEMS: Final = 100
 _TRY_AGAIN_AFTER_S: Final = 300.0
 _IN_PLAIN_FILES: Final = frozenset({CLAUDE, CODEX, GEMINI})
 """Agents of which a file alone says whether there is something new in it."""
+_APART_FROM_BYTES: Final = 32_000_000
+"""So much is read by other processes."""
+_PROCESSES: Final = 2
 _STAND_INS_OF_MS: Final = 3_600_000
 """How far every look but the first goes back."""
 _ANY_ANSWER: Final = BilledAnswer(
@@ -203,11 +207,12 @@ class UsageImporter:
             self._open().adopt_conversations()
         run = _Run(all_bytes=sum(self._unread_bytes(source) for source in sources), all_files=len(sources))
         run.problems += [FileProblem(path="", offset=one.offset, reason=one.reason) for one in problems]
+        processes = self._start_processes(sources, run.all_bytes)
         try:
             for source in sources:
                 self._tell(run)
                 try:
-                    self._read_one(source, run)
+                    self._read_one(source, run, processes)
                 except ConstraintError as error:
                     # One file must not keep all others away; it is looked at again when it changes.
                     self._refused[source] = time.monotonic()
@@ -217,6 +222,8 @@ class UsageImporter:
                 run.files += 1
             self._drop_stand_ins()
         finally:
+            if processes is not None:
+                processes.close()
             clear_progress(self._paths.import_progress)
         return ImportOutcome(
             files=run.files,
@@ -238,12 +245,25 @@ class UsageImporter:
             self._stand_ins_since_ms = round(self._clock.now().timestamp() * 1000) - _STAND_INS_OF_MS
             self._store.drop_stand_ins(since_ms=since_ms)
 
-    def _read_one(self, source: SourceFile, run: _Run) -> None:
+    def _start_processes(self, sources: Sequence[SourceFile], unread_bytes: int) -> ReadingProcesses | None:
+        """Let other processes read what is long, so that this one has only to write."""
+        if unread_bytes < _APART_FROM_BYTES or len(sources) < _PROCESSES:
+            return None
+        from agentmon.usage.reading_processes import ReadingProcesses  # noqa: PLC0415 - rarely needed
+
+        return ReadingProcesses([self._job(source) for source in sources], _PROCESSES)
+
+    def _job(self, source: SourceFile) -> Job:
+        before = self._known().get(stored_path(source.path))
+        return source, None if before is None else reader_cursor(source, before)
+
+    def _read_one(self, source: SourceFile, run: _Run, processes: ReadingProcesses | None) -> None:
         known = self._known()
         path = stored_path(source.path)
         before = known.get(path)
         read_before, unread = run.read_bytes, self._unread_bytes(source)
-        for read in read_unread(source, None if before is None else reader_cursor(source, before)):
+        job = self._job(source)
+        for read in read_unread(*job) if processes is None else processes.read(job):
             run.problems += [
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]

@@ -341,3 +341,17 @@ def _ledger_row(entry: dict[str, object]) -> tuple[object, ...]:
         *(entry["reasoning"], entry["web_search"], nano("cost_usd"), nano("reported_cost_usd")),
         *(int(entry["subagent"] is not None), entry["speed"]),
     )
+
+
+async def test_a_long_history_is_read_by_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_samples(tmp_path / "here")
+    copy_samples(tmp_path / "apart")
+    async with usage_home(tmp_path / "here") as home:
+        await home.read()
+        contents = home.contents()
+    monkeypatch.setattr(usage_importing, "_APART_FROM_BYTES", 1)
+
+    async with usage_home(tmp_path / "apart") as home:
+        await home.read()
+
+        assert home.contents() == contents

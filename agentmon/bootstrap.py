@@ -168,7 +168,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             sessions=sessions,
             executions=ExecutionService(executions, paths),
             agents=agents,
-            board=BoardService(BoardRepository(database), settings),
+            board=BoardService(BoardRepository(database), settings, import_progress=paths.import_progress),
             workers=workers,
             attaching=AttachService(paths),
             doctor=DoctorService(

@@ -95,6 +95,8 @@ class BoardPage:
     workspace_name: str
     columns: Mapping[TaskStatus, ColumnPage] = field(default_factory=dict)
     status_line: StatusLine = field(default_factory=StatusLine)
+    import_percent: int | None = None
+    """How much of the agents' histories an import has read; None while none goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,9 +35,7 @@ class AnswersDialog(Guarded, ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*ANSWERS]
     AUTO_FOCUS = "#answers"
 
-    def __init__(
-        self, answers: Sequence[ExplainedAnswer], *, now: datetime, money: MoneyFormat = DOLLARS
-    ) -> None:
+    def __init__(self, answers: Sequence[ExplainedAnswer], *, now: datetime, money: MoneyFormat = DOLLARS) -> None:
         super().__init__()
         self._money = money
         self._answers = {one.source.id: one for one in answers}
@@ -59,7 +57,7 @@ class AnswersDialog(Guarded, ModalScreen[None]):
         """Explain the answer under the cursor."""
         message.stop()
         one = self._answers.get(message.key or "")
-        text = "" if one is None else plain_lines(explanation_text(one))
+        text = "" if one is None else plain_lines(explanation_text(one, self._money))
         self.query_one("#explanation", Static).update(Content(text))
 
     def action_close(self) -> None:

@@ -51,6 +51,7 @@ PREVIEW_BELOW_FROM: Final = (120, 30)
 PREVIEW_BESIDE_FROM: Final = 150
 """Least width of a window that has room for the preview on the right third, beside four columns."""
 
+_IMPORT_LOOK_S: Final = 1.0
 _TICK_S: Final = 1.0
 _TALKS: Final = {"send_message", "interrupt", "change_agent"}
 _LOG_POLL_S: Final = 0.2
@@ -101,6 +102,7 @@ class BoardScreen(ServiceScreen[None]):
         self._waits = WaitClock(self, self._on_wait_end)
         self._log_poll: Timer | None = None
         self._status_line = StatusLine()
+        self._is_import_look_planned = False
 
     @property
     def is_writing(self) -> bool:
@@ -154,11 +156,20 @@ class BoardScreen(ServiceScreen[None]):
             # A page read while something was written may be older than what is shown; the end of the write asks again.
             self._apply(page)
 
+    def _look_at_import(self) -> None:
+        self._is_import_look_planned = False
+        self.request_refresh()
+
     def _apply(self, page: BoardPage) -> None:
         now = self._clock.now()
         status_bar = self.query_one(StatusBar)
         status_bar.place = page.workspace_name
         status_bar.numbers = self._status_line = page.status_line
+        status_bar.import_percent = page.import_percent
+        if page.import_percent is not None and not self._is_import_look_planned:
+            # An import tells its progress, and its end, without a change of the database.
+            self._is_import_look_planned = True
+            self.set_timer(_IMPORT_LOOK_S, self._look_at_import, name="import")
         self.is_queue_paused = page.status_line.is_paused
         total = sum(column_page.total for column_page in page.columns.values())
         for status, column in self._board.items():

@@ -148,11 +148,16 @@ def answer_rows(
     return tuple(rows)
 
 
-def explanation_text(one: ExplainedAnswer) -> str:
-    """Return how the cost of an answer comes about, and where the answer was found, as lines."""
+def explanation_text(one: ExplainedAnswer, money: MoneyFormat = DOLLARS) -> str:
+    """Return how the cost of an answer comes about, and where the answer was found, as lines.
+
+    Rates are in dollars, as vendors tell them.
+    """
     source = one.source
     place = f"{source.path} at byte {source.answer.offset:,}" if source.path else "told by the agent while it ran"
-    lines = [*one.price.formula, *one.price.notes]
+    lines = [*one.price.formula]
+    if money.is_converted and source.cost_nano is not None:
+        lines.append(f"shown as {money.fine_text(source.cost_nano)}, {money.exchange_rate} for a dollar")
     if source.cost_nano != one.price.cost_nano:
         lines.append("The cost is kept by the prices of its import; `agentmon costs reprice` takes those of now.")
     return "\n".join((*lines, "", place, f"key {source.answer.key}"))

@@ -47,6 +47,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
     """The name of the workspace, as it is stored."""
     numbers: var[StatusLine] = var(StatusLine(), init=False)
     """What is shown."""
+    import_percent: var[int | None] = var(None, init=False)
+    """How much of the agents' histories an import has read; None while none goes on."""
     paused_since: var[datetime | None] = var(None, init=False)
     """Since when the queue is paused; None while that is not known."""
     time: var[datetime | None] = var(None, init=False)
@@ -63,6 +65,10 @@ class StatusBar(Guarded, Widget, can_focus=False):
         self.refresh()
 
     def watch_numbers(self) -> None:
+        """Draw the line."""
+        self.refresh()
+
+    def watch_import_percent(self) -> None:
         """Draw the line."""
         self.refresh()
 
@@ -111,7 +117,7 @@ class StatusBar(Guarded, Widget, can_focus=False):
         """Return the parts that fit; the least needed go first, the words of a pause are shortened before it goes."""
         least = min(cells(even_line(self.place)), 12) + 1
         parts = self._parts()
-        for kind in ("cost", "time", "queued", "needs-you"):
+        for kind in ("import", "cost", "time", "queued", "needs-you"):
             if _width(parts) + least + 1 < room:
                 return parts
             parts = [part for part in parts if part[0] != kind]
@@ -150,6 +156,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
         if numbers.needs_you:
             verb = "needs" if numbers.needs_you == 1 else "need"
             parts.append(("needs-you", f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} {verb} you", "warning"))
+        if self.import_percent is not None:
+            parts.append(("import", f"reading history {self.import_percent} %", "muted"))
         budget_nano = numbers.budget_today_nano
         cost = today_text(
             numbers.cost_today_nano, unpriced=numbers.unpriced_today, budget_nano=budget_nano, money=numbers.money

@@ -19,6 +19,7 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.services.costs import CostBucket
 from agentmon.widgets.row_table import RowTable
 from agentmon.widgets.stacked_bars import PATTERNS, SERIES, StackedBars, bar_cells
+from agentmon.widgets.status_line import StatusBar
 from agentmon.worker.import_progress import ImportProgress, clear_progress, write_progress
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board
@@ -345,6 +346,19 @@ async def test_a_running_import_has_a_bar_with_files_bytes_and_time(place: Place
 
         assert bar.startswith("Reading history  ████████▋")
         assert "43 %  12 of 40 files · 430.0 MB of 1.0 GB · 57s left" in bar
+
+
+async def test_the_board_tells_how_far_an_import_is(place: Place) -> None:
+    async with open_board(place, clock=FakeClock(NOW), size=(120, 30)) as board:
+        bar = board.screen.query_one(StatusBar)
+        progress = ImportProgress(files=12, all_files=40, read_bytes=430_000_000, all_bytes=10**9, elapsed_s=43)
+        place.paths.import_progress.parent.mkdir(parents=True, exist_ok=True)
+        write_progress(place.paths.import_progress, progress)
+        board.screen.request_refresh()
+
+        await board.until(lambda: "reading history 43 %" in bar.render_line(0).text, "the import")
+        clear_progress(place.paths.import_progress)
+        await board.until(lambda: "reading history" not in bar.render_line(0).text, "its end")
 
 
 async def test_windows_of_vendors_stand_above_the_bars_and_in_one_line_where_there_is_no_room(

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _MARK: Final = b'"token_count"'
-_MOST_LINES: Final = 16
+_LIMIT_MARK: Final = b'"used_percent"'
+_CONTEXT_MARK: Final = b'"last_token_usage"'
+_MOST_LINES: Final = 4
 """So many events are looked at, from the last one back: some tell only one of both."""
 _LIMIT: Final = "codex"
 """What the limit of all models is called; older releases do not name it."""
@@ -43,6 +45,8 @@ def last_limits(chunk: bytes, session_ref: str) -> CodexLimits:
     limits: tuple[LimitReading, ...] = ()
     context: ContextReading | None = None
     for line in _last_lines(chunk):
+        if (limits or _LIMIT_MARK not in line) and (context or not session_ref or _CONTEXT_MARK not in line):
+            continue
         record = parse_record(line) or {}
         payload, at_ms = object_in(record, "payload"), moment_in(record, "timestamp")
         if record.get("type") != "event_msg" or payload.get("type") != "token_count" or not at_ms:

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.screens.lost_runs import LostRunWatch
     from agentmon.screens.needs import NeedsWatch
+    from agentmon.screens.trail_news import TrailNews
 
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
@@ -74,6 +75,8 @@ _QUEUE_LOOK_S: Final = 10.0
 """How long the queue may stand still after the worker was killed."""
 _LOST_LOOK_S: Final = 3.0
 """How long after a change of the database lost runs are looked for: a change brings more of them."""
+_NEWS_LOOK_S: Final = 2.0
+"""How long after a change of the database it is told what became of runs: of a hundred, many end in that time."""
 _NEED_LOOK_S: Final = 0.5
 """How long after a change of the database it is looked for what waits for the person."""
 _TERMINAL_LOOK_S: Final = 1.0
@@ -128,6 +131,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._data_version = 0
         self._lost_runs: LostRunWatch | None = None
         self._needs: NeedsWatch | None = None
+        self._trail_news: TrailNews | None = None
+        self._is_news_look_planned = False
         self._is_need_look_planned = False
         self._is_lost_look_planned = False
         self._is_slow_start_told = False
@@ -358,9 +363,11 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 self._opened.set_result((services, workspace))
                 from agentmon.screens.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
                 from agentmon.screens.needs import NeedsWatch  # noqa: PLC0415 - not part of the first frame
+                from agentmon.screens.trail_news import TrailNews  # noqa: PLC0415 - not part of the first frame
 
                 self._lost_runs = self._lost_runs or LostRunWatch()
                 self._needs = self._needs or NeedsWatch()
+                self._trail_news = self._trail_news or TrailNews()
                 for notice in services.notices:
                     self.notify(notice, severity="warning", timeout=15)
                 self._data_version = services.data_version()
@@ -368,6 +375,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
                 self._look_for_lost()
                 self._look_for_needs()
+                self._look_for_news()
                 self._look_after_queue()
                 look = self.set_interval(_QUEUE_LOOK_S, self._look_after_queue, name="queue")
                 try:
@@ -391,6 +399,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             if not self._is_need_look_planned:
                 self._is_need_look_planned = True
                 self.set_timer(_NEED_LOOK_S, self._look_for_needs, name="needs")
+            if not self._is_news_look_planned:
+                self._is_news_look_planned = True
+                self.set_timer(_NEWS_LOOK_S, self._look_for_news, name="news")
             if not self._is_lost_look_planned:
                 self._is_lost_look_planned = True
                 self.set_timer(_LOST_LOOK_S, self._look_for_lost, name="lost runs")
@@ -415,14 +426,35 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             self._is_need_look_planned = False
             if self._needs is None:
                 return
-            news = await self._needs.find_news(await self.services(), await self.workspace())
-            if news:
-                if self._needs.may_ring(monotonic()):
-                    self.bell()
-                if self.current_mode != "inbox":
-                    self.notify(news, severity="warning")
+            services = await self.services()
+            news = await self._needs.find_news(services, await self.workspace(), self._now())
+            if news.rings and self._needs.may_ring(monotonic()):
+                self.bell()
+            if news.toast and self.current_mode != "inbox":
+                self.notify(news.toast, severity="warning")
 
         _looking: Worker[None] = self.run_worker(look, name="needs", group="needs", exit_on_error=False)
+
+    def _look_for_news(self) -> None:
+        """Tell what became of runs and budgets."""
+
+        async def look() -> None:
+            self._is_news_look_planned = False
+            if self._trail_news is None:
+                return
+            news = await self._trail_news.find(
+                await self.services(),
+                is_board_shown=self.current_mode == self.DEFAULT_MODE and len(self.screen_stack) == 1,
+                now=self._now(),
+            )
+            if news.has_bell:
+                self.bell()
+            for words in news.good:
+                self.notify(words)
+            for words in news.bad:
+                self.notify(words, severity="warning")
+
+        _looking: Worker[None] = self.run_worker(look, name="news", group="news", exit_on_error=False)
 
     def _look_after_queue(self) -> None:
         """See to it that a worker lives while something waits or runs: one that was killed is started again."""

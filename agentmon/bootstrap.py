@@ -21,6 +21,7 @@ from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.explaining import ExplainService
 from agentmon.services.limits import LimitService
+from agentmon.services.notifications import NotificationService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.request_checks import RequestChecks
@@ -77,6 +78,7 @@ class Services:
     workspaces: WorkspaceService
     tasks: TaskService
     audit: AuditService
+    notifications: NotificationService
     queue: QueueService
     executions: ExecutionService
     approvals: ApprovalService
@@ -141,6 +143,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             workspaces=workspaces,
             tasks=cards,
             audit=AuditService(AuditRepository(database)),
+            notifications=NotificationService(settings, clock),
             queue=queue,
             approvals=ApprovalService(
                 approvals=approvals,

@@ -69,6 +69,11 @@ class Paths:
         return self.run_dir / "telemetry.json"
 
     @property
+    def notified(self) -> Path:
+        """Up to which line of the audit trail the worker has told of it."""
+        return self.run_dir / "notified.json"
+
+    @property
     def worker_socket(self) -> Path:
         """Where the worker is woken by datagram."""
         return self.run_dir / "worker.sock"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -13,9 +14,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from agentmon.domain.amounts import DOLLAR, MoneyFormat
 from agentmon.domain.errors import UsageError
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
+from agentmon.domain.notifications import Channel, NotificationKind, parse_channels, parse_quiet_hours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from pydantic.fields import FieldInfo
@@ -203,8 +206,73 @@ class HistorySettings(_TableSettings):
     )
 
 
+class NotificationSettings(_TableSettings):
+    """What a person is told of, and over which channels: toast, bell, desktop, command, webhook, or none."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_NOTIFICATIONS_", extra="forbid", validate_default=True)
+    table_name = "notifications"
+
+    needs_you: str = Field("toast bell", description="How you are told that an agent waits for you.")
+    done: str = Field("toast", description="How you are told that a run is done.")
+    failed: str = Field("toast", description="How you are told that a run failed and is not tried again by itself.")
+    parked: str = Field("toast", description="How you are told that a run or an agent waits for its vendor.")
+    budget: str = Field("toast bell", description="How you are told how much of a budget is used.")
+    command: str = Field("", description="The shell command of the channel command; it gets JSON on standard input.")
+    webhook: str = Field("", description="The http or https address of the channel webhook; it gets JSON by POST.")
+    quiet_hours: str = Field(
+        "", description="When only toasts are shown, in this machine's time, such as 22:00-07:00; empty is never."
+    )
+
+    def channels_of(self, kind: NotificationKind) -> frozenset[Channel]:
+        """Return the channels over which that kind is told."""
+        return parse_channels(str(getattr(self, kind.value)))
+
+    @property
+    def is_worker_needed(self) -> bool:
+        """Whether anything is told by others than an open app."""
+        return any(not channel.is_of_app for kind in NotificationKind for channel in self.channels_of(kind))
+
+    def are_hours_quiet(self, at: datetime) -> bool:
+        """Return whether the local time lies in the quiet hours."""
+        hours = parse_quiet_hours(self.quiet_hours)
+        return hours is not None and hours.hold(at)
+
+    @field_validator("needs_you", "done", "failed", "parked", "budget")
+    @classmethod
+    def _require_channels(cls, text: str) -> str:
+        try:
+            channels = parse_channels(text)
+        except UsageError as error:
+            raise ValueError(f"{error}; {error.hint}") from error
+        return " ".join(channel for channel in Channel if channel in channels) or "none"
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _require_hours(cls, text: str) -> str:
+        try:
+            parse_quiet_hours(text)
+        except UsageError as error:
+            raise ValueError(f"{error}; {error.hint}") from error
+        return text.strip()
+
+    @field_validator("webhook")
+    @classmethod
+    def _require_address(cls, text: str) -> str:
+        written = text.strip()
+        place = urlsplit(written)
+        if written and (place.scheme not in {"http", "https"} or not place.hostname):
+            raise ValueError("an address such as https://example.org/hook is expected")
+        return written
+
+
 _Settings = TypeVar("_Settings", bound=_TableSettings)
-_TABLES: tuple[type[_TableSettings], ...] = (WorkerSettings, ApprovalSettings, CostSettings, HistorySettings)
+_TABLES: tuple[type[_TableSettings], ...] = (
+    WorkerSettings,
+    ApprovalSettings,
+    CostSettings,
+    HistorySettings,
+    NotificationSettings,
+)
 
 
 def setting_fields() -> Mapping[str, FieldInfo]:
@@ -258,6 +326,15 @@ def load_history_settings(settings_file: Path | None, stored: Mapping[str, objec
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
     return _load(HistorySettings, settings_file, stored)
+
+
+def load_notification_settings(settings_file: Path | None, stored: Mapping[str, object]) -> NotificationSettings:
+    """Return the values in force of the table ``[notifications]``, like ``load_worker_settings``.
+
+    Raises:
+        UsageError: A value is not allowed; the message names the key, the value and the rule.
+    """
+    return _load(NotificationSettings, settings_file, stored)
 
 
 def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:

@@ -19,6 +19,7 @@ from agentmon.cli import (
     inbox,
     limits,
     log,
+    notify,
     pausing,
     prices,
     rules,
@@ -92,6 +93,7 @@ register(root, "board", board.board)
 register(root, "executions", executions.list_executions)
 register(root, "explain", explain.explain)
 register(root, "audit", audit.audit)
+register(root, "notify", notify.notify)
 register(root, "status", show_status)
 register(root, "statusline", statusline_command.statusline)
 register(root, "limits", limits.limits)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.live_state import LiveState
+from agentmon.domain.notifications import Channel, NotificationKind
 from agentmon.widgets.cells import cut, even_line
 from agentmon.widgets.request_words import wish_words
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agentmon.bootstrap import Services
     from agentmon.domain.tasks import Workspace
 
 _RING_EVERY_S: Final = 5.0
 _OPEN_ROWS: Final = 100
 _TOAST_CELLS: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNeeds:
+    """What is to be told."""
+
+    toast: str = ""
+    """One sentence; empty for none."""
+    rings: bool = False
 
 
 class NeedsWatch:
@@ -24,8 +37,8 @@ class NeedsWatch:
         self._known: set[str] | None = None
         self._rang_at: float | None = None
 
-    async def find_news(self, services: Services, workspace: Workspace) -> str:
-        """Return one sentence about what is new since the last call; empty at the first, and when nothing is."""
+    async def find_news(self, services: Services, workspace: Workspace, now: datetime) -> NewNeeds:
+        """Return what is new since the last call, and how it is told; nothing at the first."""
         told: dict[str, str] = {}
         asking = set()
         for listing in await services.approvals.inbox(workspace.id):
@@ -39,13 +52,18 @@ class NeedsWatch:
                 told[f"execution-{execution.id}"] = f"#{one.task_number} {note}"
         known, self._known = self._known, set(told)
         if known is None:
-            return ""
+            return NewNeeds()
         new = [words for key, words in told.items() if key not in known]
         if not new:
-            return ""
+            return NewNeeds()
         words = cut(new[0], _TOAST_CELLS)
         more = f" (and {len(new) - 1} more)" if len(new) > 1 else ""
-        return f"◆ {words}{more}\n6 shows what waits for you"
+        settings = await services.settings.notifications()
+        channels = settings.channels_of(NotificationKind.NEEDS_YOU)
+        return NewNeeds(
+            toast=f"◆ {words}{more}\n6 shows what waits for you" if Channel.TOAST in channels else "",
+            rings=Channel.BELL in channels and not settings.are_hours_quiet(now.astimezone()),
+        )
 
     def may_ring(self, present_s: float) -> bool:
         """Whether the bell has not rung for a while; when it has not, it counts as rung now."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentmon.domain.notifications import notifications_in
+
 if TYPE_CHECKING:
     from agentmon.domain.events import TaskEvent
     from agentmon.domain.ids import TaskId
+    from agentmon.domain.notifications import Notification
     from agentmon.domain.tasks import Workspace
     from agentmon.store.audit import AuditRepository
 
@@ -47,3 +50,17 @@ class AuditService:
             AuditLine(event=event, task_number=number, workspace_name=workspace_name)
             for event, number, workspace_name in found
         )
+
+    async def newest_id(self) -> int:
+        """Return the id of the newest entry; 0 when there is none."""
+        return await self._audit.newest_id()
+
+    async def notifications(self, after_id: int, *, limit: int = 1_000) -> tuple[int, tuple[Notification, ...]]:
+        """Return what a person is to be told of the oldest entries after an id, and the id of the last one looked at.
+
+        Args:
+            after_id: The id of the last entry that was looked at before.
+            limit: Most entries.
+        """
+        lines = await self._audit.news(after_id, limit=limit)
+        return lines[-1][0].id if lines else after_id, tuple(notifications_in(lines))

@@ -17,6 +17,7 @@ from agentmon.settings import (
     load_approval_settings,
     load_cost_settings,
     load_history_settings,
+    load_notification_settings,
     load_worker_settings,
     setting_fields,
 )
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
-    from agentmon.settings import CostSettings, HistorySettings
+    from agentmon.settings import CostSettings, HistorySettings, NotificationSettings
     from agentmon.store.setting_rows import SettingRepository
     from agentmon.store.workspaces import WorkspaceRepository
 
 AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
 ZONE_KEY: Final = "costs.timezone"
 WORKSPACE_LIMIT_KEY: Final = "workspace.max_running"
+_OF_PERSONS: Final = ("approvals.", "notifications.command")
+"""How the keys begin that an agent may not set: the worker runs that command outside of what an agent is allowed."""
 _WORKSPACE_LIMIT_HELP: Final = "Most executions of this workspace that run at one time; 0 means no limit of its own."
 
 
@@ -77,6 +80,10 @@ class SettingsService:
     async def history(self) -> HistorySettings:
         """Return what is kept of conversations that agents had without agentmon."""
         return load_history_settings(self._paths.settings_file, await self._repository.all())
+
+    async def notifications(self) -> NotificationSettings:
+        """Return what a person is told of, and how."""
+        return load_notification_settings(self._paths.settings_file, await self._repository.all())
 
     async def money(self) -> MoneyFormat:
         """Return how amounts are shown."""
@@ -132,7 +139,7 @@ class SettingsService:
         await self.get(key, workspace)
         if key == ZONE_KEY and text.strip().lower() != SYSTEM_ZONE:
             text = check_zone(text)
-        if key.startswith("approvals."):
+        if key.startswith(_OF_PERSONS):
             await self.require_may_decide(actor)
         if workspace is not None and key == WORKSPACE_LIMIT_KEY:
             limit = _limit(text)
@@ -150,6 +157,7 @@ class SettingsService:
             "approvals": load_approval_settings(self._paths.settings_file, stored),
             "costs": load_cost_settings(self._paths.settings_file, stored),
             "history": load_history_settings(self._paths.settings_file, stored),
+            "notifications": load_notification_settings(self._paths.settings_file, stored),
         }
         values = []
         for key, field in setting_fields().items():

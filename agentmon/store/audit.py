@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, or_, select
+from sqlalchemy import func, insert, or_, select
 
 from agentmon.store import tables
 from agentmon.store.mapping import task_event_of
@@ -106,3 +106,23 @@ class AuditRepository:
         async with self._database.reading() as connection:
             rows = (await connection.execute(newest)).mappings().all()
         return tuple((task_event_of(row), row["number"], row["name"]) for row in reversed(rows))
+
+    async def news(self, after_id: int, *, limit: int) -> tuple[tuple[TaskEvent, int | None, str, str], ...]:
+        """Return the oldest ``limit`` entries after an id, each with number, title and workspace of its task."""
+        events, tasks, workspaces = tables.task_events, tables.tasks, tables.workspaces
+        statement = (
+            select(events, tasks.c.number, tasks.c.title, workspaces.c.name)
+            .outerjoin(tasks, tasks.c.id == events.c.task_id)
+            .outerjoin(workspaces, workspaces.c.id == tasks.c.workspace_id)
+            .where(events.c.id > after_id)
+            .order_by(events.c.id)
+            .limit(limit)
+        )
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return tuple((task_event_of(row), row["number"], row["title"] or "", row["name"] or "") for row in rows)
+
+    async def newest_id(self) -> int:
+        """Return the id of the newest entry; 0 when there is none."""
+        async with self._database.reading() as connection:
+            return (await connection.execute(select(func.max(tables.task_events.c.id)))).scalar() or 0

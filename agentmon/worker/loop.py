@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Final
 from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
-from agentmon.settings import load_approval_settings, load_cost_settings, load_history_settings, load_worker_settings
+from agentmon.settings import (
+    load_approval_settings,
+    load_cost_settings,
+    load_history_settings,
+    load_notification_settings,
+    load_worker_settings,
+)
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.history_following import HistoryFollowing
+from agentmon.worker.notifying import Notifier
 from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
@@ -110,6 +117,7 @@ class WorkerLoop:
             paths=paths,
             clock=clock,
         )
+        self._notifier = Notifier(audit=repositories.audit, place_file=paths.notified, clock=clock)
         self._telemetry = TelemetryReceiver(place_file=paths.telemetry_place, told=repositories.told_usage)
         self._starter = Starter(
             tmux=tmux,
@@ -123,6 +131,7 @@ class WorkerLoop:
         self._approval_settings = load_approval_settings(paths.settings_file, {})
         self._cost_settings = load_cost_settings(paths.settings_file, {})
         self._history_settings = load_history_settings(paths.settings_file, {})
+        self._notification_settings = load_notification_settings(paths.settings_file, {})
         self._is_paused = True
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
@@ -131,6 +140,7 @@ class WorkerLoop:
         self._complaint = ""
         self._complained_at = float("-inf")
         self._seen_version: int | None = None
+        self._noticed_version: int | None = None
         self._has_waiting = True
         self._may_have_missed_news = True
         self._has_undelivered = True
@@ -153,10 +163,12 @@ class WorkerLoop:
                 screens = group.create_task(self._look_at_screens(), name="look at screens")
                 usage = group.create_task(self._follow_usage(), name="follow usage")
                 history = group.create_task(self._follow_history(), name="follow history")
+                telling = group.create_task(self._tell_person(), name="tell the person")
                 while not self._is_stopping:
                     await self._work_once(group)
                     await self._wait()
                 screens.cancel()
+                telling.cancel()
                 usage.cancel()
                 history.cancel()
         finally:
@@ -175,6 +187,15 @@ class WorkerLoop:
                 _log.exception("the looks at screens go on after an error of the worker's own")
                 await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
             await self._screens.rest()
+
+    async def _tell_person(self) -> None:
+        """Tell what happened over channels that may be slow, or hang."""
+        while True:
+            try:
+                await self._notifier.run()
+            except Exception:
+                _log.exception("telling goes on after an error of the worker's own")
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
 
     async def _follow_usage(self) -> None:
         """Import what agents write down of their answers in a pace of its own."""
@@ -244,6 +265,7 @@ class WorkerLoop:
                 self._has_undelivered = not await hand_on_commands(
                     self._live, self._watch, self._screens, self.worker_id, self._clock, self._complain
                 )
+            await self._notice_news()
             await self._remove_old_logs()
         except DatabaseMovedError as error:
             _log.warning("%s", error)
@@ -289,9 +311,16 @@ class WorkerLoop:
             self._approval_settings = load_approval_settings(self._paths.settings_file, stored)
             self._cost_settings = load_cost_settings(self._paths.settings_file, stored)
             self._history_settings = load_history_settings(self._paths.settings_file, stored)
+            self._notification_settings = load_notification_settings(self._paths.settings_file, stored)
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")
         await self._settle_telemetry()
+
+    async def _notice_news(self) -> None:
+        version = self._repositories.data_version()
+        if version != self._noticed_version:
+            await self._notifier.look(self._notification_settings)
+            self._noticed_version = version
 
     async def _settle_telemetry(self) -> None:
         if not self._cost_settings.live_telemetry:

@@ -9,6 +9,7 @@ from agentmon.store.activity import ActivityRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
+from agentmon.store.audit import AuditRepository
 from agentmon.store.budget_enforcing import BudgetEnforcement
 from agentmon.store.budgets import BudgetRepository
 from agentmon.store.claims import ClaimRepository
@@ -45,6 +46,7 @@ class Repositories:
     agents: AgentRepository
     activity: ActivityRepository
     approvals: ApprovalRepository
+    audit: AuditRepository
     approval_rules: ApprovalRuleRepository
     workspaces: WorkspaceRepository
     told_usage: ToldUsageRepository
@@ -73,6 +75,7 @@ class Repositories:
             agents=AgentRepository(database),
             activity=ActivityRepository(database),
             approvals=ApprovalRepository(database),
+            audit=AuditRepository(database),
             approval_rules=ApprovalRuleRepository(database),
             workspaces=WorkspaceRepository(database),
             told_usage=ToldUsageRepository(database),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from textual.widgets import Input, Select
@@ -7,7 +8,7 @@ from textual.widgets import Input, Select
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ConversationStart
 from agentmon.screens.inbox import InboxScreen
-from agentmon.screens.needs import NeedsWatch
+from agentmon.screens.needs import NeedsWatch, NewNeeds
 from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.run_dialog import RunChoice, RunDialog
 from tests.live_home import add_command
@@ -71,14 +72,15 @@ async def test_what_is_new_is_told_once_and_the_bell_rings_at_most_once_in_five_
     async with talks(tmp_path) as (place, _stage):
         watch = NeedsWatch()
         await place.ask("first")
-        assert await watch.find_news(place.services, place.workspace) == ""
+        assert await watch.find_news(place.services, place.workspace, datetime.now(UTC)) == NewNeeds()
 
         await place.ask("second", ask=wants_command("make deploy"))
-        news = await watch.find_news(place.services, place.workspace)
-        again = await watch.find_news(place.services, place.workspace)
+        news = await watch.find_news(place.services, place.workspace, datetime.now(UTC))
+        again = await watch.find_news(place.services, place.workspace, datetime.now(UTC))
 
-        assert news.startswith("◆ #2 wants Bash: make deploy")
-        assert again == ""
+        assert news.toast.startswith("◆ #2 wants Bash: make deploy")
+        assert news.rings
+        assert again == NewNeeds()
         assert [watch.may_ring(at) for at in (0.0, 4.9, 5.1)] == [True, False, True]
 
 

@@ -16,7 +16,7 @@ from agentmon.store import tables
 from agentmon.store.audit import append_task_event, append_task_events
 from agentmon.store.budget_reach import COVERS, HOLDS_BACK
 from agentmon.store.budgets import read_budgets
-from agentmon.store.column_types import Moment
+from agentmon.store.column_types import Moment, json_text
 from agentmon.store.execution_commands import add_command
 from agentmon.store.mapping import execution_of
 from agentmon.store.moments import moment_text
@@ -37,15 +37,32 @@ NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
 """Until when a budget without a period is spent."""
 GENTLE_GRACE: Final = timedelta(seconds=10)
 """How long an agent that was interrupted may take to end, before its processes are asked to."""
+_CHANGED_AT_ONCE: Final = 1_000
+_MAX_PIECES: Final = 1_000
 _AT: Final = bindparam("at", type_=Moment())
 _JOINED: Final = "JOIN tasks t ON t.id = q.task_id JOIN agents a ON a.id = q.agent_id"
-_HELD_BACK: Final = text(f"""
-SELECT q.id, q.task_id, q.not_before, q.error, q.wait_reason, b.id AS budget_id
-FROM executions q {_JOINED}
-LEFT JOIN budgets b ON {HOLDS_BACK}
-WHERE q.status = 'queued'
-  AND (q.wait_reason = 'budget' OR b.id IS NOT NULL AND (q.not_before IS NULL OR q.not_before <= :at))
-ORDER BY q.id, b.spent_until
+# Of the budgets that hold a row back that counts which is spent for the longest time. The rows are compared here, since
+# thousands may wait while every change of the data is a reason to look again.
+_TO_CHANGE: Final = text(f"""
+WITH known AS (
+    SELECT key AS id, json_extract(value, '$.until') AS until, json_extract(value, '$.words') AS words
+    FROM json_each(:budgets)
+),
+held AS (
+    SELECT q.id, q.task_id, q.not_before, q.error, q.wait_reason, b.id AS budget_id,
+        max(b.spent_until || b.id) AS longest
+    FROM executions q {_JOINED}
+    LEFT JOIN budgets b ON {HOLDS_BACK}
+    WHERE q.status = 'queued'
+      AND (q.wait_reason = 'budget' OR b.id IS NOT NULL AND (q.not_before IS NULL OR q.not_before <= :at))
+    GROUP BY q.id
+)
+SELECT held.id, held.task_id, held.budget_id
+FROM held LEFT JOIN known ON known.id = held.budget_id
+WHERE (held.wait_reason = 'budget') IS NOT (held.budget_id IS NOT NULL)
+   OR held.error IS NOT known.words
+   OR held.not_before IS NOT known.until
+LIMIT :limit
 """).bindparams(_AT)
 # What has a bill of its own is an agent, whatever started it.
 _RUNNING: Final = text(f"""
@@ -110,12 +127,18 @@ class BudgetEnforcement:
     async def hold_back(self, *, at: datetime) -> None:
         """Let all that would start wait for the budgets that are spent, and what waits for no such budget go on."""
         async with self._database.reading() as connection:
-            if not await _find_changes(connection, self._money_words, at=at):
+            if not await _find_changes(connection, self._money_words, at=at, limit=1):
                 return
+        # In pieces, so that others can write in between.
+        for _ in range(_MAX_PIECES):
+            if await self._hold_some_back(at=at) < _CHANGED_AT_ONCE:
+                return
+
+    async def _hold_some_back(self, *, at: datetime) -> int:
         async with self._database.writing() as connection:
-            changes = await _find_changes(connection, self._money_words, at=at)
+            changes = await _find_changes(connection, self._money_words, at=at, limit=_CHANGED_AT_ONCE)
             if not changes:
-                return
+                return 0
             executions, parked = tables.executions, []
             written = (
                 update(executions)
@@ -144,6 +167,7 @@ class BudgetEnforcement:
             await append_task_events(
                 connection, parked, actor=SYSTEM_ACTOR, event_type=TaskEventType.EXECUTION_PARKED, at=at
             )
+        return len(changes)
 
     async def stop_running(self, *, at: datetime) -> bool:
         """Ask what runs on budgets that are spent to end, the gentlest way its agent obeys.
@@ -176,27 +200,23 @@ class BudgetEnforcement:
 
 
 async def _find_changes(
-    connection: AsyncConnection, money_words: Mapping[str, str], *, at: datetime
+    connection: AsyncConnection, money_words: Mapping[str, str], *, at: datetime, limit: int
 ) -> list[tuple[str, str, dict[str, datetime | WaitReason | str | None]]]:
     """Return the queued executions that have to wait for another budget than their rows say, with the new columns."""
-    rows = (await connection.execute(_HELD_BACK, {"at": at})).mappings().all()
-    if not rows:
-        return []
-    budgets = {budget.id: budget for budget in await read_budgets(connection, money_words)}
-    changes = []
-    # The budget that is spent for the longest time comes last, and counts.
-    for row in {row["id"]: row for row in rows}.values():
-        columns = _columns_of(None if row["budget_id"] is None else budgets[row["budget_id"]])
-        present = (row["wait_reason"], row["error"], row["not_before"])
-        not_before = columns["not_before"]
-        wanted = (
-            columns["wait_reason"],
-            columns["error"],
-            moment_text(not_before) if isinstance(not_before, datetime) else None,
-        )
-        if present != wanted:
-            changes.append((row["id"], row["task_id"], columns))
-    return changes
+    columns = {budget.id: _columns_of(budget) for budget in await read_budgets(connection, money_words)}
+    known = {
+        budget_id: {"words": wanted["error"], "until": _written(wanted["not_before"])}
+        for budget_id, wanted in columns.items()
+    }
+    parameters = {"budgets": json_text(known), "at": at, "limit": limit}
+    rows = (await connection.execute(_TO_CHANGE, parameters)).all()
+    return [
+        (row.id, row.task_id, _columns_of(None) if row.budget_id is None else columns[row.budget_id]) for row in rows
+    ]
+
+
+def _written(moment: datetime | WaitReason | str | None) -> str | None:
+    return moment_text(moment) if isinstance(moment, datetime) else None
 
 
 def _columns_of(budget: Budget | None) -> dict[str, datetime | WaitReason | str | None]:

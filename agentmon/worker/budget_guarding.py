@@ -51,12 +51,14 @@ class BudgetGuard:
         """Only prices; it imports nothing and has no connection."""
         self._seen_version: int | None = None
         self._look_at = NEVER
+        self._looked_at = clock.now()
 
     async def look(self, version: int) -> bool:
         """Bring what budgets hold back and stop up to what is spent.
 
         Args:
-            version: Of the data; a look at one that was seen already costs nothing until a period turns.
+            version: Of the data; a look at one that was seen already costs nothing until a period turns or the clock is
+                set back.
 
         Returns:
             Whether there are commands that hosts have to get.
@@ -65,8 +67,10 @@ class BudgetGuard:
             StoreError: The next look does the same again.
         """
         now = self._clock.now()
-        if version == self._seen_version and now < self._look_at:
+        # A clock that was set back may have come into a period in which less is spent.
+        if version == self._seen_version and self._looked_at <= now < self._look_at:
             return False
+        self._looked_at = now
         self._seen_version, self._look_at = None, NEVER
         budgets = await self._budgets.list()
         has_commands = await self._enforce(budgets, now) if budgets else False

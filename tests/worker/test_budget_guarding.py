@@ -17,6 +17,7 @@ from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import WorkerId
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.claims import ClaimRepository
+from agentmon.store.usage_days import UsageDayRepository
 from agentmon.usage.prices.own_prices import write_own_price
 from agentmon.usage.prices.rates import Kind
 from agentmon.worker.budget_guarding import BudgetGuard
@@ -26,6 +27,8 @@ from tests.conversing import Conversing, conversing
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    import pytest
 
     from agentmon.domain.budgets import BudgetState
     from agentmon.domain.ids import ExecutionId
@@ -254,6 +257,69 @@ async def test_a_raised_budget_lets_go_on_what_waited_and_other_waits_stay(tmp_p
         assert await home.claim() == [queued.id]
         assert (await home.place.services.executions.get(later.id)).wait_reason is WaitReason.SCHEDULED
         assert len(await home.place.services.budgets.states()) == 1
+
+
+async def test_of_two_spent_budgets_that_counts_which_is_spent_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentmon.store.budget_enforcing._CHANGED_AT_ONCE", 2)
+    async with guarded(tmp_path) as home:
+        execution = await home.place.begin((await home.place.add_task()).id)
+        await home.spend(execution.id, 3)
+        month = await home.set(2 * DOLLAR, period=BudgetPeriod.MONTH, action=BudgetAction.BLOCK)
+        await home.set(1 * DOLLAR, action=BudgetAction.BLOCK)
+        titles = ("one", "two", "three", "four", "five")
+        queued = [
+            await home.place.enqueue((await home.place.add_task(title)).id, at=home.clock.now()) for title in titles
+        ]
+        await home.look()
+        waiting = [await home.place.services.executions.get(one.id) for one in queued]
+        told = len(await home.place.services.audit.all(None))
+        await home.look()
+        told_again = len(await home.place.services.audit.all(None))
+        await home.place.services.budgets.remove(month.budget.id, actor=USER_ACTOR)
+        await home.look()
+        later = [await home.place.services.executions.get(one.id) for one in queued]
+
+        assert {(one.error, one.not_before) for one in waiting} == {
+            ("the budget of everything, $2.00 a month, is spent", datetime(2026, 6, 1, tzinfo=UTC))
+        }
+        assert told == told_again
+        assert {(one.error, one.not_before) for one in later} == {
+            ("the budget of everything, $1.00 a day, is spent", datetime(2026, 5, 5, tzinfo=UTC))
+        }
+
+
+async def test_a_clock_that_is_set_back_ends_what_a_later_day_has_spent(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        execution = await home.place.begin((await home.place.add_task()).id)
+        await home.spend(execution.id, 3)
+        await home.set(2 * DOLLAR, action=BudgetAction.BLOCK)
+        queued = await home.place.enqueue((await home.place.add_task("waits")).id, at=home.clock.now())
+        await home.guard.look(7)
+        held = await home.claim()
+        home.clock.move(timedelta(days=-2))
+
+        await home.guard.look(7)
+
+        assert held == []
+        assert await home.claim() == [queued.id]
+
+
+async def test_a_day_is_as_long_as_it_is_where_the_clocks_change(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        await UsageDayRepository(home.place.services.database).move_to("Europe/Berlin", at=NOON)
+        execution = await home.place.begin((await home.place.add_task()).id)
+        await home.set(2 * DOLLAR, action=BudgetAction.BLOCK)
+        ends = []
+        for noon in (datetime(2026, 3, 29, 12, tzinfo=UTC), datetime(2026, 10, 25, 12, tzinfo=UTC)):
+            home.clock.move(noon - home.clock.now())
+            await home.spend(execution.id, 3)
+            await home.look()
+            (state,) = await home.place.services.budgets.states()
+            ends.append(state.budget.spent_until)
+
+        assert ends == [datetime(2026, 3, 29, 22, tzinfo=UTC), datetime(2026, 10, 25, 23, tzinfo=UTC)]
 
 
 async def test_a_look_at_data_that_were_seen_already_reads_nothing(tmp_path: Path) -> None:

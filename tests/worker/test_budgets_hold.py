@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -132,6 +133,10 @@ async def test_a_spent_budget_of_all_holds_back_agents_and_no_tools_and_leaves_a
     await until(has_spent, "the first answer to be priced")
     waiting = await until_held_back(services, await services.queue.run(later.id, actor=USER_ACTOR))
     tool = await run_to_end(services, await add_command(services, workspace, "true"))
+    program = Path(workspace.root_path) / agent.slug
+    program.symlink_to("/bin/true")
+    command = await add_command(services, workspace, str(program), "-p", "mend")
+    hidden_agent = await until_held_back(services, await services.queue.run(command.id, actor=USER_ACTOR))
     left_alone = await services.executions.get(begun.id)
     with pytest.raises(ConflictError, match="is spent"):
         await services.queue.run(later.id, actor=USER_ACTOR)
@@ -143,7 +148,7 @@ async def test_a_spent_budget_of_all_holds_back_agents_and_no_tools_and_leaves_a
     await until(has_started)
     assert tool.status is ExecutionStatus.SUCCEEDED
     assert left_alone.status is ExecutionStatus.RUNNING
-    assert waiting.error == "the budget of everything, $1.00 a day, is spent"
+    assert waiting.error == hidden_agent.error == "the budget of everything, $1.00 a day, is spent"
     assert waiting.not_before is not None
     assert waiting.not_before.strftime("%H:%M") == "00:00"
     changes = [line.event for line in await services.audit.all(workspace)]

@@ -49,6 +49,7 @@ from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.store.activity_sums import TRIGGERS
 from agentmon.store.column_types import Json, Moment, growing_id, word
+from agentmon.store.message_index import SCHEMA as MESSAGE_INDEX
 
 _ID: Final = String(36)
 _MOMENT: Final = Moment()
@@ -1080,6 +1081,13 @@ for _table_name, _triggers in TRIGGERS.items():
             "after_create",
             DDL(_trigger).execute_if(dialect="sqlite"),  # type: ignore[no-untyped-call] # as above
         )
+
+for _statement in MESSAGE_INDEX:
+    event.listen(
+        messages,
+        "after_create",
+        DDL(_statement).execute_if(dialect="sqlite"),  # type: ignore[no-untyped-call] # as above
+    )
 
 IS_OPEN: Final = _one_of("executions.status", OPEN_STATUSES)
 """The condition of the partial index over open executions, in its own words: with bound values it is not used."""

@@ -286,7 +286,9 @@ def _all_rows(path: Path) -> dict[str, list[dict[str, object]]]:
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         tables = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('alembic_version', 'sqlite_sequence')"
+            "SELECT name FROM sqlite_master WHERE type = 'table' "
+            "AND name NOT IN ('alembic_version', 'sqlite_sequence', 'unindexed_messages') "
+            "AND name NOT GLOB 'message_words*'"
         ).fetchall()
         return {
             table["name"]: [dict(row) for row in connection.execute(f"SELECT * FROM {table['name']} ORDER BY 1, 2")]

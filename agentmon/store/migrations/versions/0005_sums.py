@@ -426,6 +426,15 @@ WHERE id IN (SELECT session_id FROM session_usage WHERE answers > unpriced_answe
 )
 
 
+_MESSAGE_INDEX = (
+    "CREATE TABLE unindexed_messages (message_row INTEGER NOT NULL PRIMARY KEY, indexed VARCHAR)",
+    """CREATE VIRTUAL TABLE message_words USING fts5(content, content='messages', content_rowid='rowid', tokenize='unicode61', detail='none', columnsize=0)""",
+    """CREATE TRIGGER tr_messages_added AFTER INSERT ON messages BEGIN INSERT INTO unindexed_messages (message_row) VALUES (NEW.rowid) ON CONFLICT DO NOTHING; END""",
+    """CREATE TRIGGER tr_messages_changed AFTER UPDATE OF content ON messages WHEN NEW.content IS NOT OLD.content AND NOT EXISTS (SELECT 1 FROM unindexed_messages WHERE message_row = OLD.rowid) BEGIN INSERT INTO unindexed_messages (message_row, indexed) VALUES (OLD.rowid, OLD.content); END""",
+    """CREATE TRIGGER tr_messages_removed AFTER DELETE ON messages BEGIN INSERT INTO unindexed_messages (message_row, indexed) VALUES (OLD.rowid, OLD.content) ON CONFLICT DO NOTHING; END""",
+)
+
+
 def upgrade() -> None:
     """Add the new tables, make those of the sessions and the tool calls again with all their rows, and sum up.
 
@@ -454,8 +463,10 @@ def upgrade() -> None:
         _fill_days(connection, _settled_zone(connection))
         for statement in _COUNTED:
             connection.exec_driver_sql(statement)
-    for statement in _TRIGGERS:
+    for statement in (*_TRIGGERS, *_MESSAGE_INDEX):
         connection.exec_driver_sql(statement)
+    # The worker takes them up in pieces.
+    connection.exec_driver_sql("INSERT INTO unindexed_messages (message_row) SELECT rowid FROM messages")
 
 
 def _settled_zone(connection: Connection) -> ZoneInfo:

@@ -9,6 +9,8 @@ import pytest
 
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.operations import OperationStatus
+from agentmon.domain.summaries import Activity, SummaryPeriod
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import make_demo_agent
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from agentmon.domain.approvals import ApprovalListing
     from agentmon.domain.ids import TaskId
     from agentmon.domain.tasks import Task, Workspace
+    from tests.live_home import LiveHome
 
 
 async def add_conversation(services: Services, workspace: Workspace) -> Task:
@@ -90,6 +93,28 @@ async def test_what_is_denied_is_not_done_and_the_conversation_goes_on_later(
     assert second.status is ExecutionStatus.SUCCEEDED, second.error
     assert (first.session_id, second.session_id) == (session.id, session.id)
     assert "what do you say now?" in messages
+
+
+async def test_what_an_agent_did_is_in_the_summary_of_its_repository(services: Services, live_home: LiveHome) -> None:
+    repository = live_home.project.resolve()
+    (repository / ".git").mkdir()
+    (repository / "part").mkdir()
+    task = await add_conversation(services, await services.workspaces.open(repository / "part"))
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    edit = (await waiting(services, task.id)).approval
+    await services.approvals.deny(edit.id, actor=USER_ACTOR, seen_digest=edit.input_digest, reason="not that file")
+    ended = await services.queue.wait(execution.id)
+    calls = await services.conversations.operations(execution_id=ended.id)
+
+    daily = await services.summaries.daily(SummaryPeriod.DAY)
+    projects = await services.summaries.projects(SummaryPeriod.MONTH, folder=str(repository / "part"))
+
+    activity = Activity.of_all(one.activity for one in daily.summaries)
+    assert (activity.session_count, activity.operation_count) == (1, len(calls))
+    assert activity.blocked_operations == len([one for one in calls if one.status is OperationStatus.BLOCKED]) > 0
+    (project,) = projects.summaries
+    assert (project.workspace, project.active_users) == (str(repository), 1)
+    assert sum(kind.count for kind in project.top_operations) == len(calls)
 
 
 async def test_what_nobody_decides_in_time_is_denied_by_the_worker(services: Services, workspace: Workspace) -> None:

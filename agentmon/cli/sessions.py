@@ -113,6 +113,7 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
         ("started", local_time(session.started_at)),
         ("ended", "" if session.ended_at is None else local_time(session.ended_at)),
         ("tokens", f"{session.total_tokens:,}" if session.total_tokens else ""),
+        ("context", _context_words(session)),
         ("cost", money.text(session.total_cost_nano) if session.total_cost_nano else ""),
         ("tool calls", str(session.operation_count) if session.operation_count else ""),
         ("copy of", session.forked_from or ""),
@@ -121,6 +122,14 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
     say("\n".join(f"  {label:<17} {plain_line(fact, max_characters=500)}" for label, fact in facts if fact))
     for execution in executions:
         say(f"  {execution_line(execution, money)}")
+
+
+def _context_words(session: Session) -> str:
+    """Return how full the context is: ``65,050 of 1,000,000 tokens (7 %)``; empty when nobody told."""
+    tokens, limit = session.context_tokens, session.context_limit_tokens
+    if tokens is None:
+        return ""
+    return f"{tokens:,} of {limit:,} tokens ({100 * tokens / limit:.0f} %)" if limit else f"{tokens:,} tokens"
 
 
 def resume(name: SessionArgument, text: TextArgument, as_json: JsonOption = False) -> None:

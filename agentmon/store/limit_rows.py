@@ -38,6 +38,13 @@ _CONTEXT: Final = (
     f"OR context_limit_tokens IS NOT coalesce(?, context_limit_tokens) OR context_at_ms <= ? - {_SEEN_EVERY_MS})"
 )
 
+MOVE_CONTEXT: Final = (
+    "UPDATE sessions SET (context_tokens, context_limit_tokens, context_at_ms) = "
+    "(SELECT context_tokens, context_limit_tokens, context_at_ms FROM sessions WHERE id = ?1) "
+    "WHERE id = ?2 AND coalesce(context_at_ms, 0) < (SELECT coalesce(context_at_ms, 0) FROM sessions WHERE id = ?1)"
+)
+"""Gives a session what is known of the context of another one, where that is newer; parameters: the other, it."""
+
 
 def limit_statements(
     agent_slug: str, readings: Sequence[LimitReading], source: LimitSource, at: datetime

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.limit_readings import LimitSource
 from agentmon.store.file_import import FileImport
 from agentmon.store.history_rows import move_content
-from agentmon.store.limit_rows import context_statements, limit_statements
+from agentmon.store.limit_rows import MOVE_CONTEXT, context_statements, limit_statements
 from agentmon.store.moments import moment_text
 from agentmon.store.usage_answers import ToldAnswers
 from agentmon.store.usage_conversations import HISTORY, Conversations
@@ -125,6 +125,7 @@ def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, age
     connection.executemany("UPDATE llm_interactions SET session_id = ?, execution_id = ? WHERE id = ?", moved)
     _write_sums(connection, sums)
     move_content(connection, history_id, conversation, at)
+    connection.execute(MOVE_CONTEXT, (history_id, session_id))
     connection.execute("DELETE FROM sessions WHERE id = ?", (history_id,))
     connection.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (moment_text(at), session_id))
 

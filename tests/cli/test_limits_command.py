@@ -75,3 +75,4 @@ def test_a_session_knows_how_full_its_context_is(told: CommandLine) -> None:
     session = told("sessions", "show", THREAD, "--json").document()["session"]
 
     assert (session["context_tokens"], session["context_limit_tokens"]) == (100_000, 258_400)
+    assert "100,000 of 258,400 tokens (39 %)" in told("sessions", "show", THREAD).stdout

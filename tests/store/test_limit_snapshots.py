@@ -186,3 +186,20 @@ async def test_what_was_spent_is_known_by_moments_and_by_days(
     assert (await limits.spent("codex", NOON_MS, NOON_MS + 1)).answers == 0
     assert (await limits.spent_days("claude", today, tomorrow)).cost_nano == 20_000
     assert {day: one.cost_nano for day, one in (await limits.days(tomorrow, tomorrow)).items()} == {tomorrow: 10_000}
+
+
+async def test_a_session_that_ran_here_takes_the_context_that_its_file_told(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    told = ContextReading(session_ref="s", tokens=500, limit_tokens=1000, at_ms=NOON_MS)
+    import_piece(files, contexts=(told,))
+    async with place.database.writing() as connection:
+        await connection.exec_driver_sql(
+            "INSERT INTO sessions (id, user_id, agent_id, workspace, session_ref, status, started_at, created_at, "
+            "updated_at) SELECT 'ran', user_id, agent_id, workspace, session_ref, status, started_at, created_at, "
+            "updated_at FROM sessions WHERE session_ref = 's'"
+        )
+
+    assert files.adopt_conversations() == 1
+
+    assert await context_of(place, "s") == (500, 1000, NOON_MS)

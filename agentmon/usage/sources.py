@@ -27,6 +27,8 @@ COPILOT: Final = "copilot"
 AMP: Final = "amp"
 _MAX_DEPTH: Final = 8
 _ROLLOUT: Final = re.compile(r"^rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl(?:\.zst)?$")
+LOG_SUFFIX: Final = "-wal"
+_ENDS: Final = (".jsonl", ".json", ".zst", ".db", LOG_SUFFIX)
 _OPENCODE_DATABASE: Final = re.compile(r"opencode(?:-[^/]+)?\.db")
 _MAX_SETTING_BYTES: Final = 1_048_576
 
@@ -145,6 +147,30 @@ def find_sources(
     return sorted(found, key=lambda source: ages[source.path])
 
 
+def paths_of_source(path: str) -> tuple[str, ...]:
+    """Return the paths of sources to which what changed at a path may belong, the likeliest first."""
+    return path, path.removesuffix(LOG_SUFFIX), str(Path(path).parent)
+
+
+def may_be_source(path: str) -> bool:
+    """Return whether a source may be there, or below, that was not there before; other programs' files are none."""
+    place = Path(path)
+    return place.is_dir() or (path.endswith(_ENDS) and place.exists())
+
+
+def look_again(source: SourceFile) -> SourceFile | None:
+    """Return the source as it is by now; None when it is gone."""
+    if source.kind is SourceKind.FOLDER:
+        return _session_folder(Path(source.path), [])
+    try:
+        facts = Path(source.path).stat()
+    except OSError:
+        return None
+    entry = _entry(source.path, facts)
+    size, mtime_ns = _with_log(entry) if source.kind is SourceKind.DATABASE else (entry.size, entry.mtime_ns)
+    return replace(source, size=size, mtime_ns=mtime_ns, inode=entry.inode)
+
+
 def _claude_folders(environ: Mapping[str, str]) -> list[Path]:
     named = [part.strip() for part in environ.get("CLAUDE_CONFIG_DIR", "").split(",") if part.strip()]
     home = _home(environ)
@@ -232,20 +258,21 @@ def _is_chat(path: str) -> bool:
 
 
 def _opencode_databases(home: Path, seen: set[tuple[int, int]], report: list[ReadingProblem]) -> list[SourceFile]:
-    """Return the databases, each with the log beside it, in which its newest changes are."""
-    found = []
-    for entry in _files_below(home, seen, report, max_depth=0):
-        if not _OPENCODE_DATABASE.fullmatch(Path(entry.path).name):
-            continue
-        source = _source(OPENCODE, entry, entry.path)
-        try:
-            log = Path(f"{entry.path}-wal").stat()
-        except OSError:
-            size, mtime_ns = entry.size, entry.mtime_ns
-        else:
-            size, mtime_ns = entry.size + log.st_size, max(entry.mtime_ns, log.st_mtime_ns)
-        found.append(replace(source, kind=SourceKind.DATABASE, size=size, mtime_ns=mtime_ns))
-    return found
+    return [
+        replace(_source(OPENCODE, entry, entry.path), kind=SourceKind.DATABASE, size=size, mtime_ns=mtime_ns)
+        for entry in _files_below(home, seen, report, max_depth=0)
+        if _OPENCODE_DATABASE.fullmatch(Path(entry.path).name)
+        for size, mtime_ns in [_with_log(entry)]
+    ]
+
+
+def _with_log(entry: _Entry) -> tuple[int, int]:
+    """Return size and time of a database together with the log beside it, in which its newest changes are."""
+    try:
+        log = Path(f"{entry.path}{LOG_SUFFIX}").stat()
+    except OSError:
+        return entry.size, entry.mtime_ns
+    return entry.size + log.st_size, max(entry.mtime_ns, log.st_mtime_ns)
 
 
 def _opencode_folders(home: Path, report: list[ReadingProblem]) -> list[SourceFile]:
@@ -254,22 +281,26 @@ def _opencode_folders(home: Path, report: list[ReadingProblem]) -> list[SourceFi
         folders = sorted(folder for folder in (home / "storage" / "message").iterdir() if folder.is_dir())
     except OSError:
         return []
-    found = []
-    for folder in folders:
-        entries = list(_files_below(folder, set(), report, max_depth=0))
-        if entries:
-            found.append(
-                SourceFile(
-                    agent_slug=OPENCODE,
-                    path=str(folder),
-                    kind=SourceKind.FOLDER,
-                    thread_key=str(folder),
-                    size=sum(entry.size for entry in entries),
-                    mtime_ns=max(entry.mtime_ns for entry in entries),
-                    inode=folder.stat().st_ino,
-                )
-            )
-    return found
+    return [source for folder in folders if (source := _session_folder(folder, report)) is not None]
+
+
+def _session_folder(folder: Path, report: list[ReadingProblem]) -> SourceFile | None:
+    entries = list(_files_below(folder, set(), report, max_depth=0))
+    try:
+        inode = folder.stat().st_ino
+    except OSError:
+        return None
+    if not entries:
+        return None
+    return SourceFile(
+        agent_slug=OPENCODE,
+        path=str(folder),
+        kind=SourceKind.FOLDER,
+        thread_key=str(folder),
+        size=sum(entry.size for entry in entries),
+        mtime_ns=max(entry.mtime_ns for entry in entries),
+        inode=inode,
+    )
 
 
 class _ProjectHints:
@@ -337,13 +368,11 @@ def _files_below(
                 waiting.append((entry.path, depth + 1))
             elif stat.S_ISREG(facts.st_mode):
                 seen.add(identity)
-                yield _Entry(
-                    path=entry.path,
-                    size=facts.st_size,
-                    mtime_ns=facts.st_mtime_ns,
-                    inode=facts.st_ino,
-                    device=facts.st_dev,
-                )
+                yield _entry(entry.path, facts)
+
+
+def _entry(path: str, facts: os.stat_result) -> _Entry:
+    return _Entry(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns, inode=facts.st_ino, device=facts.st_dev)
 
 
 def _source(agent_slug: str, entry: _Entry, thread_key: str, project_hint: str = "") -> SourceFile:

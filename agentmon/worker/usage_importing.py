@@ -17,7 +17,7 @@ from agentmon.runners.presets import agents_of, load_presets
 from agentmon.store.errors import ConstraintError
 from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.usage.prices.book import PriceBook
-from agentmon.usage.sources import CLAUDE, CODEX, GEMINI, find_sources
+from agentmon.usage.sources import find_sources, look_again, may_be_source, paths_of_source
 from agentmon.usage.unread import parser_version, read_unread
 from agentmon.worker.file_cursors import is_changed, reader_cursor, stored_cursor, stored_path, unread_bytes
 from agentmon.worker.import_progress import (
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 _TELL_EVERY_S: Final = 0.2
 _MAX_PROBLEMS: Final = 100
 _TRY_AGAIN_AFTER_S: Final = 300.0
-_IN_PLAIN_FILES: Final = frozenset({CLAUDE, CODEX, GEMINI})
-"""Agents of which a file alone says whether there is something new in it."""
 _APART_FROM_BYTES: Final = 32_000_000
 """So much is read by other processes."""
 _PROCESSES: Final = 2
@@ -140,20 +138,27 @@ class UsageImporter:
         for path in paths:
             if path in self._other_paths:
                 continue
-            try:
-                facts = Path(path).stat()
-            except OSError:
-                continue
-            source = self._seen.get(path) or self._seen.get(self._seen_inodes.get(facts.st_ino, ""))
-            if source is None or source.agent_slug not in _IN_PLAIN_FILES:
-                unknown.append(path)
-            else:
-                found[source.path] = replace(source, size=facts.st_size, mtime_ns=facts.st_mtime_ns, inode=facts.st_ino)
+            source = self._source_at(path)
+            if source is None:
+                if may_be_source(path):
+                    unknown.append(path)
+            elif (now := look_again(source)) is not None:
+                found[now.path] = now
         return self._changed_of(found.values()), unknown
+
+    def _source_at(self, path: str) -> SourceFile | None:
+        """Return the source of the last look to which what changed there belongs."""
+        for own_path in paths_of_source(path):
+            if own_path in self._seen:
+                return self._seen[own_path]
+        try:
+            return self._seen.get(self._seen_inodes.get(Path(path).stat().st_ino, ""))
+        except OSError:
+            return None
 
     def pass_over(self, paths: Iterable[str]) -> None:
         """Take it until the next look at all files that paths which this one did not see belong to no agent."""
-        self._other_paths.update(path for path in paths if path.removesuffix("-wal") not in self._seen)
+        self._other_paths.update(path for path in paths if self._source_at(path) is None)
 
     def _changed_of(self, sources: Iterable[SourceFile]) -> list[SourceFile]:
         cursors = self._known()

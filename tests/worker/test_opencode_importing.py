@@ -98,3 +98,24 @@ async def test_what_is_written_between_two_looks_is_told_by_the_second(home: Usa
             assert len(home.rows(_ANSWERS)) == 7 + number
 
     assert home.contents()
+
+
+async def test_what_the_log_of_a_database_tells_is_found_without_a_look_at_all_files(home: UsageHome) -> None:
+    await home.read()
+    path = database_path(home.folder)
+    with closing(sqlite3.connect(path, isolation_level=None)) as agent:
+        agent.execute(
+            "INSERT INTO message VALUES (?, 'ses_1', 0, 0, ?)", (message_id(BEGUN_MS), json.dumps(message(BEGUN_MS)))
+        )
+        others = path.parent / "snapshot" / "objects"
+        others.mkdir(parents=True)
+        (others / "0f").write_text("x")
+
+        found, unknown = home.importer.find_changed_among([f"{path}-wal", str(others), str(others / "0f")])
+
+        assert ([source.path for source in found], unknown) == ([str(path)], [str(others)])
+        home.importer.pass_over(unknown)
+        assert home.importer.find_changed_among([str(others)]) == ([], [])
+        home.importer.read(found, all_files=1)
+
+    assert len(home.rows(_ANSWERS)) == 7

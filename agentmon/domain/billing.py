@@ -12,7 +12,7 @@ class Confidence(StrEnum):
     EXACT = "exact"
     """As the agent wrote them down."""
     DERIVED = "derived"
-    """The difference of two running totals."""
+    """The difference of two running totals, or an even part of a sum over many answers."""
     FALLBACK_MODEL = "fallback_model"
     """The agent did not name the model; the one it used by default at that time is assumed."""
     INCOMPLETE = "incomplete"
@@ -56,7 +56,7 @@ class BilledAnswer:
     """What the agent itself wrote down as the cost, in nano-dollars."""
     confidence: Confidence = Confidence.EXACT
     offset: int
-    """Where the record's line begins in the file, in bytes after decompression."""
+    """Where the record's line begins in the file, in bytes after decompression; in a database the number of its row."""
     provisional_key: str = ""
     """The key under which a live conversation told of it, where the protocol does not name the true one."""
 

@@ -154,7 +154,8 @@ def explanation_text(one: ExplainedAnswer, money: MoneyFormat = DOLLARS) -> str:
     Rates are in dollars, as vendors tell them.
     """
     source = one.source
-    place = f"{source.path} at byte {source.answer.offset:,}" if source.path else "told by the agent while it ran"
+    unit = "row" if source.path and source.path.endswith(".db") else "byte"
+    place = f"{source.path} at {unit} {source.answer.offset:,}" if source.path else "told by the agent while it ran"
     lines = [*one.price.formula]
     if money.is_converted and source.cost_nano is not None:
         lines.append(f"shown as {money.fine_text(source.cost_nano)}, {money.exchange_rate} for a dollar")

@@ -136,6 +136,10 @@ def _span(time: SummaryTime) -> DaySpan:
 
 def _project_of(folder: str) -> str:
     try:
-        return find_project(str(Path(folder).expanduser().resolve()))
+        path = str(Path(folder).expanduser().resolve())
+        path.encode()
+        return find_project(path)
     except (OSError, RuntimeError, ValueError) as error:
-        raise UsageError(f"{folder!r} cannot be a folder: {error}", hint="name a folder of the project") from error
+        raise UsageError(
+            f"{folder!r} cannot be a folder that is known here: {error}", hint="name a folder of the project"
+        ) from error

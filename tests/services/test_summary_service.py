@@ -142,6 +142,16 @@ async def test_days_that_cannot_be_meant_are_refused_with_a_way_out(
     assert refused.value.hint
 
 
+@pytest.mark.parametrize("folder", ["/w/\udcff", "/w\0", "~nobody-of-this-name/w"])
+async def test_a_name_that_no_folder_can_have_is_refused_with_a_way_out(
+    place: ConversationPlace, settings: SettingsService, folder: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be a folder") as refused:
+        await summaries_at(place, settings, SPRING).projects(SummaryPeriod.DAY, folder=folder)
+
+    assert refused.value.hint
+
+
 async def test_the_earliest_days_can_be_named(place: ConversationPlace, settings: SettingsService) -> None:
     summaries = summaries_at(place, settings, SPRING)
 

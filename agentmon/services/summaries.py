@@ -140,6 +140,7 @@ def _project_of(folder: str) -> str:
         path.encode()
         return find_project(path)
     except (OSError, RuntimeError, ValueError) as error:
+        reason = "its name is not valid UTF-8" if isinstance(error, UnicodeError) else error
         raise UsageError(
-            f"{folder!r} cannot be a folder that is known here: {error}", hint="name a folder of the project"
+            f"{folder!r} cannot be a folder that is known here: {reason}", hint="name a folder of the project"
         ) from error

@@ -100,7 +100,7 @@ register(root, "limits", limits.limits)
 register(root, "summary", summary.summary)
 register(root, "worker", worker.worker)
 register(root, "doctor", doctor.doctor)
-register(root, "settings", settings.settings)
+register(root, "settings", settings.settings, takes_words_with_dashes=True)
 register(root, "demo", demo.demo)
 
 

@@ -13,10 +13,20 @@ from agentmon.cli.output import discard_output, flush
 _HEADING = "\n\nExamples:\n"
 
 
-def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> None:
-    """Make the function a command of the parent."""
+def register(
+    parent: typer.Typer, name: str, command: Callable[..., None], *, takes_words_with_dashes: bool = False
+) -> None:
+    """Make the function a command of the parent.
+
+    Args:
+        parent: The group.
+        name: As it is typed.
+        command: What it does.
+        takes_words_with_dashes: Whether a word such as ``-1`` that is no option is an argument.
+    """
     text, epilog = _help_of(command)
-    parent.command(name, help=text, epilog=epilog)(_ending_in_exit_codes(command))
+    context = {"ignore_unknown_options": takes_words_with_dashes}
+    parent.command(name, help=text, epilog=epilog, context_settings=context)(_ending_in_exit_codes(command))
 
 
 def register_default(group: typer.Typer, command: Callable[..., None]) -> None:

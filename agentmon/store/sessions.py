@@ -117,10 +117,16 @@ class SessionRepository:
         return found[0]
 
     async def find_by_prefix(self, text: str) -> tuple[Session, ...]:
-        """Return at most ten sessions whose id, or the agent's own id, begins with the text; none for an empty one."""
+        """Return at most ten sessions whose id, or the agent's own id, begins with the text; none for an empty one.
+
+        Those of which it is the whole id come alone.
+        """
         if not text:
             return ()
         sessions = tables.sessions
+        named = await self._read(or_(sessions.c.id == text.lower(), sessions.c.session_ref == text), limit=_MAX_FOUND)
+        if named:
+            return named
         return await self._read(
             or_(starts_with(sessions.c.id, text.lower()), starts_with(sessions.c.session_ref, text)), limit=_MAX_FOUND
         )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -237,6 +239,11 @@ async def test_sessions_are_listed_by_workspace_and_by_being_live(place: Convers
     first = (await place.queue.executions.get(ids[0])).task_id
     (session,) = await place.sessions.of_task(first)
     assert await place.sessions.find_by_prefix("ses_") == await place.sessions.find_by_prefix(session.id) == (session,)
+    with closing(sqlite3.connect(place.database.path)) as connection, connection:
+        (ref,) = connection.execute("SELECT session_ref FROM sessions WHERE id = ?", (session.id,)).fetchone()
+        connection.execute("UPDATE sessions SET session_ref = ? || '0' WHERE id <> ?", (ref, session.id))
+    assert await place.sessions.find_by_prefix(ref) == (session,)
+    assert len(await place.sessions.find_by_prefix(ref[:-1])) > 1
     assert await place.sessions.find_by_prefix("") == await place.sessions.find_by_prefix("%") == ()
     assert await place.sessions.of_task(TaskId("none")) == ()
     with pytest.raises(NotFoundError):

@@ -72,7 +72,6 @@ class UsageWindow:
 class UsageSlice:
     """What the answers of an agent took in one slice of time."""
 
-    agent_slug: str
     begun_at_ms: int
     """Of the slice, a multiple of its length."""
     first_at_ms: int

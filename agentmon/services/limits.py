@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.limit_readings import LimitSnapshot
     from agentmon.domain.local_days import LocalDays
-    from agentmon.domain.usage_windows import UsageSlice, UsageWindow
+    from agentmon.domain.usage_windows import UsageWindow
     from agentmon.store.limit_snapshots import LimitSnapshotRepository
     from agentmon.store.usage_days import UsageDayRepository
     from agentmon.worker.status_intake import StatusIntake
 
 _DAY_MS: Final = 24 * HOUR_MS
-_BLOCK_DAYS: Final = 2
-"""So far back a pause of five hours is looked for; without one the first answer of these days begins the blocks."""
+_BLOCK_DAYS: Final = 1
+"""So many whole days of UTC back, a pause of five hours is looked for; without one the first answer there begins."""
 _WITH_WINDOWS: Final = ("claude", "codex")
 """Agents whose vendors sell usage by five hours and by week; of others no window is estimated."""
 
@@ -73,14 +73,12 @@ class LimitService:
         await self._intake.take_in()
         now_ms = self._now_ms()
         days = await self._local_days()
-        slices = await self._limits.slices(now_ms // _DAY_MS * _DAY_MS - _BLOCK_DAYS * _DAY_MS, now_ms)
         found: list[UsageWindow] = []
         for snapshot in await self._limits.latest():
             window = await self._official(snapshot, days, now_ms)
             if window is not None:
                 found.append(window)
-        for slug in _WITH_WINDOWS:
-            found += await self._estimates(slug, found, slices, days, now_ms)
+        found += await self._estimates(found, days, now_ms)
         return tuple(sorted(found, key=lambda one: (one.agent_slug, one.account, one.minutes or now_ms, one.name)))
 
     async def burn(self) -> BurnRate:
@@ -120,21 +118,20 @@ class LimitService:
             spent = await self._spent(snapshot.agent_slug, begun_ms, days, now_ms)
         return official_window(snapshot, spent, now_ms)
 
-    async def _estimates(
-        self, slug: str, known: Sequence[UsageWindow], slices: Sequence[UsageSlice], days: LocalDays, now_ms: int
-    ) -> list[UsageWindow]:
-        names = {window.name for window in known if window.agent_slug == slug and not window.is_stale}
-        if {FIVE_HOUR, SEVEN_DAY} <= names:
-            return []
-        of_week = await self._spent(slug, now_ms - SEVEN_DAY_MINUTES * MINUTE_MS, days, now_ms)
-        if not of_week.answers:
-            return []
-        estimates = []
-        if FIVE_HOUR not in names:
-            block = find_block([one for one in slices if one.agent_slug == slug], now_ms)
-            estimates.append(estimated_window(slug, block))
-        if SEVEN_DAY not in names:
-            estimates.append(estimated_week(slug, of_week, now_ms))
+    async def _estimates(self, known: Sequence[UsageWindow], days: LocalDays, now_ms: int) -> list[UsageWindow]:
+        official = {(window.agent_slug, window.name) for window in known if not window.is_stale}
+        estimates, of_hours = [], []
+        for slug in _WITH_WINDOWS:
+            if {(slug, FIVE_HOUR), (slug, SEVEN_DAY)} <= official:
+                continue
+            of_week = await self._spent(slug, now_ms - SEVEN_DAY_MINUTES * MINUTE_MS, days, now_ms)
+            if of_week.answers and (slug, SEVEN_DAY) not in official:
+                estimates.append(estimated_week(slug, of_week, now_ms))
+            if of_week.answers and (slug, FIVE_HOUR) not in official:
+                of_hours.append(slug)
+        if of_hours:
+            slices = await self._limits.slices((now_ms // _DAY_MS - _BLOCK_DAYS) * _DAY_MS, now_ms)
+            estimates += [estimated_window(slug, find_block(slices.get(slug, ()), now_ms)) for slug in of_hours]
         return estimates
 
     async def _spent(self, slug: str, since_ms: int, days: LocalDays, now_ms: int) -> CostSums:

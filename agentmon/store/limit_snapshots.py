@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.burn_rate import MINUTE_MS, UsageMinute
@@ -34,22 +35,19 @@ _HISTORY: Final = (
 _TOKENS: Final = (
     "u.prompt_tokens + u.cache_read_tokens + u.cache_write_5m_tokens + u.cache_write_1h_tokens + u.response_tokens"
 )
-_FROM: Final = (
-    "FROM llm_interactions u JOIN agents a ON a.id = u.agent_id WHERE u.at_ms >= ? AND u.at_ms <= ? GROUP BY 1, 2"
-)
+_OF_AGENT: Final = "+u.agent_id = (SELECT id FROM agents WHERE slug = ?)"
+"""The plus keeps the index over time, where that over agents and keys would be taken, and lead through all answers."""
 _MINUTES: Final = (
     f"SELECT a.slug, u.at_ms / {MINUTE_MS} AS part, sum({_TOKENS}) AS tokens, "
-    f"coalesce(sum(u.cost_nano), 0) AS cost_nano, sum(u.cost_nano IS NULL) AS unpriced_answers {_FROM}"
+    "coalesce(sum(u.cost_nano), 0) AS cost_nano, sum(u.cost_nano IS NULL) AS unpriced_answers "
+    "FROM llm_interactions u JOIN agents a ON a.id = u.agent_id WHERE u.at_ms >= ? AND u.at_ms <= ? GROUP BY 1, 2"
 )
 _SLICES: Final = (
-    f"SELECT a.slug, u.at_ms / {SLICE_MS} AS part, min(u.at_ms) AS first_at_ms, max(u.at_ms) AS last_at_ms, "
-    f"{SUMS_OF_ANSWERS} {_FROM} ORDER BY 2"
+    f"SELECT u.agent_id, u.at_ms / {SLICE_MS} AS part, min(u.at_ms) AS first_at_ms, max(u.at_ms) AS last_at_ms, "
+    f"{SUMS_OF_ANSWERS} FROM llm_interactions u WHERE u.at_ms >= ? AND u.at_ms <= ? GROUP BY 1, 2"
 )
-_SPENT: Final = (
-    f"SELECT {SUMS_OF_ANSWERS} FROM llm_interactions u "
-    "WHERE u.at_ms >= ? AND u.at_ms < ? AND +u.agent_id = (SELECT id FROM agents WHERE slug = ?)"
-)
-"""The plus keeps the index over time, where that over agents and keys would be taken, and lead through all answers."""
+_SLUGS: Final = "SELECT id, slug FROM agents"
+_SPENT: Final = f"SELECT {SUMS_OF_ANSWERS} FROM llm_interactions u WHERE u.at_ms >= ? AND u.at_ms < ? AND {_OF_AGENT}"
 _SPENT_DAYS: Final = (
     f"SELECT {SUMS_OF_SUMS} FROM daily_model_usage u "
     "JOIN agents a ON a.id = u.agent_id WHERE a.slug = ? AND u.day_local >= ? AND u.day_local <= ?"
@@ -109,20 +107,21 @@ class LimitSnapshotRepository:
             for row in rows
         )
 
-    async def slices(self, since_ms: int, until_ms: int) -> tuple[UsageSlice, ...]:
-        """Return what the answers of that time took, by agent and quarter of an hour, oldest first."""
+    async def slices(self, since_ms: int, until_ms: int) -> Mapping[str, Sequence[UsageSlice]]:
+        """Return what the answers of that time took by agent and quarter of an hour, oldest first."""
         async with self._database.reading() as connection:
             rows = (await connection.exec_driver_sql(_SLICES, (since_ms, until_ms))).mappings().all()
-        return tuple(
-            UsageSlice(
-                agent_slug=row["slug"],
+            slugs = {row["id"]: row["slug"] for row in (await connection.exec_driver_sql(_SLUGS)).mappings()}
+        found: dict[str, list[UsageSlice]] = {}
+        for row in sorted(rows, key=itemgetter("part")):
+            one = UsageSlice(
                 begun_at_ms=row["part"] * SLICE_MS,
                 first_at_ms=row["first_at_ms"],
                 last_at_ms=row["last_at_ms"],
                 sums=_sums_of(row),
             )
-            for row in rows
-        )
+            found.setdefault(slugs.get(row["agent_id"], ""), []).append(one)
+        return found
 
     async def spent(self, agent_slug: str, since_ms: int, until_ms: int) -> CostSums:
         """Return what an agent's answers took from one moment up to before another; for hours, not for months."""

@@ -47,7 +47,6 @@ def answers_at(*minutes: int) -> list[UsageSlice]:
         at_ms = MORNING_MS + minute * MINUTE_MS
         begun_ms = at_ms // SLICE_MS * SLICE_MS
         one = UsageSlice(
-            agent_slug="claude",
             begun_at_ms=begun_ms,
             first_at_ms=at_ms,
             last_at_ms=at_ms,

@@ -170,7 +170,7 @@ async def test_answers_are_summed_up_by_minute_and_by_quarter_of_an_hour(
         (60_000, 10, 10_000),
         (16 * MINUTE_MS, 10, 10_000),
     ]
-    assert [(one.first_at_ms - NOON_MS, one.last_at_ms - NOON_MS, one.sums.answers) for one in slices] == [
+    assert [(one.first_at_ms - NOON_MS, one.last_at_ms - NOON_MS, one.sums.answers) for one in slices["claude"]] == [
         (1000, 60_000, 3),
         (16 * MINUTE_MS, 16 * MINUTE_MS, 1),
     ]

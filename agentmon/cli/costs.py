@@ -111,10 +111,11 @@ def import_history(
     def show(progress: ImportProgress) -> None:
         tell_in_place(f"reading {progress_words(progress)}")
 
-    async def work(services: Services) -> ImportOutcome:
-        return await services.costs.import_history(rescan=is_rescan, report=show if is_shown else None)
+    async def work(services: Services) -> tuple[ImportOutcome, list[str]]:
+        outcome = await services.costs.import_history(rescan=is_rescan, report=show if is_shown else None)
+        return outcome, [_place_words(place) for place in services.costs.places()]
 
-    outcome = with_services(work)
+    outcome, places = with_services(work)
     if is_shown:
         tell_in_place("")
     if as_json:
@@ -124,6 +125,9 @@ def import_history(
         f"{outcome.files:,} of {outcome.all_files:,} files had something new: {outcome.answers:,} answers told, "
         f"{size_text(outcome.read_bytes)} in {duration_text(outcome.elapsed_s)}"
     )
+    if not outcome.all_files:
+        tell("no file of an agent was found in:")
+        tell("\n".join(places))
     tell_problems(outcome.problems)
 
 

@@ -1,6 +1,6 @@
 """Reads the messages of one session of opencode before 1.2, ``storage/message/<session>/<message>.json``.
 
-Newer releases took them over into their database and left the files as they were: an answer that both tell is one.
+Later ones keep a database. Where they took the files over they left them as they were: an answer that both tell is one.
 """
 
 from __future__ import annotations

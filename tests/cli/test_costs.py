@@ -40,6 +40,7 @@ NAMES: Final = {
 def costs(cli: CommandLine) -> CommandLine:
     """A command line in whose home the samples lie and are imported."""
     assert "no answer is known yet" in cli("costs").stderr
+    assert f"opencode {cli.folder}/.local/share/opencode (" in cli("costs", "import").stderr
     copy_samples(cli.folder)
     assert "17 of 17 files" in cli("costs", "import").stdout
     return cli

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from hashlib import sha256
@@ -442,6 +443,21 @@ def test_files_of_older_releases_are_read_and_what_the_database_took_over_counts
     assert history.sessions["opencode", "ses_1"].title == "Cart"
     pieces = history.pieces
     assert history.look(environ).pieces == pieces
+
+
+def test_the_files_that_an_older_release_wrote_are_read(tmp_path: Path, environ: dict[str, str]) -> None:
+    shutil.copytree(Path(__file__).parent / "opencode" / "1.1.65", tmp_path / ".local/share/opencode")
+
+    history = History().look(environ)
+
+    assert [answer.key for answer in told(history)] == [
+        "msg_222126f6900164x1JbetUA6RcD",
+        "msg_22212754c001f6yTNkTAyXnJKA",
+    ]
+    assert [(answer.total_tokens, answer.reported_cost_nano) for answer in told(history)] == [(1_170, 190_000)] * 2
+    (session,) = history.sessions.values()
+    assert (session.title, session.cwd) == ("Mock title", "/home/dev/shop")
+    assert history.problems == []
 
 
 def test_a_damaged_file_is_counted_and_the_folder_is_read_again_when_one_changes(

@@ -41,7 +41,7 @@ def print_statusline(words: list[str]) -> int:
     written = _read_input()
     status = read_status(written)
     now_ms = time.time_ns() // 1_000_000
-    database_path = find_database_path()
+    database_path = _find_database()
     if as_json:
         say_document(_document(status, find_day_counts(database_path)))
     else:
@@ -60,6 +60,14 @@ def _refuse(word: str) -> int:
     return 2
 
 
+def _find_database() -> str:
+    """Return where the database is; empty where that is not settled, which other commands complain of."""
+    try:
+        return find_database_path()
+    except Exception:  # noqa: BLE001 - whatever is wrong there, the line tells what Claude Code said
+        return ""
+
+
 def _read_input() -> bytes:
     if sys.stdin is None or sys.stdin.isatty():
         return b""
@@ -71,9 +79,24 @@ def _read_input() -> bytes:
 
 def _print_other(command: str, written: bytes) -> None:
     """Print what the person's own status line says about the same input; whatever goes wrong there ends with it."""
-    import signal  # noqa: PLC0415 - only a chained command needs them
+    import contextlib  # noqa: PLC0415 - only a chained command needs them
+    import signal  # noqa: PLC0415
     import subprocess  # noqa: PLC0415
 
+    started: list[int] = []
+
+    def end() -> None:
+        for pid in started:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def end_with_this(number: int, _: object) -> None:
+        # Claude Code ends a line that takes too long, and knows nothing of what that has started.
+        end()
+        os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end_with_this)
     try:
         process = subprocess.Popen(
             ["/bin/sh", "-c", command],
@@ -84,14 +107,12 @@ def _print_other(command: str, written: bytes) -> None:
         )
     except (OSError, ValueError):
         return
+    started.append(process.pid)
     try:
         said, _ = process.communicate(written, timeout=THEN_TIMEOUT_S)
     except subprocess.TimeoutExpired as late:
         said = late.output or b""
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except OSError:
-            process.kill()
+        end()
     lines = said[:_MAX_THEN_BYTES].strip(b"\r\n")
     if lines:
         sys.stdout.flush()

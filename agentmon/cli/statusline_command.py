@@ -57,7 +57,7 @@ def _own_command() -> str:
     """Return how Claude Code calls this agentmon: by its name when that leads here, else by its place."""
     here = Path(sys.argv[0])
     found = shutil.which("agentmon")
-    if here.name != "agentmon":
+    if here.name != "agentmon" or not here.is_file():
         return f"{shlex.quote(sys.executable)} -P -m agentmon statusline"
     is_on_path = found is not None and Path(found).resolve() == here.resolve()
     return "agentmon statusline" if is_on_path else f"{shlex.quote(str(here.absolute()))} statusline"

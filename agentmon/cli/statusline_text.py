@@ -60,7 +60,8 @@ def _reset_words(window: StatusWindow) -> str:
 def _fitted(parts: list[tuple[int, str, float | None]]) -> str:
     """Return the parts in one line, without those of the highest numbers while it is too wide."""
     columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and 0 < int(columns) < _MANY_COLUMNS else _MANY_COLUMNS
+    is_width = columns.isdecimal() and len(columns) < len(str(_MANY_COLUMNS)) and int(columns) > 0
+    width = int(columns) if is_width else _MANY_COLUMNS
     kept = list(parts)
     while len(kept) > 1 and len(_GAP.join(text for _, text, _ in kept)) > width:
         kept.remove(max(kept, key=lambda part: part[0]))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SEEN_EVERY_MS: Final = 60_000
 """How often it is written down that the same was said again: each write makes every screen look anew."""
+_LATEST_MS: Final = 3_600_000
+"""What was said so far in the future is damage, and would keep all that is said later out."""
 _SAME_RESET_MS: Final = 60_000
 """Agents work the reset out of the seconds left, so that it wavers."""
 _OF_WINDOW: Final = "agent_id = (SELECT id FROM agents WHERE slug = ?) AND account = ? AND window = ?"
@@ -54,7 +56,10 @@ def limit_statements(
     What was said before is only seen again; what is older than the newest is dropped, and so is what an agent says
     that is not there.
     """
+    latest_ms = round(at.timestamp() * 1000) + _LATEST_MS
     for one in readings:
+        if one.captured_at_ms > latest_ms:
+            continue
         window = (agent_slug, one.account, one.window)
         same = (*window, one.used_percent, one.resets_at_ms or 0)
         yield _SEEN_AGAIN, (one.captured_at_ms, *same, one.captured_at_ms)

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 _MAX_HISTORY: Final = 10_000
 _SNAPSHOT: Final = "SELECT s.*, a.slug FROM limit_snapshots s JOIN agents a ON a.id = s.agent_id "
 _LATEST: Final = (
-    _SNAPSHOT + "WHERE NOT EXISTS (SELECT 1 FROM limit_snapshots n WHERE n.agent_id = s.agent_id "
-    "AND n.account = s.account AND n.window = s.window AND n.captured_at_ms > s.captured_at_ms) "
-    "ORDER BY a.slug, s.account, s.window_minutes, s.window"
+    "SELECT s.*, a.slug FROM (SELECT DISTINCT agent_id, account, window FROM limit_snapshots) w "
+    "JOIN limit_snapshots s ON s.id = (SELECT id FROM limit_snapshots n WHERE n.agent_id = w.agent_id "
+    "AND n.account = w.account AND n.window = w.window ORDER BY n.captured_at_ms DESC LIMIT 1) "
+    "JOIN agents a ON a.id = s.agent_id ORDER BY a.slug, s.account, s.window_minutes, s.window"
 )
 _HISTORY: Final = (
     _SNAPSHOT + f"WHERE s.window = ? AND s.seen_at_ms >= ? ORDER BY s.captured_at_ms DESC LIMIT {_MAX_HISTORY}"

@@ -2,22 +2,24 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli.command_lines import DEADLINE_S, Finished
 from tests.cli.test_status import HEAVY
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from tests.cli.command_lines import CommandLine
 
@@ -204,6 +206,70 @@ def test_a_command_that_hangs_is_ended(cli: CommandLine) -> None:
     assert ended.stdout.splitlines()[0] == "before"
     assert ended.stdout.splitlines()[1].startswith("Opus 5.5")
     assert time.monotonic() - begun_at < 30
+
+
+def test_a_line_that_is_ended_takes_the_command_along(cli: CommandLine, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "agentmon", "statusline", "--then", f"echo $$ > {pid_file}; sleep 60"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env=cli.environ,
+    )
+    wait_for(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+
+    process.terminate()
+
+    assert process.wait(DEADLINE_S) == 128 + signal.SIGTERM
+    wait_for(lambda: not is_alive(int(pid_file.read_text())))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] if Path("/proc/self").exists() else True
+
+
+@pytest.mark.parametrize("environ", [{"AGENTMON_DATABASE_URL": "nonsense"}, {"COLUMNS": "9" * 5000}, {"COLUMNS": "-1"}])
+def test_an_odd_environment_does_not_break_the_line(cli: CommandLine, environ: dict[str, str]) -> None:
+    ended = ask(cli, STATUS, environ=environ)
+
+    assert (ended.code, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Opus 5.5")
+
+
+def test_the_line_is_put_into_the_settings_and_taken_out_again(cli: CommandLine, tmp_path: Path) -> None:
+    environ = {"CLAUDE_CONFIG_DIR": str(tmp_path)}
+    settings_file = tmp_path / "settings.json"
+    settings_file.write_text('{"statusLine": {"type": "command", "command": "echo mine"}}')
+
+    installed = cli("statusline", "--install", "--json", environ=environ).document()
+    command = json.loads(settings_file.read_text())["statusLine"]["command"]
+    line = subprocess.run(
+        ["/bin/sh", "-c", command], input=json.dumps(STATUS).encode(), env=cli.environ, capture_output=True, check=True
+    ).stdout.decode()
+    again = cli("statusline", "--install", environ=environ).stdout
+    removed = cli("statusline", "--remove", environ=environ).stdout
+
+    assert (installed["change"], installed["chained_command"]) == ("installed", "echo mine")
+    assert line.splitlines()[0] == "mine"
+    assert line.splitlines()[1].startswith("Opus 5.5")
+    assert "already" in again
+    assert "Claude Code runs again: echo mine" in removed
+    assert settings_file.read_text() == '{"statusLine": {"type": "command", "command": "echo mine"}}'
+
+
+def test_damaged_settings_are_refused_with_what_to_do(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{")
+
+    ended = cli("statusline", "--install", environ={"CLAUDE_CONFIG_DIR": str(tmp_path)})
+
+    assert ended.code == 2
+    assert "is no JSON" in ended.stderr
+    assert "mend it first" in ended.stderr
+    assert cli("statusline", "--install", "--remove").code == 2
 
 
 def test_a_database_that_is_kept_by_somebody_does_not_hold_the_line_up(cli: CommandLine, tmp_path: Path) -> None:

@@ -105,6 +105,12 @@ async def test_what_is_older_than_the_newest_changes_nothing(limits: LimitSnapsh
     assert [one.used_percent for one in history] == [12.5]
 
 
+async def test_what_was_said_in_the_future_is_damage(limits: LimitSnapshotRepository) -> None:
+    history = await say(limits, later(61, 90.0), SAID)
+
+    assert [one.used_percent for one in history] == [12.5]
+
+
 async def test_windows_and_accounts_are_apart(limits: LimitSnapshotRepository) -> None:
     week = replace(SAID, window="seven_day", window_minutes=10_080)
     other = replace(SAID, account="codex_other", used_percent=90.0)

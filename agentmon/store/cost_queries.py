@@ -42,6 +42,7 @@ _OF_ANSWERS: Final[Mapping[CostGroup, str]] = {
 OF_TIME: Final = frozenset({CostGroup.DAY, CostGroup.WEEK, CostGroup.MONTH})
 """What is named by days."""
 _OF_DAYS: Final = frozenset({CostGroup.DAY, CostGroup.WEEK})
+_COLUMNS: Final = ", ".join(f"u.{name}" for name in SUMMED)
 _MONTHS: Final = 12
 _FIRST_DAY: Final = date.min.isoformat()
 _LAST_DAY: Final = date.max.isoformat()
@@ -55,10 +56,10 @@ class CostQuery(NamedTuple):
 
 
 def cost_query(group: CostGroup, chosen: CostFilter, days: LocalDays, *, are_stored_days: bool) -> CostQuery:
-    """Return what reads name, slug of the agent, model and what ``SUMMED`` names, in no order.
+    """Return what reads name, id of the agent, model and what ``SUMMED`` names, in no order.
 
     The name is that of the group, but empty for agents, and the slice of time for days, weeks and months in another
-    zone than that of the sums. The same name, slug and model may come more than once.
+    zone than that of the sums. The same name, agent and model may come more than once.
     """
     has_days = group in OF_TIME or chosen.since_day is not None or chosen.until_day is not None
     if are_stored_days or not has_days:
@@ -66,12 +67,10 @@ def cost_query(group: CostGroup, chosen: CostFilter, days: LocalDays, *, are_sto
     else:
         conditions = {**_moments(chosen, days), **_kinds(chosen)}
         reads = [_read(_OF_ANSWERS[group], group, "llm_interactions", SUMS_OF_ANSWERS, conditions)]
-    source = " UNION ALL ".join(read.statement for read in reads)
-    statement = (
-        f"SELECT g.name, coalesce(a.slug, ''), g.model, {', '.join(f'g.{name}' for name in SUMMED)} "
-        f"FROM ({source}) g LEFT JOIN agents a ON a.id = g.agent_id"
+    return CostQuery(
+        " UNION ALL ".join(read.statement for read in reads),
+        tuple(value for read in reads for value in read.parameters),
     )
-    return CostQuery(statement, tuple(value for read in reads for value in read.parameters))
 
 
 def _of_sums(group: CostGroup, chosen: CostFilter) -> list[CostQuery]:
@@ -99,9 +98,10 @@ def _read(
     name: str, group: CostGroup, table: str, sums: str, conditions: Mapping[str, tuple[object, ...]]
 ) -> CostQuery:
     joined = " LEFT JOIN executions e ON e.id = u.execution_id" if group is CostGroup.TASK else ""
+    is_summed = table == "daily_model_usage" and group is CostGroup.DAY
     return CostQuery(
-        f"SELECT {name} AS name, u.agent_id, u.model, {sums} FROM {table} u{joined} "
-        f"WHERE {' AND '.join(conditions) or 'true'} GROUP BY 1, 2, 3",
+        f"SELECT {name}, u.agent_id, u.model, {_COLUMNS if is_summed else sums} FROM {table} u{joined} "
+        f"WHERE {' AND '.join(conditions) or 'true'}{'' if is_summed else ' GROUP BY 1, 2, 3'}",
         tuple(value for values in conditions.values() for value in values),
     )
 

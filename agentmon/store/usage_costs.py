@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 from functools import partial
 from operator import add
@@ -11,7 +12,6 @@ from agentmon.domain.billing import BilledAnswer, Confidence
 from agentmon.domain.costs import AnswerSource, CostGroup, CostPart, CostSums
 from agentmon.domain.local_days import SLICE_MS
 from agentmon.store.cost_queries import OF_TIME, cost_query
-from agentmon.store.usage_sums import SUMMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from agentmon.domain.local_days import LocalDays
     from agentmon.store.database import Database
 
+_CHOSEN: Final = "(SELECT value FROM json_each(?))"
 _LABELS: Final[Mapping[CostGroup, str]] = {
-    CostGroup.SESSION: "SELECT id, coalesce(title, session_ref, '') AS label FROM sessions WHERE id IN ({marks})",
-    CostGroup.TASK: "SELECT id, '#' || number || ' ' || title AS label FROM tasks WHERE id IN ({marks})",
+    CostGroup.SESSION: f"SELECT id, coalesce(title, session_ref, '') AS label FROM sessions WHERE id IN {_CHOSEN}",
+    CostGroup.TASK: f"SELECT id, '#' || number || ' ' || title AS label FROM tasks WHERE id IN {_CHOSEN}",
     CostGroup.EXECUTION: "SELECT e.id, '#' || t.number || ' ' || t.title AS label FROM executions e "
-    "JOIN tasks t ON t.id = e.task_id WHERE e.id IN ({marks})",
+    f"JOIN tasks t ON t.id = e.task_id WHERE e.id IN {_CHOSEN}",
 }
 _ANSWER: Final = (
     "SELECT u.*, a.slug, f.path, coalesce(s.session_ref, '') AS session_ref FROM llm_interactions u "
     "JOIN sessions s ON s.id = u.session_id LEFT JOIN agents a ON a.id = u.agent_id "
     "LEFT JOIN usage_files f ON f.id = u.source_file_id "
 )
-_MAX_NAMES: Final = 500
+_SLUGS: Final = "SELECT id, slug FROM agents"
 
 
 class CostRepository:
@@ -56,22 +57,18 @@ class CostRepository:
         query = cost_query(group, chosen, days, are_stored_days=are_stored_days)
         async with self._database.reading() as connection:
             rows = (await connection.exec_driver_sql(*query)).all()
-        name_of = partial(_name_of_slice, group, days) if group in OF_TIME and not are_stored_days else str
-        return _parts(group, rows, name_of)
+            slugs = {row.id: row.slug for row in await connection.exec_driver_sql(_SLUGS)}
+        name_of = partial(_name_of_slice, group, days) if group in OF_TIME and not are_stored_days else None
+        return _parts(group, rows, slugs, name_of)
 
     async def labels(self, group: CostGroup, ids: Sequence[str]) -> Mapping[str, str]:
         """Return what people call these tasks, sessions or executions; empty for other groups."""
         statement = _LABELS.get(group)
-        labels: dict[str, str] = {}
-        if statement is None:
-            return labels
+        if statement is None or not ids:
+            return {}
         async with self._database.reading() as connection:
-            for start in range(0, len(ids), _MAX_NAMES):
-                some = tuple(ids[start : start + _MAX_NAMES])
-                marked = statement.format(marks=", ".join("?" * len(some)))
-                rows = (await connection.exec_driver_sql(marked, some)).mappings().all()
-                labels.update((row["id"], row["label"]) for row in rows)
-        return labels
+            rows = await connection.exec_driver_sql(statement, (json.dumps(ids),))
+            return {row.id: row.label for row in rows}
 
     async def of_session(self, session_id: str, *, limit: int) -> tuple[AnswerSource, ...]:
         """Return the answers of a session, oldest first."""
@@ -141,17 +138,21 @@ def _answer_source(row: RowMapping) -> AnswerSource:
     )
 
 
-def _parts(group: CostGroup, rows: Sequence[Sequence[Any]], name_of: Callable[[object], str]) -> tuple[CostPart, ...]:
+def _parts(
+    group: CostGroup,
+    rows: Sequence[Sequence[Any]],
+    slugs: Mapping[str, str],
+    name_of: Callable[[object], str] | None,
+) -> tuple[CostPart, ...]:
     """Return the parts in their order; rows of the same part are added up."""
-    found: dict[tuple[str, str, str], tuple[int, ...]] = {}
-    for row in rows:
-        name, slug, model = row[:3]
-        numbers = tuple(row[3:])
-        key = (slug if group is CostGroup.AGENT else name_of(name), slug, model)
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for name, agent_id, model, *numbers in rows:
+        slug = slugs.get(agent_id, "")
+        key = (slug if group is CostGroup.AGENT else name if name_of is None else name_of(name), slug, model)
         before = found.get(key)
-        found[key] = numbers if before is None else tuple(map(add, before, numbers))
+        found[key] = numbers if before is None else list(map(add, before, numbers))
     return tuple(
-        CostPart(group=name, agent_slug=slug, model=model, sums=CostSums(**dict(zip(SUMMED, numbers, strict=True))))
+        CostPart(group=name, agent_slug=slug, model=model, sums=CostSums(*numbers))
         for (name, slug, model), numbers in sorted(found.items())
     )
 

@@ -32,8 +32,11 @@ SessionArgument = Annotated[
 TextArgument = Annotated[
     str, typer.Argument(metavar="TEXT|-", help="What the agent is told first; - reads standard input.")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Of every workspace, also those without a task.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Of every workspace.")]
 LiveOption = Annotated[bool, typer.Option("--live", help="Only those of which a run is open.")]
+SearchOption = Annotated[
+    str, typer.Option("--search", metavar="WORDS", help="Words that all have to occur; the last one may be cut off.")
+]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most sessions shown.")]
 
 
@@ -42,6 +45,7 @@ def sessions(
     folder: WorkspaceOption = None,
     is_all: AllOption = False,
     is_live: LiveOption = False,
+    words: SearchOption = "",
     limit: LimitOption = 50,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,13 +57,14 @@ def sessions(
       agentmon sessions resume 019bf3a2 "now the other test"
     """
     if context.invoked_subcommand is None:
-        _print_list(folder, "", is_all=is_all, is_live=is_live, limit=limit, as_json=as_json)
+        _print_list(folder, words, is_all=is_all, is_live=is_live, limit=limit, as_json=as_json)
 
 
 def list_sessions(
     folder: WorkspaceOption = None,
     is_all: AllOption = False,
     is_live: LiveOption = False,
+    words: SearchOption = "",
     limit: LimitOption = 50,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +73,7 @@ def list_sessions(
     Examples:
       agentmon sessions list --live --json
     """
-    _print_list(folder, "", is_all=is_all, is_live=is_live, limit=limit, as_json=as_json)
+    _print_list(folder, words, is_all=is_all, is_live=is_live, limit=limit, as_json=as_json)
 
 
 def search(
@@ -239,7 +244,11 @@ def import_conversations(
 def _print_list(folder: str | None, words: str, *, is_all: bool, is_live: bool, limit: int, as_json: bool) -> None:
     async def read(services: Services, workspace: Workspace | None) -> tuple[SessionListing, ...]:
         return await services.sessions.list(
-            None if workspace is None else workspace.id, search=words, live_only=is_live, limit=limit
+            None if workspace is None else workspace.id,
+            search=words,
+            live_only=is_live,
+            with_history=True,
+            limit=limit,
         )
 
     found = with_services(lambda services: read(services, None)) if is_all else with_workspace(folder, read)

@@ -34,11 +34,22 @@ class SessionService:
         *,
         search: str = "",
         live_only: bool = False,
+        with_history: bool = False,
         limit: int = 200,
         offset: int = 0,
     ) -> tuple[SessionListing, ...]:
         """Return sessions, newest first; see ``SessionRepository.list``."""
-        return await self._sessions.list(workspace_id, search=search, live_only=live_only, limit=limit, offset=offset)
+        return await self._sessions.list(
+            workspace_id, search=search, live_only=live_only, with_history=with_history, limit=limit, offset=offset
+        )
+
+    async def get_listing(self, session_id: SessionId) -> SessionListing:
+        """Return one session with what a list shows beside it.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        return await self._sessions.get_listing(session_id)
 
     async def get(self, session_id: SessionId) -> Session:
         """Return one session.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.store.file_import import FileImport
 from agentmon.store.history_rows import HistoryRows
+from agentmon.store.message_index import INDEX_SOME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,4 +55,6 @@ class HistoryImport(FileImport):
             if piece.messages or piece.operations:
                 rows = HistoryRows(connection, piece.after.agent_slug, self._days(at), at)
                 rows.write(piece.messages, piece.operations)
+                for statement in INDEX_SOME:
+                    connection.execute(statement)
         return True

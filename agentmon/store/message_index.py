@@ -51,8 +51,8 @@ HAS_UNINDEXED: Final = f"SELECT EXISTS (SELECT 1 FROM {UNINDEXED})"
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _LEAST_PREFIX: Final = 2
-_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-"""Letters of scripts that write no spaces between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean."""
+_KNOWN_LETTERS: Final = re.compile("[\x00-\u036f\u0380-\u04ff]+")
+"""Latin, Greek and Cyrillic: there the index and this module agree on what a word is, and words stand apart."""
 
 
 def index_query(word: str, *, is_last: bool) -> str | None:
@@ -63,7 +63,7 @@ def index_query(word: str, *, is_last: bool) -> str | None:
         is_last: Whether it is still being typed, so that longer words count as well.
     """
     parts = _WORD.findall(word)
-    if not parts or _WITHOUT_SPACES.search(word):
+    if not parts or not _KNOWN_LETTERS.fullmatch(word):
         return None
     quoted = [f'"{part}"' for part in parts]
     if is_last and word[-1].isalnum() and len(parts[-1]) >= _LEAST_PREFIX:

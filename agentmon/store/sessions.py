@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, exists, func, literal, or_, select, true, update
+from sqlalchemy import and_, exists, false, func, literal, literal_column, or_, select, table, true, update
 
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.ids import ExecutionId
@@ -13,13 +13,14 @@ from agentmon.domain.sessions import SessionListing
 from agentmon.store import tables
 from agentmon.store.conversation_mapping import session_of
 from agentmon.store.mapping import execution_of
+from agentmon.store.message_index import INDEX, UNINDEXED, index_query, is_plain
 from agentmon.store.text_search import has_word, starts_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, Select
 
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import SessionId, TaskId, WorkspaceId
@@ -30,6 +31,9 @@ _MAX_FOUND: Final = 10
 _MAX_WORDS: Final = 12
 _MATCH_BEFORE: Final = 40
 _MATCH_CHARACTERS: Final = 160
+_ROW: Final[ColumnElement[int]] = literal_column("rowid")
+_MESSAGE_ROW: Final[ColumnElement[int]] = literal_column("messages.rowid")
+_UNINDEXED: Final[Select[tuple[int]]] = select(literal_column("message_row")).select_from(table(UNINDEXED))
 
 
 class SessionRepository:
@@ -44,6 +48,7 @@ class SessionRepository:
         *,
         search: str = "",
         live_only: bool = False,
+        with_history: bool = False,
         limit: int,
         offset: int = 0,
     ) -> tuple[SessionListing, ...]:
@@ -51,59 +56,34 @@ class SessionRepository:
 
         Args:
             workspace_id: Only those of its tasks; None means all, also those without a task.
-            search: Words that all have to occur in the title, the agent's id, the first prompt, a message or an
-                operation; ASCII letters match in either case, and the first twelve words count.
+            with_history: With a workspace: also those of no task, which agents had without agentmon.
+            search: Words that all have to occur, each in the title, the agent's id, the first prompt, a message, or
+                an operation of an execution; letters match in either case, and the first twelve words count. In
+                messages they are whole words, and the last one may be the beginning of one.
             live_only: Only those of which an execution runs or waits.
             limit: Most sessions.
             offset: How many are passed over.
         """
-        sessions, tasks, agents, executions = tables.sessions, tables.tasks, tables.agents, tables.executions
-        words = search.split()[:_MAX_WORDS]
-        newest = (
-            select(executions.c.id)
-            .where(executions.c.session_id == sessions.c.id)
-            .order_by(executions.c.created_at.desc(), executions.c.id.desc())
-            .limit(1)
-            .scalar_subquery()
+        words = _words_of(search)
+        tasks = tables.tasks
+        is_of_workspace = tasks.c.workspace_id == workspace_id
+        conditions = (
+            true() if workspace_id is None else or_(is_of_workspace, tasks.c.id.is_(None) if with_history else false()),
+            _is_live() if live_only else true(),
+            *(_occurs(word, is_last=place == len(words)) for place, word in enumerate(words, start=1)),
         )
-        is_live = exists().where(executions.c.session_id == sessions.c.id, tables.IS_OPEN)
-        statement = (
-            select(
-                sessions,
-                agents.c.slug.label("agent_slug"),
-                tasks.c.number.label("task_number"),
-                tasks.c.title.label("task_title"),
-                newest.label("newest_execution_id"),
-                is_live.label("is_live"),
-                _match(words).label("match"),
-            )
-            .join(agents, agents.c.id == sessions.c.agent_id)
-            .outerjoin(tasks, tasks.c.id == sessions.c.task_id)
-            .where(
-                true() if workspace_id is None else tasks.c.workspace_id == workspace_id,
-                is_live if live_only else true(),
-                *(_occurs(word) for word in words),
-            )
-            .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
-            .limit(max(0, limit))
-            .offset(max(0, offset))
-        )
-        async with self._database.reading() as connection:
-            rows = (await connection.execute(statement)).mappings().all()
-        return tuple(
-            SessionListing(
-                session=session_of(row),
-                agent_slug=row["agent_slug"],
-                task_number=row["task_number"],
-                task_title=row["task_title"] or "",
-                newest_execution_id=None
-                if row["newest_execution_id"] is None
-                else ExecutionId(row["newest_execution_id"]),
-                is_live=bool(row["is_live"]),
-                match=plain_line(row["match"] or "", max_characters=_MATCH_CHARACTERS).strip(),
-            )
-            for row in rows
-        )
+        return await self._list(conditions, words, limit=limit, offset=offset)
+
+    async def get_listing(self, session_id: SessionId) -> SessionListing:
+        """Return one session with what a list shows beside it.
+
+        Raises:
+            NotFoundError: There is none of this id.
+        """
+        found = await self._list((tables.sessions.c.id == session_id,), (), limit=1, offset=0)
+        if not found:
+            raise NotFoundError("there is no such session", hint="`agentmon sessions` lists them")
+        return found[0]
 
     async def get(self, session_id: SessionId) -> Session:
         """Return one session.
@@ -161,6 +141,51 @@ class SessionRepository:
             if not named.rowcount:
                 raise NotFoundError("there is no such session", hint="`agentmon sessions` lists them")
 
+    async def _list(
+        self, conditions: Sequence[ColumnElement[bool]], words: Sequence[str], *, limit: int, offset: int
+    ) -> tuple[SessionListing, ...]:
+        sessions, tasks, agents, executions = tables.sessions, tables.tasks, tables.agents, tables.executions
+        newest = (
+            select(executions.c.id)
+            .where(executions.c.session_id == sessions.c.id)
+            .order_by(executions.c.created_at.desc(), executions.c.id.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        statement = (
+            select(
+                sessions,
+                agents.c.slug.label("agent_slug"),
+                tasks.c.number.label("task_number"),
+                tasks.c.title.label("task_title"),
+                newest.label("newest_execution_id"),
+                _is_live().label("is_live"),
+                _match(words).label("match"),
+            )
+            .join(agents, agents.c.id == sessions.c.agent_id)
+            .outerjoin(tasks, tasks.c.id == sessions.c.task_id)
+            .where(*conditions)
+            .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
+            .limit(max(0, limit))
+            .offset(max(0, offset))
+        )
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return tuple(
+            SessionListing(
+                session=session_of(row),
+                agent_slug=row["agent_slug"],
+                task_number=row["task_number"],
+                task_title=row["task_title"] or "",
+                newest_execution_id=None
+                if row["newest_execution_id"] is None
+                else ExecutionId(row["newest_execution_id"]),
+                is_live=bool(row["is_live"]),
+                match=plain_line(row["match"] or "", max_characters=_MATCH_CHARACTERS).strip(),
+            )
+            for row in rows
+        )
+
     async def _read(self, condition: ColumnElement[bool], *, limit: int) -> tuple[Session, ...]:
         sessions = tables.sessions
         statement = (
@@ -170,12 +195,35 @@ class SessionRepository:
             return tuple(session_of(row) for row in (await connection.execute(statement)).mappings())
 
 
-def _occurs(word: str) -> ColumnElement[bool]:
+def _words_of(search: str) -> list[str]:
+    """Return the words that are looked for; quotes around them mean nothing, and nothing is told apart by zeros."""
+    return [word for part in search.replace("\0", " ").split() if (word := part.strip('"'))][:_MAX_WORDS]
+
+
+def _is_live() -> ColumnElement[bool]:
+    return exists().where(tables.executions.c.session_id == tables.sessions.c.id, tables.IS_OPEN)
+
+
+def _occurs(word: str, *, is_last: bool) -> ColumnElement[bool]:
     sessions, messages, operations = tables.sessions, tables.messages, tables.operations
+    has_said = select(messages.c.session_id)
+    query = index_query(word, is_last=is_last)
+    if query is None:
+        said = [has_said.where(has_word(word, messages.c.content))]
+    else:
+        is_confirmed = true() if is_plain(word) else has_word(word, messages.c.content)
+        indexed = select(_ROW).select_from(table(INDEX)).where(literal_column(INDEX).op("MATCH")(query))
+        said = [
+            has_said.where(_MESSAGE_ROW.in_(indexed), _MESSAGE_ROW.not_in(_UNINDEXED), is_confirmed),
+            has_said.where(_MESSAGE_ROW.in_(_UNINDEXED), has_word(word, messages.c.content)),
+        ]
+    # Calls of history are many, and what they are about is mostly said as well.
+    did = select(operations.c.session_id).where(
+        operations.c.execution_id.is_not(None), has_word(word, *_operation_texts())
+    )
     return or_(
         has_word(word, sessions.c.title, sessions.c.session_ref, sessions.c.initial_prompt),
-        exists().where(messages.c.session_id == sessions.c.id, has_word(word, messages.c.content)),
-        exists().where(operations.c.session_id == sessions.c.id, has_word(word, *_operation_texts())),
+        *(sessions.c.id.in_(some) for some in (*said, did)),
     )
 
 

@@ -18,6 +18,7 @@ from agentmon.settings import (
     load_worker_settings,
 )
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
+from agentmon.store.message_indexing import MessageIndexRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
@@ -107,7 +108,7 @@ class WorkerLoop:
             paths=paths,
             clock=clock,
         )
-        self._history = HistoryFollowing(paths=paths, clock=clock)
+        self._history = HistoryFollowing(index=MessageIndexRepository(repositories.database), paths=paths, clock=clock)
         self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.costs import FileCursor
 from agentmon.usage.following import Cursor
+from agentmon.usage.sources import SourceKind
 
 if TYPE_CHECKING:
     from agentmon.usage.sources import SourceFile
@@ -23,8 +24,12 @@ def is_changed(source: SourceFile, known: FileCursor | None, parser_version: int
 
 def unread_bytes(source: SourceFile, known: FileCursor | None) -> int:
     """Return how much of the file was not read, as far as that can be told without opening it."""
-    is_longer = known is not None and known.inode == source.inode and known.read_offset <= source.size
-    return source.size - known.read_offset if known is not None and is_longer else source.size
+    if known is None or known.inode != source.inode:
+        return source.size
+    if source.kind is SourceKind.DATABASE:
+        # It gets shorter when its log is taken into it.
+        return max(0, source.size - known.read_offset)
+    return source.size - known.read_offset if known.read_offset <= source.size else source.size
 
 
 def stored_path(path: str) -> str:

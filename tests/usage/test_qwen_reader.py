@@ -95,6 +95,12 @@ def test_the_two_records_of_an_answer_count_once_in_any_order(is_event_first: bo
     assert keys == ["e1" if is_event_first else "a1", "e2", "e3"]
 
 
+def test_what_a_subagent_was_told_is_no_half_of_a_pair() -> None:
+    chunk = written(event("e1", subagent_name="extractor"), assistant("a1"))
+
+    assert read_keys(chunk) == ["e1", "a1"]
+
+
 def test_a_copy_in_a_fork_belongs_to_the_conversation_that_it_was_copied_from() -> None:
     copies = [
         record | {"sessionId": "fork", "forkedFrom": {"sessionId": SESSION, "messageUuid": record["uuid"]}}

@@ -119,3 +119,6 @@ async def test_what_the_log_of_a_database_tells_is_found_without_a_look_at_all_f
         home.importer.read(found, all_files=1)
 
     assert len(home.rows(_ANSWERS)) == 7
+    (source,), _ = home.importer.find_changed()
+    assert source.size == path.stat().st_size
+    assert home.importer.unread_bytes() == 0

@@ -23,11 +23,11 @@ from agentmon.usage.fields import (
     ref_in,
     text_in,
 )
-from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
+from agentmon.usage.reading import Answers, Reading, ReadingProblem, line_places, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 PROVIDER: Final = "anthropic"
 SYNTHETIC_MODEL: Final = "<synthetic>"
@@ -36,8 +36,11 @@ MAX_BEGUN_TOKENS: Final = 10
 """What an answer has at most when it has only begun; more without a reason to stop is the size of a whole one."""
 _TITLE_RANKS: Final = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 """Under which field each kind of record has a title, and which title is the better one."""
-_TYPE_FIRST: Final = b'\n{"type":"'
-_TITLES: Final = tuple(f'{name}"'.encode() for name in _TITLE_RANKS)
+_HEAD: Final = re.compile(rb'\{(?:"(?!type")[A-Za-z]++":(?:"[^"\\]*+"|null|true|false|[0-9]++),)*+"type":"([a-z-]++)"')
+"""The beginning of a record whose fields before its type are no objects, so that this is the record's own."""
+_TYPE_PLACE: Final = len(b'{"type":"')
+_TAIL_BYTES: Final = 4_096
+_TITLES: Final = frozenset(name.encode() for name in _TITLE_RANKS)
 _MESSAGE_ID: Final = re.compile(rb'"message":\{(?:"model":"[^"\\]*",)?"id":"([^"\\]{1,200})"')
 _USAGE: Final = re.compile(rb'"usage":\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}')
 _MAX_ID_PLACE: Final = 512
@@ -101,7 +104,14 @@ class ClaudeReader:
         answers, notes, problems = Answers(), SessionNotes(), []
         if offset == 0:
             self._read_head(chunk, notes)
-        for begin, line in lines_with(chunk, b'"assistant"'):
+        titles = []
+        for begin, end in line_places(chunk):
+            head = _HEAD.match(chunk, begin, end)
+            if head is not None and head[1] in _TITLES and head.start() + _TYPE_PLACE == head.start(1):
+                titles.append(chunk[begin:end])
+            if not _may_have_answer(chunk, begin, end, head):
+                continue
+            line = chunk[begin:end]
             if self._is_further_part(line, notes) or b'"usage"' not in line:
                 continue
             record = self._parse(line)
@@ -112,7 +122,7 @@ class ClaudeReader:
                 record = record_behind_torn(line, _FIRST_FIELDS)
             if record is not None and record.get("type") == "assistant":
                 self._take_answer(record, offset + begin, answers, notes)
-        for line in _title_lines(chunk):
+        for line in titles:
             self._take_title(parse_record(line) or {}, notes)
         return Reading(answers=tuple(answers.by_key.values()), sessions=notes.sessions(), problems=tuple(problems))
 
@@ -258,16 +268,14 @@ def _part_in(line: bytes) -> _Part | None:
     return named[1], line[stop : counts.end()], stamp[1], content, stop
 
 
-def _title_lines(chunk: bytes) -> Iterator[bytes]:
-    """Yield the lines that begin like a record with a title."""
-    if chunk.startswith(tuple(_TYPE_FIRST[1:] + title for title in _TITLES)):
-        yield chunk[: chunk.find(b"\n")]
-    at = chunk.find(_TYPE_FIRST)
-    while at >= 0:
-        end = chunk.find(b"\n", at + 1)
-        if chunk.startswith(_TITLES, at + len(_TYPE_FIRST)):
-            yield chunk[at + 1 : end]
-        at = chunk.find(_TYPE_FIRST, end) if end >= 0 else -1
+def _may_have_answer(chunk: bytes, begin: int, end: int, head: re.Match[bytes] | None) -> bool:
+    """Whether a line has to be looked at, told by its head where that names its type.
+
+    Half a line of another type may have a whole record behind it, whose usage is near the end.
+    """
+    if head is not None and head[1] != b"assistant":
+        return chunk.find(b'"usage"', max(head.end(), end - _TAIL_BYTES), end) >= 0
+    return chunk.find(b'"assistant"', begin, end) >= 0
 
 
 def _answer(

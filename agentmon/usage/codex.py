@@ -7,6 +7,7 @@ copy of their parent's history, stamped anew and without a mark.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer, Confidence
@@ -23,11 +24,11 @@ from agentmon.usage.fields import (
     ref_in,
     text_in,
 )
-from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
+from agentmon.usage.reading import Answers, Reading, ReadingProblem, line_places, lines_with, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 ASSUMED_MODEL: Final = "gpt-5"
 """What Codex used in September 2025, when its rollouts did not name the model."""
@@ -47,7 +48,14 @@ _FIELDS: Final = (
 _CACHE_WRITE: Final = 2
 _FIRST_FIELDS: Final = (b'{"timestamp":',)
 _MAX_UNPAIRED: Final = 16
-_MARKS: Final = (b'"token_usage_record"', b'"token_count"', b'"turn_context"', b'"session_meta"')
+_EVENT: Final = b"event_msg"
+_COUNT: Final = b"token_count"
+_KINDS: Final = frozenset({b"token_usage_record", b"turn_context", b"session_meta"})
+_MARKS: Final = tuple(b'"%s"' % kind for kind in (*sorted(_KINDS), _COUNT))
+_HEAD: Final = re.compile(
+    rb'\{"timestamp":"[^"\\]*+",(?:"ordinal":[0-9]++,)?"type":"([a-z_]++)","payload":\{(?:"type":"([a-z_]++)")?'
+)
+"""The beginning of a record, with its kind, and that of its event."""
 
 Totals = tuple[int, int, int, int, int]
 """Tokens of input with those from and for a cache, cached, written to a cache, output, and reasoning in it."""
@@ -372,7 +380,16 @@ def running_totals(chunk: bytes) -> set[Totals]:
 
 def totals_of(usage: object, max_count: int = MAX_COUNT) -> Totals | None:
     """Return the counts of a usage object; None when it is no such object. A larger count than that is none."""
-    if not isinstance(usage, dict) or not any(name in usage for name in _FIELDS):
+    if not isinstance(usage, dict):
+        return None
+    get = usage.get
+    counts = get(_FIELDS[0]), get(_FIELDS[1]), get(_FIELDS[2], 0), get(_FIELDS[3]), get(_FIELDS[4])
+    for count in counts:
+        if type(count) is not int or not 0 <= count <= max_count:
+            break
+    else:
+        return counts  # type: ignore[return-value] - each of them is an int
+    if not any(name in usage for name in _FIELDS):
         return None
     return _as_totals([count_in(usage, name, max_count) for name in _FIELDS])
 
@@ -401,6 +418,20 @@ def _difference(total: Totals, before: Totals) -> Totals:
     return first, second, third, fourth, fifth
 
 
-def _marked_lines(chunk: bytes) -> list[tuple[int, bytes]]:
-    lines = {begin: line for mark in _MARKS for begin, line in lines_with(chunk, mark)}
-    return sorted(lines.items())
+def _marked_lines(chunk: bytes) -> Iterator[tuple[int, bytes]]:
+    for begin, end in line_places(chunk):
+        if _is_marked(chunk, begin, end):
+            yield begin, chunk[begin:end]
+
+
+def _is_marked(chunk: bytes, begin: int, end: int) -> bool:
+    """Whether a line has to be parsed, told by its head where that names its type."""
+    head = _HEAD.match(chunk, begin, end)
+    if head is not None:
+        kind, event = head.groups()
+        if kind in _KINDS or event == _COUNT:
+            return True
+        # Half a line may have a whole record behind it.
+        if (kind != _EVENT or event is not None) and chunk.find(_FIRST_FIELDS[0], head.end(), end) < 0:
+            return False
+    return any(chunk.find(mark, begin, end) >= 0 for mark in _MARKS)

@@ -6,6 +6,7 @@ written again when its tools are done, and a chat may be set back: what was take
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer
@@ -20,7 +21,7 @@ from agentmon.usage.fields import (
     ref_in,
     text_in,
 )
-from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
+from agentmon.usage.reading import Answers, Reading, ReadingProblem, line_places, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PROVIDER: Final = "google"
 _FIRST_FIELDS: Final = (b'{"id":',)
+_ANSWER: Final = re.compile(rb'\{"id":"[^"\\]*+","timestamp":"[^"\\]*+","type":"gemini",')
 _MARKS: Final = (b'"tokens"', b'"sessionId"', b'"summary"')
 
 
@@ -78,8 +80,10 @@ class GeminiReader:
         """Return what the lines tell; see ``Reader``."""
         chunk = without_byte_order_mark(chunk, offset)
         answers, notes, problems = Answers(), SessionNotes(), []
-        lines = {begin: line for mark in _MARKS for begin, line in lines_with(chunk, mark)}
-        for begin, line in sorted(lines.items()):
+        for begin, end in line_places(chunk):
+            if not (_ANSWER.match(chunk, begin, end) or any(chunk.find(mark, begin, end) >= 0 for mark in _MARKS)):
+                continue
+            line = chunk[begin:end]
             record = parse_record(line)
             if record is None:
                 problems.append(ReadingProblem(offset=offset + begin, reason="a damaged line"))

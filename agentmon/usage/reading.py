@@ -115,6 +115,16 @@ class GatheredReadings:
         return reading
 
 
+def line_places(chunk: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each line begins and ends in the chunk, its newline left out."""
+    begin, size = 0, len(chunk)
+    while begin < size:
+        end = chunk.find(b"\n", begin)
+        end = size if end < 0 else end
+        yield begin, end
+        begin = end + 1
+
+
 def lines_with(chunk: bytes, mark: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that hold the mark, with where each begins in the chunk."""
     at = chunk.find(mark)

@@ -250,6 +250,14 @@ def test_a_record_right_behind_one_that_was_cut_off_counts() -> None:
     assert [problem.reason for problem in reading.problems] == ["a damaged line"]
 
 
+def test_a_record_right_behind_one_of_another_type_that_was_cut_off_counts() -> None:
+    torn = b'{"parentUuid":"u0","isSidechain":false,"type":"user","message":{"role":"user","content":"' + b"x" * 9_000
+
+    reading = read(torn + answered("m1", parentUuid="u0"), torn + b'"}}\n', answered("m2"))
+
+    assert [answer.key for answer in reading.answers] == ["m1", "m2"]
+
+
 def test_a_record_inside_a_damaged_one_is_none() -> None:
     inner = answered("m1", parentUuid="u0").strip()
 

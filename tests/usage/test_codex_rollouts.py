@@ -190,6 +190,20 @@ def test_a_record_right_behind_one_that_was_cut_off_counts() -> None:
     assert answer.prompt_tokens == 10
 
 
+@pytest.mark.parametrize("spaces", [False, True])
+def test_a_count_right_behind_an_event_that_was_cut_off_counts(*, spaces: bool) -> None:
+    said = record("event_msg", "29:00", type="agent_message", message="x" * 9_000)
+    counted = count("30:00", total=10, last=10)
+    if not spaces:
+        said, counted = (
+            json.dumps(json.loads(line), separators=(",", ":")).encode() + b"\n" for line in (said, counted)
+        )
+
+    (answer,) = read(said + said[:-30] + counted).answers
+
+    assert answer.prompt_tokens == 10
+
+
 def test_rollouts_that_do_not_say_whose_they_are_do_not_mix() -> None:
     answers = [CodexReader(thread_id=thread).read(count("30:00", total=10, last=10), 0).answers for thread in "ab"]
 

@@ -388,7 +388,7 @@ def totals_of(usage: object, max_count: int = MAX_COUNT) -> Totals | None:
         if type(count) is not int or not 0 <= count <= max_count:
             break
     else:
-        return counts  # type: ignore[return-value] - each of them is an int
+        return counts  # type: ignore[return-value]  # each is an int
     if not any(name in usage for name in _FIELDS):
         return None
     return _as_totals([count_in(usage, name, max_count) for name in _FIELDS])

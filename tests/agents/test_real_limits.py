@@ -10,10 +10,11 @@ import pytest
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
-from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope, BudgetUnit
+from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.drive import require_succeeded
+from tests.agents.test_states import start_own_screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -252,3 +253,43 @@ async def _see_it_end_at_its_budget(drive: Drive, scenario: str) -> None:
     assert ended.status is ExecutionStatus.CANCELLED
     assert ended.error == f"stopped: the budget of task #{task.number}, 2 tokens in all, is spent"
     assert commands == ["interrupt", "finish"], commands
+
+
+@pytest.mark.only("claude", "codex", "gemini")
+async def test_an_agent_in_its_own_screen_is_warned_held_back_and_stopped(drive: Drive) -> None:
+    for action in (BudgetAction.WARN, BudgetAction.BLOCK, BudgetAction.STOP):
+        await drive.services.budgets.set(
+            scope=BudgetScope.WORKSPACE,
+            scope_id=drive.workspace.id,
+            period=BudgetPeriod.TOTAL,
+            unit=BudgetUnit.TOKENS,
+            limit=2,
+            action=action,
+            actor=USER_ACTOR,
+        )
+        if action is BudgetAction.WARN:
+            begun = await start_own_screen(drive, "go #mock:plain")
+
+        async def is_told(action: BudgetAction = action) -> bool:
+            lines = await drive.services.audit.all(None)
+            return action.value in [
+                one.event.payload.get("action") for one in lines if one.event.payload.get("percent")
+            ]
+
+        await drive.until(is_told, f"the end of a budget to {action.value}")
+        if action is not BudgetAction.STOP:
+            assert (await drive.services.executions.get(begun.id)).status is ExecutionStatus.RUNNING
+
+    ended = await drive.until_over(begun)
+
+    reason = f"the budget of {drive.workspace.name}, 2 tokens in all, is spent"
+    commands = [row["type"] for row in drive.rows("execution_commands", ended)]
+    assert ended.status is ExecutionStatus.CANCELLED
+    assert ended.error == f"stopped: {reason}"
+    assert commands[0] == "interrupt"
+    later = await start_own_screen(drive, "go #mock:plain")
+
+    async def is_held_back() -> bool:
+        return (await drive.services.executions.get(later.id)).wait_reason is WaitReason.BUDGET
+
+    await drive.until(is_held_back, "the next start to wait")

@@ -218,9 +218,7 @@ def _occurs(word: str, *, is_last: bool) -> ColumnElement[bool]:
             has_said.where(_MESSAGE_ROW.in_(_UNINDEXED), has_word(word, messages.c.content)),
         ]
     # Calls of history are many, and what they are about is mostly said as well.
-    did = select(operations.c.session_id).where(
-        operations.c.execution_id.is_not(None), has_word(word, *_operation_texts())
-    )
+    did = select(operations.c.session_id).where(operations.c.execution_id > "", has_word(word, *_operation_texts()))
     return or_(
         has_word(word, sessions.c.title, sessions.c.session_ref, sessions.c.initial_prompt),
         *(sessions.c.id.in_(some) for some in (*said, did)),

@@ -23,6 +23,7 @@ COMMAND_NAMES = frozenset(
         "limits",
         "log",
         "message",
+        "notify",
         "operations",
         "pause",
         "prices",

@@ -66,7 +66,8 @@ async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     await live.undelivered_commands(worker_id)
     await ExecutionRepository(database).list(None, limit=50, offset=0)
     board = BoardRepository(database)
-    await board.page(WORKSPACE, [ColumnRequest(status=status) for status in TaskStatus], running_limit=4)
+    columns = [ColumnRequest(status=status) for status in TaskStatus]
+    await board.page(WORKSPACE, columns, running_limit=4, money_words={})
     await board.locate(TaskId(new_id()), "")
 
     plans = _plans(database.path, statements)

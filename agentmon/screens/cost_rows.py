@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COST_COLUMNS: Final = (
     Column("Name"),
-    Column("Agents", 14, from_width=110),
+    Column("Agents", 14, from_width=124),
     Column("Answers", 9, from_width=64, is_right=True),
     Column("Input", 8, from_width=84, is_right=True),
     Column("Cached", 8, from_width=84, is_right=True),
@@ -37,7 +37,7 @@ ANSWER_COLUMNS: Final = (
     Column("Cached", 7, from_width=60, is_right=True),
     Column("Output", 7, from_width=60, is_right=True),
     Column("Cost", 12, is_right=True),
-    Column("Source", 9, from_width=70),
+    Column("Source", 9, from_width=80),
 )
 NO_NAME: Final = {
     CostGroup.MODEL: "no model told",
@@ -81,7 +81,8 @@ def cost_rows(
         sorting: Without it the dearest comes first, or the one with most tokens.
         limit: Most groups that get a row.
     """
-    whole = sum(amount_of(bucket.sums, is_by_tokens=is_by_tokens) for bucket in buckets)
+    measured = CostSums.of_all(bucket.sums for bucket in buckets) if buckets else CostSums()
+    whole = amount_of(measured, is_by_tokens=is_by_tokens)
     rows = []
     for bucket in in_order(buckets, sorting, is_by_tokens=is_by_tokens)[:limit]:
         sums = bucket.sums

@@ -86,6 +86,8 @@ _GROUP_WORDS: Final = {
 }
 _READ_INTERVAL_S: Final = 1.0
 """Answers of a hundred agents would have the sums read again ten times a second."""
+_PAUSES: Final = 5
+"""A pause takes so many times as long as the look before it, which may be one at ten thousand sessions."""
 _IMPORT_LOOK_S: Final = 1.0
 _CLOCK_INTERVAL_S: Final = 20.0
 _CHART_FROM_HEIGHT: Final = 30
@@ -119,6 +121,7 @@ class CostsScreen(ServiceScreen[None]):
         self._shown: CostSnapshot | None = None
         self._read_for: _Wanted | None = None
         self._read_at = float("-inf")
+        self._read_pause_s = _READ_INTERVAL_S
         self._is_read_planned = False
         self._group_cells: list[tuple[int, CostGroup]] = []
         """Where the word of each group ends in its line."""
@@ -153,11 +156,13 @@ class CostsScreen(ServiceScreen[None]):
         self._show_limits()
 
     async def refresh_snapshot(self) -> None:
-        """Read what has changed; at most once a second while nothing else is asked for."""
+        """Read what has changed; with pauses while nothing else is asked for."""
         wanted = self._wanted
-        if wanted == self._read_for and monotonic() - self._read_at < _READ_INTERVAL_S:
-            self._plan_read()
+        wait_s = self._read_at + self._read_pause_s - monotonic()
+        if wanted == self._read_for and wait_s > 0:
+            self._plan_read(wait_s)
             return
+        begun_at = monotonic()
         services = await self.services()
         workspace = await self.workspace()
         page = await services.board.page(workspace, ())
@@ -168,6 +173,7 @@ class CostsScreen(ServiceScreen[None]):
         self._measure = self._measure._replace(money=page.status_line.money)
         snapshot = await self._reader.read(services, wanted.group, wanted.chosen, PERIODS[wanted.period])
         self._read_for, self._read_at = wanted, monotonic()
+        self._read_pause_s = max(_READ_INTERVAL_S, _PAUSES * (self._read_at - begun_at))
         if wanted != self._wanted:
             self.request_refresh()
             return
@@ -338,10 +344,10 @@ class CostsScreen(ServiceScreen[None]):
         self._sorting = sorting
         self._show()
 
-    def _plan_read(self) -> None:
+    def _plan_read(self, wait_s: float) -> None:
         if not self._is_read_planned:
             self._is_read_planned = True
-            self.set_timer(_READ_INTERVAL_S, self._read_planned, name="read")
+            self.set_timer(wait_s, self._read_planned, name="read")
 
     def _read_planned(self) -> None:
         self._is_read_planned = False
@@ -354,7 +360,8 @@ class CostsScreen(ServiceScreen[None]):
         running = find_running_import((await self.services()).paths.import_progress)
         self.set_class(running is not None, "-importing")
         if running is not None:
-            self.query_one("#import", Static).update(import_content(running.progress), layout=False)
+            line = self.query_one("#import", Static)
+            line.update(import_content(running.progress, self.size.width - line.styles.padding.width), layout=False)
 
     def _show(self) -> None:
         shown = self._shown

@@ -11,27 +11,32 @@ from agentmon.domain.amounts import duration_text, size_text
 if TYPE_CHECKING:
     from agentmon.worker.import_progress import ImportProgress
 
-_BAR_CELLS: Final = 20
+_LEAST_BAR: Final = 6
+_LONGEST_BAR: Final = 40
+_ALL_PERCENT: Final = 100
+_HEADING: Final = "Reading history "
 _EIGHTHS: Final = 8
 _PARTS: Final = " ▏▎▍▌▋▊▉"
 _GROUND: Final = "░"
 
 
-def import_content(progress: ImportProgress) -> Content:
-    """Return a bar with per cent, files, bytes and the time that is left."""
-    words = f"{progress.files:,} of {progress.all_files:,} files"
+def import_content(progress: ImportProgress, width: int) -> Content:
+    """Return a bar with per cent, files, bytes and the time that is left.
+
+    Args:
+        progress: How far it is.
+        width: Cells of the line; the bar takes what the words leave.
+    """
+    words = f"{progress.files:,}/{progress.all_files:,} files"
     if progress.all_bytes:
-        words += f" · {size_text(progress.read_bytes)} of {size_text(progress.all_bytes)}"
+        words += f" · {size_text(progress.read_bytes)}/{size_text(progress.all_bytes)}"
     if progress.seconds_left:
         words += f" · {duration_text(progress.seconds_left)} left"
     percent = progress.percent
-    bar = part_bar(0 if percent is None else percent / 100, _BAR_CELLS)
-    return Content.assemble(
-        ("Reading history  ", "bold"),
-        (bar, "$secondary"),
-        ("" if percent is None else f" {percent:>3} %  ", "bold"),
-        (words, "$text-muted"),
-    )
+    share = " " if percent is None else f" {percent:>3} % "
+    room = width - len(_HEADING) - len(share) - len(words)
+    bar = part_bar((percent or 0) / _ALL_PERCENT, max(_LEAST_BAR, min(room, _LONGEST_BAR)))
+    return Content.assemble((_HEADING, "bold"), (bar, "$secondary"), (share, "bold"), (words, "$text-muted"))
 
 
 def part_bar(part: float, width: int) -> str:

@@ -91,7 +91,7 @@ class RowTable(CursorTable):
     @property
     def shown_columns(self) -> tuple[int, ...]:
         """The numbers of the columns for which there is room, counted from 0."""
-        return tuple(at for at, _, _ in self._placed(self.size.width))
+        return tuple(at for at, _, _ in self._placed())
 
     def key_of(self, row: int) -> str:
         """Return the name of a row."""
@@ -112,7 +112,7 @@ class RowTable(CursorTable):
     def on_heading_clicked(self, x: int) -> None:
         """Ask to sort by the heading."""
         begin = MARGIN
-        for at, _, room in self._placed(self.size.width):
+        for at, _, room in self._placed():
             if begin <= x < begin + room + GAP:
                 self.post_message(self.SortRequested(self, at))
             begin += room + GAP
@@ -120,7 +120,7 @@ class RowTable(CursorTable):
     def heading_segments(self, base: Style) -> list[Segment]:
         """Return the headings for which there is room."""
         segments = []
-        for at, column, room in self._placed(self.size.width):
+        for at, column, room in self._placed():
             heading, style = column.heading, "header"
             if self.sorting is not None and self.sorting.column == at:
                 heading, style = f"{heading} {'▼' if self.sorting.is_descending else '▲'}".lstrip(), "sorted"
@@ -131,17 +131,17 @@ class RowTable(CursorTable):
     def row_segments(self, row: int, base: Style) -> list[Segment]:
         """Return the cells of a row for which there is room."""
         segments = []
-        for at, column, room in self._placed(self.size.width):
+        for at, column, room in self._placed():
             cell = self.rows[row].cells[at]
             text = fitted(cell.text, room, is_right=column.is_right)
             segments += [Segment(text, self.style_of(cell.style, base)), Segment(" " * GAP, base)]
         return segments
 
-    def _placed(self, width: int) -> list[tuple[int, Column, int]]:
-        """Return number, column and cells of the columns for which there is room."""
-        shown = [(at, column) for at, column in enumerate(self._columns) if width >= column.from_width]
+    def _placed(self) -> list[tuple[int, Column, int]]:
+        """Return number, column and cells of the columns for which there is room beside the scroll bar."""
+        shown = [(at, column) for at, column in enumerate(self._columns) if self.size.width >= column.from_width]
         fixed = sum(column.width for _, column in shown)
-        free = max(0, width - 2 * MARGIN - fixed - GAP * (len(shown) - 1))
+        free = max(0, self.scrollable_size.width - 2 * MARGIN - fixed - GAP * (len(shown) - 1))
         shares = sum(not column.width for _, column in shown)
         placed = []
         for at, column in shown:

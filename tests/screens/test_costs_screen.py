@@ -344,8 +344,8 @@ async def test_a_running_import_has_a_bar_with_files_bytes_and_time(place: Place
         clear_progress(file)
         await board.until(lambda: not screen.has_class("-importing"), "its end")
 
-        assert bar.startswith("Reading history  ████████▋")
-        assert "43 %  12 of 40 files · 430.0 MB of 1.0 GB · 57s left" in bar
+        assert bar.startswith("Reading history █████████████████▎░")
+        assert " 43 % 12/40 files · 430.0 MB/1.0 GB · 57s left" in bar
 
 
 async def test_the_board_tells_how_far_an_import_is(place: Place) -> None:

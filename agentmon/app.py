@@ -141,6 +141,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self.add_mode("costs", self._make_costs)
         self.add_mode("sessions", self._make_sessions)
         self.add_mode("inbox", self._make_inbox)
+        self.add_mode("settings", self._make_settings)
         if os.environ.get("AGENTMON_REDUCED_MOTION") == "1":
             self.animation_level = "none"
 
@@ -605,6 +606,11 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         from agentmon.screens.sessions import SessionsScreen  # noqa: PLC0415 - not part of the first frame
 
         return SessionsScreen(self.services, self.workspace, clock=self._clock)
+
+    def _make_settings(self) -> Screen[None]:
+        from agentmon.screens.settings import SettingsScreen  # noqa: PLC0415 - not part of the first frame
+
+        return SettingsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_inbox(self) -> Screen[None]:
         from agentmon.screens.inbox import InboxScreen  # noqa: PLC0415 - not part of the first frame

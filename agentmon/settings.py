@@ -348,7 +348,8 @@ def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[st
         loaded = _located(table, settings_file)(**overrides)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        words = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        wrong = first["msg"].removeprefix("Value error, ")
+        words = f"{wrong[:1].lower()}{wrong[1:]}"
         if not first["loc"]:
             # Two settings that do not go together.
             raise UsageError(

@@ -48,6 +48,7 @@ APP: Final = [
         "5", "show_place('sessions')", "Sessions", show=False, id="app.sessions", tooltip="Go to the conversations."
     ),
     Binding("6", "show_place('inbox')", "Inbox", show=False, id="app.inbox", tooltip="Go to what waits for a person."),
+    Binding("7", "show_place('settings')", "Settings", show=False, id="app.settings", tooltip="Go to the settings."),
     Binding(
         "w",
         "show_next_waiting",
@@ -482,6 +483,24 @@ SESSIONS: Final = [
     *_row_keys("sessions"),
 ]
 
+SETTINGS: Final = [
+    Binding(
+        "enter,space", "change", "Change", key_display="enter", id="settings.change", tooltip="Give it another value."
+    ),
+    Binding(
+        "d", "reset", "Reset", id="settings.reset", tooltip="Let the file, the environment or the default say it again."
+    ),
+    Binding("slash", "search", "Search", key_display="/", id="settings.search", tooltip="Show only what has a text."),
+    Binding("escape", "clear", "Clear", show=False, id="settings.clear", tooltip="Clear the search."),
+    *_row_keys("settings"),
+]
+
+SETTING_DIALOG: Final = [
+    # Priority: a text field would take the key for itself.
+    Binding("enter", "save", "Keep", key_display="enter", priority=True, id="setting.save", tooltip="Keep the value."),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="setting.cancel", tooltip="Leave it as it is."),
+]
+
 COSTS: Final = [
     Binding(
         "enter",
@@ -708,6 +727,8 @@ TABLES: Final = {
     "Rule": RULE_DIALOG,
     "Question": CONFIRM,
     "Choice": CHOICE,
+    "Settings": SETTINGS,
+    "Setting": SETTING_DIALOG,
     "Help": HELP,
     "Failure": FAILURE,
 }

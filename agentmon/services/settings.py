@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
@@ -44,6 +45,16 @@ _OF_PERSONS: Final = ("approvals.", "notifications.command")
 _WORKSPACE_LIMIT_HELP: Final = "Most executions of this workspace that run at one time; 0 means no limit of its own."
 
 
+class SettingOrigin(StrEnum):
+    """Who said what is in force."""
+
+    DEFAULT = "default"
+    OUTSIDE = "outside"
+    """The settings file, or a variable of the environment."""
+    STORED = "stored"
+    """The database: it was set in the app or with ``agentmon settings``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingValue:
     """One setting as people see it."""
@@ -52,6 +63,7 @@ class SettingValue:
     value: float | str
     default: float | str
     help: str
+    origin: SettingOrigin = SettingOrigin.DEFAULT
 
 
 class SettingsService:
@@ -112,7 +124,13 @@ class SettingsService:
         limit = await self._workspaces.max_running(workspace.id)
         return (
             *values,
-            SettingValue(key=WORKSPACE_LIMIT_KEY, value=limit, default=0, help=_WORKSPACE_LIMIT_HELP),
+            SettingValue(
+                key=WORKSPACE_LIMIT_KEY,
+                value=limit,
+                default=0,
+                help=_WORKSPACE_LIMIT_HELP,
+                origin=SettingOrigin.STORED if limit else SettingOrigin.DEFAULT,
+            ),
         )
 
     async def get(self, key: str, workspace: Workspace | None = None) -> SettingValue:
@@ -151,6 +169,24 @@ class SettingsService:
         wake_worker(self._paths.worker_socket)
         return await self.get(key, workspace)
 
+    async def reset(self, key: str, *, actor: Actor = USER_ACTOR, workspace: Workspace | None = None) -> SettingValue:
+        """Let the settings file, the environment or the default say it again; return what is in force then.
+
+        Raises:
+            NotFoundError: There is no such setting.
+            UsageError: Without it another setting could not be what it is.
+            ConflictError: An agent would change what agents may decide.
+        """
+        if key == WORKSPACE_LIMIT_KEY:
+            return await self.set(key, "0", actor=actor, workspace=workspace)
+        await self.get(key, workspace)
+        if key.startswith(_OF_PERSONS):
+            await self.require_may_decide(actor)
+        self._values({name: value for name, value in (await self._repository.all()).items() if name != key})
+        await self._repository.remove(key, actor=actor, at=self._clock.now())
+        wake_worker(self._paths.worker_socket)
+        return await self.get(key, workspace)
+
     def _values(self, stored: Mapping[str, object]) -> tuple[SettingValue, ...]:
         tables = {
             "worker": load_worker_settings(self._paths.settings_file, stored),
@@ -163,7 +199,16 @@ class SettingsService:
         for key, field in setting_fields().items():
             table, _, name = key.partition(".")
             value = getattr(tables[table], name)
-            values.append(SettingValue(key=key, value=value, default=field.default, help=field.description or ""))
+            origin = SettingOrigin.DEFAULT if value == field.default else SettingOrigin.OUTSIDE
+            values.append(
+                SettingValue(
+                    key=key,
+                    value=value,
+                    default=field.default,
+                    help=field.description or "",
+                    origin=SettingOrigin.STORED if key in stored else origin,
+                )
+            )
         return tuple(values)
 
 

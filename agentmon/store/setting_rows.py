@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.events import TaskEventType
@@ -53,3 +53,20 @@ class SettingRepository:
                     set_={"value": statement.excluded.value, "updated_at": statement.excluded.updated_at},
                 )
             )
+
+    async def remove(self, key: str, *, actor: Actor, at: datetime) -> None:
+        """Take one setting away, with its line in the audit trail; one that is not there is none."""
+        rows = tables.settings
+        async with self._database.writing() as connection:
+            found = (await connection.execute(select(rows.c.value).where(rows.c.key == key))).first()
+            if found is None:
+                return
+            await append_task_event(
+                connection,
+                task_id=None,
+                actor=actor,
+                event_type=TaskEventType.SETTING_CHANGED,
+                payload={"key": key, "from": found.value, "to": "what it is by itself"},
+                at=at,
+            )
+            await connection.execute(delete(rows).where(rows.c.key == key))

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input
 
-from agentmon.screens.bindings import APP, BOARD, COSTS, EXECUTIONS, INBOX, REQUEST, SESSIONS, TASK_PAGE
+from agentmon.screens.bindings import APP, BOARD, COSTS, EXECUTIONS, INBOX, REQUEST, SESSIONS, SETTINGS, TASK_PAGE
 from agentmon.screens.board import BoardScreen
 from agentmon.screens.costs import CostsScreen
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.sessions import SessionsScreen
+from agentmon.screens.settings import SettingsScreen
 from agentmon.screens.task_page import TaskPage
 from tests.screens.scenes import scene
 
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
     from tests.screens.boards import Board
 
-PLACE_SCREENS = (BoardScreen, ExecutionsScreen, CostsScreen, SessionsScreen, InboxScreen)
+PLACE_SCREENS = (BoardScreen, ExecutionsScreen, CostsScreen, SessionsScreen, InboxScreen, SettingsScreen)
 LEAVING = {"q", "ctrl+c"}
 """Tested by themselves: nothing can follow them."""
 STARTING = {"r", "ctrl+r", "x"}
 """Would start a worker; tested over a live home."""
-PLACES = {"1", "2", "5", "6"}
+PLACES = {"1", "2", "5", "6", "7"}
 """Tested by themselves: each leads away from whatever is tested here."""
 
 
@@ -60,8 +61,9 @@ async def back(board: Board, kind: type[object], opening: Sequence[str]) -> None
         (CostsScreen, (COSTS,), ("3",)),
         (SessionsScreen, (SESSIONS,), ("5",)),
         (InboxScreen, (REQUEST, INBOX), ("6",)),
+        (SettingsScreen, (SETTINGS,), ("7",)),
     ],
-    ids=["board", "executions", "task", "costs", "sessions", "inbox"],
+    ids=["board", "executions", "task", "costs", "sessions", "inbox", "settings"],
 )
 async def test_every_key_is_answered_and_none_breaks_the_screen(
     kind: type[object],
@@ -84,6 +86,12 @@ async def test_every_key_is_answered_and_none_breaks_the_screen(
 
 async def test_number_keys_go_to_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with scene(tmp_path, monkeypatch, size=(80, 24)) as board:
-        for key, kind in (("2", ExecutionsScreen), ("5", SessionsScreen), ("6", InboxScreen), ("1", BoardScreen)):
+        for key, kind in (
+            ("2", ExecutionsScreen),
+            ("5", SessionsScreen),
+            ("6", InboxScreen),
+            ("7", SettingsScreen),
+            ("1", BoardScreen),
+        ):
             await board.press(key)
             await board.until(lambda: isinstance(board.app.screen, kind), kind.__name__)  # noqa: B023 - awaited here

@@ -6,7 +6,9 @@ import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
-from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
+from agentmon.domain.events import Actor, ActorType
+from agentmon.services.settings import SettingOrigin
 from agentmon.store.money_setting import find_money_words, money_format
 
 if TYPE_CHECKING:
@@ -116,3 +118,44 @@ async def test_what_is_read_early_shows_money_as_the_settings_do(live_home: Live
         settled = await services.settings.money()
     for nano in (1, 4_210_000_000, 10**18):
         assert early.text(nano) == settled.text(nano)
+
+
+async def test_a_reset_setting_is_what_file_environment_and_default_say(
+    live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTMON_WORKER_GRACE_S", "2.5")
+    async with open_services(live_home.paths) as services:
+        await services.settings.set("worker.grace_s", "9")
+        await services.settings.set("worker.max_running", "9")
+        assert (await services.settings.get("worker.grace_s")).origin is SettingOrigin.STORED
+
+        grace = await services.settings.reset("worker.grace_s")
+        most = await services.settings.reset("worker.max_running")
+        again = await services.settings.reset("worker.max_running")
+
+        assert (grace.value, grace.origin) == (2.5, SettingOrigin.OUTSIDE)
+        assert (most.value, most.origin) == (again.value, again.origin) == (4, SettingOrigin.DEFAULT)
+        lines = await services.audit.all(None)
+        assert [line.event.payload["key"] for line in lines][-2:] == ["worker.grace_s", "worker.max_running"]
+
+
+async def test_a_setting_that_another_one_needs_is_not_reset(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        await services.settings.set("costs.exchange_rate", "0.9")
+        await services.settings.set("costs.currency", "EUR")
+
+        with pytest.raises(UsageError, match="EUR"):
+            await services.settings.reset("costs.exchange_rate")
+
+        assert (await services.settings.get("costs.exchange_rate")).value == "0.9"
+
+
+async def test_an_agent_may_not_set_the_command_that_the_worker_runs(live_home: LiveHome) -> None:
+    agent = Actor(type=ActorType.AGENT, id="a")
+    async with open_services(live_home.paths) as services:
+        with pytest.raises(ConflictError, match="an agent may not"):
+            await services.settings.set("notifications.command", "touch /tmp/x", actor=agent)
+        with pytest.raises(ConflictError, match="an agent may not"):
+            await services.settings.reset("approvals.agents_may_decide", actor=agent)
+
+        await services.settings.set("notifications.done", "none", actor=agent)

@@ -63,3 +63,14 @@ def test_a_wrong_setting_says_what_is_right(cli: CommandLine, key: str, value: s
 
     assert refused.code == 2
     assert why in refused.stderr
+
+
+def test_a_setting_is_reset_by_its_name_alone(cli: CommandLine) -> None:
+    cli("settings", "notifications.done", "bell")
+
+    wrong = cli("settings", "notifications.done", "toast", "--reset")
+    reset = cli("settings", "notifications.done", "--reset", "--json").document()
+
+    assert wrong.code == 2
+    assert wrong.stderr.startswith("error: --reset takes a setting and no value\nhint: agentmon settings")
+    assert (reset["value"], reset["origin"]) == ("toast", "default")

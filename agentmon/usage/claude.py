@@ -46,6 +46,8 @@ _USAGE: Final = re.compile(rb'"usage":\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}')
 _MAX_ID_PLACE: Final = 512
 _STAMP: Final = re.compile(rb'"timestamp":"([^"\\]{19,29}Z)"')
 _MAX_STOP_BYTES: Final = 200
+_OF_THE_ANSWER: Final = re.compile(rb'"(?:requestSessionId|forkedFrom|costUSD)":[^,}]*+')
+"""What a record says of the answer beside the message, up to the end of the first value in it."""
 _SPEEDS: Final = frozenset({"priority", "flex", "batch"})
 _MAX_DOLLARS: Final = 1_000_000
 _NOT_ITS_OWN: Final = ("isSidechain", "agentId", "forkedFrom", "requestSessionId")
@@ -264,8 +266,11 @@ def _part_in(line: bytes) -> _Part | None:
     stamp = _STAMP.search(line, counts.end()) if stop >= 0 and counts is not None else None
     if stamp is None or counts is None:
         return None
-    content = line.find(b'"content":[', named.end(), named.end() + _MAX_ID_PLACE)
-    return named[1], line[stop : counts.end()], stamp[1], content, stop
+    # Only where nothing stands between the content and why the answer stopped: the model may.
+    is_apart = line[stop - 2 : stop] == b"],"
+    content = line.find(b'"content":[', named.end(), named.end() + _MAX_ID_PLACE) if is_apart else -1
+    more = _OF_THE_ANSWER.findall(line, 0, named.start()) + _OF_THE_ANSWER.findall(line, counts.end())
+    return named[1], b"".join((line[stop : counts.end()], *more)), stamp[1], content, stop
 
 
 def _may_have_answer(chunk: bytes, begin: int, end: int, head: re.Match[bytes] | None) -> bool:

@@ -242,6 +242,23 @@ def test_the_model_that_answers_for_one_that_declined_is_billed() -> None:
     ]
 
 
+def test_a_later_part_of_an_answer_may_name_its_owner() -> None:
+    answers = read(answered("m1"), answered("m1", requestSessionId="first"), answered("m1", costUSD=0.5)).answers
+
+    assert [(one.session_ref, one.is_owner_marked, one.reported_cost_nano) for one in answers] == [
+        ("first", True, 500_000_000)
+    ]
+
+
+def test_the_model_may_stand_behind_the_content() -> None:
+    written = json.loads(answered("m1", content=[{"type": "text", "text": "hi"}]))
+    message = written["message"]
+    names = ("id", "type", "role", "content", "model", "stop_reason", "usage")
+    written["message"] = {name: message[name] for name in names}
+
+    assert only(json.dumps(written, separators=(",", ":")).encode() + b"\n").model == "claude-opus-4-8"
+
+
 def test_a_record_right_behind_one_that_was_cut_off_counts() -> None:
     second = answered("m2", parentUuid="u-m1")
     reading = read(answered("m1")[:150] + second, b"\0" * 600 + answered("m3"))

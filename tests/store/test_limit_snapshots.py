@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -8,6 +10,7 @@ import pytest
 
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.limit_readings import FIVE_HOUR, ContextReading, LimitReading, LimitSource
+from agentmon.store import limit_snapshots
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.usage_import import UsageImport
 from tests.store.conversation_place import NOON_MS, opened_place
@@ -209,3 +212,14 @@ async def test_a_session_that_ran_here_takes_the_context_that_its_file_told(
     assert files.adopt_conversations() == 1
 
     assert await context_of(place, "s") == (500, 1000, NOON_MS)
+
+
+def test_what_is_asked_often_never_reads_all_answers(place: ConversationPlace) -> None:
+    statements = (limit_snapshots._MINUTES, limit_snapshots._SLICES, limit_snapshots._SPENT)
+    with closing(sqlite3.connect(place.database.path)) as connection:
+        plans = [
+            " ".join(str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {one}", [None] * one.count("?")))
+            for one in statements
+        ]
+
+    assert all("llm_interactions_at_ms" in plan and "SCAN u" not in plan for plan in plans), plans

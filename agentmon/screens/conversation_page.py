@@ -38,7 +38,8 @@ _COLOURS = {
     "bad": "$error",
 }
 _LIVE_ACTIONS = {"interrupt", "change_agent", "attach"}
-_MOST_LISTED = 500
+_ON_RUNS = {"send_message", "fork"}
+"""What goes on from a run of agentmon."""
 
 
 class ConversationPage(ServiceScreen[None]):
@@ -77,9 +78,7 @@ class ConversationPage(ServiceScreen[None]):
         services = await self.services()
         workspace = await self.workspace()
         self._money = await services.settings.money()
-        session = await services.sessions.get(self._listing.session.id)
-        listings = await services.sessions.list(workspace.id, limit=_MOST_LISTED)
-        self._listing = next((one for one in listings if one.session.id == session.id), self._listing)
+        self._listing = await services.sessions.get_listing(self._listing.session.id)
         shown = await self._source.read(
             services, workspace.id, agent_name=self._listing.agent_slug, now=self._clock.now()
         )
@@ -99,6 +98,8 @@ class ConversationPage(ServiceScreen[None]):
             return True if listing.is_live else None
         if action == "show_request":
             return True if self._has_request and listing.session.task_id is not None else None
+        if action in _ON_RUNS and listing.newest_execution_id is None:
+            return None
         if action == "fork":
             return True if listing.session.session_ref else None
         if action == "open_task":

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 SEARCH_WAIT_S: Final = 0.15
 """How long after the last letter a search begins."""
-_MOST_ROWS: Final = 500
+_PAGE: Final = 500
+_MOST_ROWS: Final = 5_000
+"""What lies farther back is found by searching."""
 _CLOCK_INTERVAL_S: Final = 20.0
 _EMPTY: Final = (
     ("No conversations yet.\n\n", "bold"),
@@ -38,9 +40,17 @@ _EMPTY: Final = (
     ("1", "$primary bold"),
     (") and press ", ""),
     ("r", "$primary bold"),
-    ("; what is said and done then stays here.", ""),
+    ("; what is said and done then stays here.\n\n", ""),
+    (
+        "What Claude Code, Codex and Gemini CLI said and did without agentmon is read in the background;\n",
+        "$text-muted",
+    ),
+    ("agentmon sessions import", "$primary"),
+    (" reads it at once.", "$text-muted"),
 )
 _ACTIONS: Final = {"open_session", "send_message", "fork", "restart", "rename", "open_task", "attach"}
+_ON_RUNS: Final = {"send_message", "fork", "restart"}
+"""What goes on from a run of agentmon."""
 
 
 class SessionsScreen(ServiceScreen[None]):
@@ -57,6 +67,8 @@ class SessionsScreen(ServiceScreen[None]):
         self._search = ""
         self._found_for = ""
         """What the rows that are shown were searched with."""
+        self._most = _PAGE
+        """So many rows are read at most; more when the cursor comes to the last one."""
         self._is_loaded = False
         self._search_timer: Timer | None = None
 
@@ -85,7 +97,7 @@ class SessionsScreen(ServiceScreen[None]):
         status_bar.numbers = page.status_line
         self.is_queue_paused = page.status_line.is_paused
         search = self._search
-        listings = await services.sessions.list(workspace.id, search=search, limit=_MOST_ROWS)
+        listings = await services.sessions.list(workspace.id, search=search, with_history=True, limit=self._most)
         if search != self._search:
             self.request_refresh()
             return
@@ -109,6 +121,8 @@ class SessionsScreen(ServiceScreen[None]):
             return True if selected.is_live and selected.newest_execution_id is not None else None
         if action == "open_task":
             return True if selected.session.task_id is not None else None
+        if action in _ON_RUNS and selected.newest_execution_id is None:
+            return None
         if action == "fork":
             return True if selected.session.session_ref else None
         return True
@@ -190,9 +204,12 @@ class SessionsScreen(ServiceScreen[None]):
         self._table.focus()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Offer what fits the row."""
+        """Offer what fits the row; behind the last one more are read."""
         message.stop()
         self.refresh_bindings()
+        if self._has_more and message.key is not None and message.key == next(reversed(self._known), None):
+            self._most = min(self._most + _PAGE, _MOST_ROWS)
+            self.request_refresh()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Show the conversation."""
@@ -211,6 +228,10 @@ class SessionsScreen(ServiceScreen[None]):
         return self.query_one("#sessions", RowTable)
 
     @property
+    def _has_more(self) -> bool:
+        return len(self._known) == self._most < _MOST_ROWS
+
+    @property
     def _selected(self) -> SessionListing | None:
         table = self.query_one_optional("#sessions", RowTable)
         return None if table is None else self._known.get(table.selected_key or "")
@@ -225,7 +246,7 @@ class SessionsScreen(ServiceScreen[None]):
     def _begin_search(self) -> None:
         search = self.query_one("#search", Input).value.strip()
         if search != self._search:
-            self._search = search
+            self._search, self._most = search, _PAGE
             self._show_summary()
             self.request_refresh()
 
@@ -239,7 +260,7 @@ class SessionsScreen(ServiceScreen[None]):
             parts.append((f"   ● {live:,} live", "$secondary"))
         if self._is_loaded:
             count = len(self._known)
-            more = "+" if count == _MOST_ROWS else ""
+            more = "+" if count >= self._most else ""
             words = "found" if self._found_for else "in all"
             parts.append((f"   {count:,}{more} {words}", "$text-muted"))
         if self._search != self._found_for:

@@ -7,9 +7,10 @@ from agentmon.cli.columns import table
 from agentmon.cli.cost_text import currency_form
 from agentmon.domain.amounts import NANO, MoneyFormat, count_text
 from agentmon.domain.burn_rate import BurnRate, Rate
+from agentmon.domain.limit_readings import LimitSnapshot
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.projections import MonthProjection, WindowProjection
-from agentmon.domain.usage_windows import UsageWindow, WindowOrigin
+from agentmon.domain.usage_windows import UsageWindow, WindowOrigin, window_label
 from agentmon.services.limits import LimitOverview
 
 _HEADINGS = ("AGENT", "WINDOW", "USED", "UNTIL", "COST", "TOKENS", "FROM")
@@ -56,6 +57,40 @@ def limit_document(overview: LimitOverview, money: MoneyFormat) -> dict[str, obj
     }
 
 
+def history_lines(history: Sequence[LimitSnapshot], width: int, moment: Moment) -> list[str]:
+    """Return each change of what agents said, oldest first, as a table."""
+    rows = [
+        (
+            moment(one.captured_at_ms),
+            moment(one.seen_at_ms) if one.seen_at_ms != one.captured_at_ms else "",
+            plain_line(one.agent_slug),
+            _window_label(one.agent_slug, one.account, window_label(one.window)),
+            f"{one.used_percent:.0f} %",
+            _UNKNOWN if one.resets_at_ms is None else moment(one.resets_at_ms),
+        )
+        for one in history
+    ]
+    return table(("SINCE", "SEEN TILL", "AGENT", "WINDOW", "USED", "UNTIL"), rows, width)
+
+
+def history_document(history: Sequence[LimitSnapshot]) -> list[dict[str, object]]:
+    """Return each change of what agents said, oldest first; times in UTC."""
+    return [
+        {
+            "agent": one.agent_slug,
+            "account": one.account,
+            "window": one.window,
+            "minutes": one.window_minutes,
+            "used_percent": one.used_percent,
+            "resets_at": _time_form(one.resets_at_ms),
+            "captured_at": _time_form(one.captured_at_ms),
+            "seen_at": _time_form(one.seen_at_ms),
+            "source": one.source.value,
+        }
+        for one in history
+    ]
+
+
 def month_words(month: MonthProjection, money: MoneyFormat) -> str:
     """Return what the month comes to: ``November: $84.10 so far, about $102 at its end``."""
     name = f"{date.fromisoformat(f'{month.month}-01'):%B}"
@@ -68,17 +103,19 @@ def month_words(month: MonthProjection, money: MoneyFormat) -> str:
 
 
 def _window_row(window: UsageWindow, money: MoneyFormat, moment: Moment) -> tuple[str, ...]:
-    is_other_account = window.account not in {"", window.agent_slug}
-    label = f"{window.label} ({plain_line(window.account)})" if is_other_account else window.label
     return (
         plain_line(window.agent_slug),
-        plain_line(label),
+        _window_label(window.agent_slug, window.account, window.label),
         _UNKNOWN if window.used_percent is None or window.is_stale else f"{window.used_percent:.0f} %",
         _UNKNOWN if window.resets_at_ms is None or window.is_stale else moment(window.resets_at_ms),
         money.text(window.spent.cost_nano) + (" + ?" if window.spent.unpriced_answers else ""),
         count_text(window.spent.total_tokens),
         origin_words(window, moment),
     )
+
+
+def _window_label(agent_slug: str, account: str, label: str) -> str:
+    return plain_line(f"{label} ({account})" if account not in {"", agent_slug} else label)
 
 
 def origin_words(window: UsageWindow, moment: Moment) -> str:

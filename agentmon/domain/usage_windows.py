@@ -65,7 +65,7 @@ class UsageWindow:
     @property
     def label(self) -> str:
         """What people call it: ``5 hours``, ``week``, ``seven day opus``."""
-        return _LABELS.get(self.name, self.name.replace("_", " "))
+        return window_label(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,11 @@ class UsageBlock:
     def ends_at_ms(self) -> int:
         """The first moment that is no longer in it."""
         return self.begun_at_ms + BLOCK_MS
+
+
+def window_label(name: str) -> str:
+    """Return what people call a window of this name."""
+    return _LABELS.get(name, name.replace("_", " "))
 
 
 def find_block(slices: Sequence[UsageSlice], now_ms: int) -> UsageBlock | None:

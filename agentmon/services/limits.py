@@ -104,8 +104,13 @@ class LimitService:
         )
 
     async def history(self, window: str, *, since_ms: int) -> tuple[LimitSnapshot, ...]:
-        """Return what agents said of the windows of this name since then, oldest first."""
+        """Return what agents said of the windows of this name since then, oldest first; of all for an empty name."""
+        await self._intake.take_in()
         return await self._limits.history(window, since_ms)
+
+    async def zone_name(self) -> str:
+        """Return the IANA name of the zone in which days and months are."""
+        return (await self._local_days()).zone_name
 
     async def _official(self, snapshot: LimitSnapshot, days: LocalDays, now_ms: int) -> UsageWindow | None:
         begun_ms = begin_of(snapshot, now_ms)

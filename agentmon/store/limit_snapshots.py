@@ -31,7 +31,8 @@ _LATEST: Final = (
     "JOIN agents a ON a.id = s.agent_id ORDER BY a.slug, s.account, s.window_minutes, s.window"
 )
 _HISTORY: Final = (
-    _SNAPSHOT + f"WHERE s.window = ? AND s.seen_at_ms >= ? ORDER BY s.captured_at_ms DESC LIMIT {_MAX_HISTORY}"
+    _SNAPSHOT + "WHERE ?1 IN ('', s.window) AND s.seen_at_ms >= ?2 "
+    f"ORDER BY s.captured_at_ms DESC, s.id DESC LIMIT {_MAX_HISTORY}"
 )
 _TOKENS: Final = (
     "u.prompt_tokens + u.cache_read_tokens + u.cache_write_5m_tokens + u.cache_write_1h_tokens + u.response_tokens"
@@ -88,7 +89,10 @@ class LimitSnapshotRepository:
         return tuple(map(_snapshot_of, rows))
 
     async def history(self, window: str, since_ms: int) -> tuple[LimitSnapshot, ...]:
-        """Return what was said of the windows of this name since then, oldest first; the newest 10,000 at most."""
+        """Return what was said of the windows of this name since then, oldest first; the newest 10,000 at most.
+
+        An empty name means all windows.
+        """
         async with self._database.reading() as connection:
             rows = (await connection.exec_driver_sql(_HISTORY, (window, since_ms))).mappings().all()
         return tuple(map(_snapshot_of, reversed(rows)))

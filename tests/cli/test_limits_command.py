@@ -22,6 +22,7 @@ THREAD = "019a0000-0000-7000-8000-00000000abcd"
 def told(cli: CommandLine) -> CommandLine:
     """A command line in whose home a rollout of Codex of this hour is imported."""
     assert "no answer of this month" in cli("limits").stderr
+    assert "no agent has said anything" in cli("limits", "--history", "3").stderr
     write_rollout(cli.folder / ".codex")
     shutil.copytree(SAMPLES / "claude", cli.folder / ".claude")
     assert "answers told" in cli("costs", "import").stdout
@@ -69,6 +70,19 @@ def test_people_read_them_in_a_table(told: CommandLine) -> None:
     assert any(line.startswith("codex") and "12 %" in line and "official, as of" in line for line in lines)
     assert any(line.startswith("burn rate: ") and "tokens/min" in line for line in lines)
     assert any(f"{datetime.now(UTC):%B}: $" in line for line in lines)
+
+
+def test_what_was_said_is_a_history(told: CommandLine) -> None:
+    document = told("limits", "--history", "1", "--json").document()
+
+    assert [(one["agent"], one["window"], one["used_percent"]) for one in document["history"]] == [
+        ("codex", "five_hour", 12.5),
+        ("codex", "seven_day", 40.0),
+    ]
+    assert {one["source"] for one in document["history"]} == {"transcript"}
+    lines = told("limits", "--history", "1").stdout.splitlines()
+    assert lines[0].split() == ["SINCE", "SEEN", "TILL", "AGENT", "WINDOW", "USED", "UNTIL"]
+    assert "week" in lines[2]
 
 
 def test_a_session_knows_how_full_its_context_is(told: CommandLine) -> None:

@@ -93,6 +93,11 @@ def _dispatch(words: list[str]) -> int:
         from agentmon.cli.statusline import print_statusline  # noqa: PLC0415 - each request loads its own part alone
 
         return print_statusline(words[1:])
+    if first == "costs" and "--json" in words:
+        from agentmon.cli.quick_costs import print_costs  # noqa: PLC0415 - each request loads its own part alone
+
+        if print_costs(words[1:]):
+            return 0
     folder = _folder_to_open(words)
     if folder is not None:
         from agentmon.cli.open_app import open_app  # noqa: PLC0415 - each request loads its own part alone

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agentmon.bootstrap import Services
-    from agentmon.services.costs import CostReport
+    from agentmon.services.cost_reports import CostReport
 
 ANSWERS = int(os.environ.get("AGENTMON_BENCHMARK_ANSWERS", "10000000"))
 DAYS = 400
@@ -264,7 +264,9 @@ async def _timed(read: Callable[[], Awaitable[CostReport]]) -> _Timed:
 
 def _command_s(group: CostGroup) -> float:
     script = str(Path(sys.executable).with_name("agentmon"))
-    environ = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    # The command without settings in its environment, which it would look at in earnest.
+    without = ("PYTHONDONTWRITEBYTECODE", "AGENTMON_COSTS_")
+    environ = {name: text for name, text in os.environ.items() if not name.startswith(without)}
     times = []
     for _ in range(5):
         begun = time.perf_counter()

@@ -10,13 +10,12 @@ import typer
 from agentmon.bootstrap import Services
 from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import JsonOption, with_services
+from agentmon.cli.cost_documents import currency_form, report_document
 from agentmon.cli.cost_text import (
-    currency_form,
     explained_document,
     explained_lines,
     progress_words,
     report_csv,
-    report_document,
     report_table,
     source_words,
 )
@@ -28,7 +27,8 @@ from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
 from agentmon.domain.costs import CostFilter, CostGroup
 from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
-from agentmon.services.costs import CostReport, ExplainedAnswer, HistoryPlace
+from agentmon.services.cost_reports import CostReport
+from agentmon.services.costs import ExplainedAnswer, HistoryPlace
 from agentmon.worker.import_progress import ImportOutcome, ImportProgress
 
 group = typer.Typer(rich_markup_mode=None)

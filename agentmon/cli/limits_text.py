@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 
 from agentmon.cli.columns import table
-from agentmon.cli.cost_text import currency_form
+from agentmon.cli.cost_documents import currency_form
 from agentmon.domain.amounts import NANO, MoneyFormat, count_text
 from agentmon.domain.burn_rate import BurnRate, Rate
 from agentmon.domain.limit_readings import LimitSnapshot

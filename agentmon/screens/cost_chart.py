@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from agentmon.screens.cost_periods import Period
-    from agentmon.services.costs import CostBucket, CostReport
+    from agentmon.services.cost_reports import CostBucket, CostReport
 
 _COLOURS: Final = ("$primary", "$secondary", "$warning", "$success", "$error", "$text-muted")
 _OTHERS: Final = SERIES - 1

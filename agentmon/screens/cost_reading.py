@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agentmon.domain.budgets import BudgetState
     from agentmon.domain.clock import Clock
     from agentmon.screens.cost_periods import Period
-    from agentmon.services.costs import CostReport
+    from agentmon.services.cost_reports import CostReport
     from agentmon.services.limits import LimitOverview
 
 COMPARED_DAYS: Final = 62

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from agentmon.domain.amounts import MoneyFormat
-    from agentmon.services.costs import CostBucket, ExplainedAnswer
+    from agentmon.services.cost_reports import CostBucket
+    from agentmon.services.costs import ExplainedAnswer
 
 COST_COLUMNS: Final = (
     Column("Name"),

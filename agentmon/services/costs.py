@@ -12,6 +12,7 @@ from agentmon.domain.costs import AnswerSource, CostFilter, CostGroup, CostSums,
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.local_days import LocalDays
 from agentmon.schedule import check_zone
+from agentmon.services.cost_reports import CostReport, buckets_of
 from agentmon.services.day_spans import chosen_days, settled_zone
 from agentmon.worker.import_progress import find_running_import
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from agentmon.domain.billing import BilledAnswer
     from agentmon.domain.clock import Clock
-    from agentmon.domain.costs import CostPart
     from agentmon.paths import Paths
     from agentmon.services.sessions import SessionService
     from agentmon.services.settings import SettingsService
@@ -31,40 +31,10 @@ if TYPE_CHECKING:
     from agentmon.usage.prices.book import PriceBook
     from agentmon.usage.prices.explanation import PriceExplanation
     from agentmon.worker.history_outcome import HistoryOutcome
-    from agentmon.worker.import_progress import ImportOutcome, ImportProgress, RunningImport
+    from agentmon.worker.import_progress import ImportOutcome, ImportProgress
     from agentmon.worker.usage_importing import UsageImporter
 
 MAX_EXPLAINED: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostBucket:
-    """The sums of one group."""
-
-    group: str
-    """A day, the first day of a week, a month, a slug, a model, a folder, or the id of a row; empty for none."""
-    label: str
-    """What people call it."""
-    agents: tuple[str, ...]
-    models: tuple[tuple[str, CostSums], ...]
-    """The dearest first."""
-    sums: CostSums
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostReport:
-    """Costs by group."""
-
-    group: CostGroup
-    zone_name: str
-    """IANA name of the zone whose days count."""
-    since_day: str | None
-    until_day: str | None
-    buckets: tuple[CostBucket, ...]
-    """By time the oldest first, else the dearest first."""
-    totals: CostSums
-    running_import: RunningImport | None
-    """Not all is there yet while one goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,19 +101,15 @@ class CostService:
         )
         chosen = replace(chosen, since_day=since_day, until_day=until_day)
         parts = await self._costs.parts(group, chosen, days, are_stored_days=zone_name == stored)
-        by_name: dict[str, list[CostPart]] = {}
-        for part in parts:
-            by_name.setdefault(part.group, []).append(part)
-        labels = await self._costs.labels(group, list(by_name))
-        buckets = [_bucket(name, labels.get(name, name), own) for name, own in by_name.items()]
-        if group not in (CostGroup.DAY, CostGroup.WEEK, CostGroup.MONTH):
-            buckets.sort(key=lambda bucket: (-bucket.sums.cost_nano, -bucket.sums.total_tokens, bucket.group))
+        labels = await self._costs.labels(group, list({part.group for part in parts}))
+        # Ten thousand of them would hold up the event loop.
+        buckets = await asyncio.to_thread(buckets_of, group, parts, labels)
         return CostReport(
             group=group,
             zone_name=zone_name,
             since_day=since_day,
             until_day=until_day,
-            buckets=tuple(buckets),
+            buckets=buckets,
             totals=CostSums.of_all(bucket.sums for bucket in buckets),
             running_import=find_running_import(self._paths.import_progress),
         )
@@ -156,6 +122,12 @@ class CostService:
             HistoryPlace(agent_slug=place.agent_slug, path=place.path, problem=place.problem)
             for place in list_places(os.environ)
         )
+
+    async def has_history_to_read(self) -> bool:
+        """Return whether a worker is to read what agents wrote down, and there is a folder of one."""
+        if not (await self._settings.costs()).import_history:
+            return False
+        return any(not place.problem for place in await asyncio.to_thread(self.places))
 
     async def import_history(
         self, *, rescan: bool = False, report: Callable[[ImportProgress], None] | None = None
@@ -267,17 +239,3 @@ def priced(book: PriceBook, answer: BilledAnswer) -> PricedAnswer:
     """Return the answer with its price."""
     price = book.price(answer)
     return PricedAnswer(answer=answer, cost_nano=price.cost_nano, cost_source=price.source, price_version=price.version)
-
-
-def _bucket(name: str, label: str, own: list[CostPart]) -> CostBucket:
-    models: dict[str, CostSums] = {}
-    for part in own:
-        present = models.get(part.model)
-        models[part.model] = part.sums if present is None else present + part.sums
-    return CostBucket(
-        group=name,
-        label=label,
-        agents=tuple(sorted({part.agent_slug for part in own})),
-        models=tuple(sorted(models.items(), key=lambda one: (-one[1].cost_nano, -one[1].total_tokens, one[0]))),
-        sums=CostSums.of_all(models.values()),
-    )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from calendar import monthrange
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from operator import add
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentmon.domain.costs import CostGroup
+from agentmon.domain.costs import CostGroup, CostPart, CostSums
 from agentmon.domain.local_days import SLICE_MS
 from agentmon.store.usage_sums import SUMMED, SUMS_OF_ANSWERS, SUMS_OF_SUMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from agentmon.domain.costs import CostFilter
     from agentmon.domain.local_days import LocalDays
@@ -43,6 +44,7 @@ OF_TIME: Final = frozenset({CostGroup.DAY, CostGroup.WEEK, CostGroup.MONTH})
 """What is named by days."""
 _OF_DAYS: Final = frozenset({CostGroup.DAY, CostGroup.WEEK})
 _COLUMNS: Final = ", ".join(f"u.{name}" for name in SUMMED)
+SLUGS: Final = "SELECT id, slug FROM agents"
 _MONTHS: Final = 12
 _FIRST_DAY: Final = date.min.isoformat()
 _LAST_DAY: Final = date.max.isoformat()
@@ -63,13 +65,43 @@ def cost_query(group: CostGroup, chosen: CostFilter, days: LocalDays, *, are_sto
     """
     has_days = group in OF_TIME or chosen.since_day is not None or chosen.until_day is not None
     if are_stored_days or not has_days:
-        reads = _of_sums(group, chosen)
-    else:
-        conditions = {**_moments(chosen, days), **_kinds(chosen)}
-        reads = [_read(_OF_ANSWERS[group], group, "llm_interactions", SUMS_OF_ANSWERS, conditions)]
+        return stored_cost_query(group, chosen)
+    conditions = {**_moments(chosen, days), **_kinds(chosen)}
+    return _read(_OF_ANSWERS[group], group, "llm_interactions", SUMS_OF_ANSWERS, conditions)
+
+
+def stored_cost_query(group: CostGroup, chosen: CostFilter) -> CostQuery:
+    """Return the ``cost_query`` in the days of the sums."""
+    reads = _of_sums(group, chosen)
     return CostQuery(
         " UNION ALL ".join(read.statement for read in reads),
         tuple(value for read in reads for value in read.parameters),
+    )
+
+
+def cost_parts(
+    group: CostGroup,
+    rows: Sequence[Sequence[Any]],
+    slugs: Mapping[str, str],
+    name_of: Callable[[object], str] | None,
+) -> tuple[CostPart, ...]:
+    """Return what rows of a ``cost_query`` tell, by name, slug and model; those of the same part are added up.
+
+    Args:
+        group: By what they are.
+        rows: As the query gives them.
+        slugs: Those of agents by their ids.
+        name_of: Makes the name of a group of what the rows have; None takes it as it is.
+    """
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for name, agent_id, model, *numbers in rows:
+        slug = slugs.get(agent_id, "")
+        key = (slug if group is CostGroup.AGENT else name if name_of is None else name_of(name), slug, model)
+        before = found.get(key)
+        found[key] = numbers if before is None else list(map(add, before, numbers))
+    return tuple(
+        CostPart(group=name, agent_slug=slug, model=model, sums=CostSums(*numbers))
+        for (name, slug, model), numbers in sorted(found.items())
     )
 
 

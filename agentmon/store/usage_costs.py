@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from datetime import date, timedelta
 from functools import partial
-from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.billing import BilledAnswer, Confidence
-from agentmon.domain.costs import AnswerSource, CostGroup, CostPart, CostSums
+from agentmon.domain.costs import AnswerSource, CostGroup, CostPart
 from agentmon.domain.local_days import SLICE_MS
-from agentmon.store.cost_queries import OF_TIME, cost_query
+from agentmon.store.cost_queries import OF_TIME, SLUGS, cost_parts, cost_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import RowMapping
 
@@ -34,7 +33,6 @@ _ANSWER: Final = (
     "JOIN sessions s ON s.id = u.session_id LEFT JOIN agents a ON a.id = u.agent_id "
     "LEFT JOIN usage_files f ON f.id = u.source_file_id "
 )
-_SLUGS: Final = "SELECT id, slug FROM agents"
 
 
 class CostRepository:
@@ -57,9 +55,9 @@ class CostRepository:
         query = cost_query(group, chosen, days, are_stored_days=are_stored_days)
         async with self._database.reading() as connection:
             rows = (await connection.exec_driver_sql(*query)).all()
-            slugs = {row.id: row.slug for row in await connection.exec_driver_sql(_SLUGS)}
+            slugs = {row.id: row.slug for row in await connection.exec_driver_sql(SLUGS)}
         name_of = partial(_name_of_slice, group, days) if group in OF_TIME and not are_stored_days else None
-        return _parts(group, rows, slugs, name_of)
+        return cost_parts(group, rows, slugs, name_of)
 
     async def labels(self, group: CostGroup, ids: Sequence[str]) -> Mapping[str, str]:
         """Return what people call these tasks, sessions or executions; empty for other groups."""
@@ -135,25 +133,6 @@ def _answer_source(row: RowMapping) -> AnswerSource:
         price_version=row["price_version"],
         is_provisional=bool(row["is_provisional"]),
         path=row["path"],
-    )
-
-
-def _parts(
-    group: CostGroup,
-    rows: Sequence[Sequence[Any]],
-    slugs: Mapping[str, str],
-    name_of: Callable[[object], str] | None,
-) -> tuple[CostPart, ...]:
-    """Return the parts in their order; rows of the same part are added up."""
-    found: dict[tuple[str, str, str], list[int]] = {}
-    for name, agent_id, model, *numbers in rows:
-        slug = slugs.get(agent_id, "")
-        key = (slug if group is CostGroup.AGENT else name if name_of is None else name_of(name), slug, model)
-        before = found.get(key)
-        found[key] = numbers if before is None else list(map(add, before, numbers))
-    return tuple(
-        CostPart(group=name, agent_slug=slug, model=model, sums=CostSums(*numbers))
-        for (name, slug, model), numbers in sorted(found.items())
     )
 
 

@@ -16,7 +16,7 @@ from agentmon.screens.cost_rows import cost_rows
 from agentmon.screens.costs import CostsScreen
 from agentmon.screens.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
-from agentmon.services.costs import CostBucket
+from agentmon.services.cost_reports import CostBucket
 from agentmon.widgets.row_table import RowTable
 from agentmon.widgets.stacked_bars import PATTERNS, SERIES, StackedBars, bar_cells
 from agentmon.widgets.status_line import StatusBar
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from agentmon.services.costs import CostReport
+    from agentmon.services.cost_reports import CostReport
     from tests.screens.boards import Board
 
 NOW = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.burn_rate import HOUR_MS, burn_rate
 from agentmon.domain.costs import CostSums
+from agentmon.domain.errors import StoreError
 from agentmon.domain.limit_readings import FIVE_HOUR, SEVEN_DAY, SEVEN_DAY_MINUTES
 from agentmon.domain.projections import LOOK_BACK_DAYS, Projection, project_month, project_windows
 from agentmon.domain.usage_windows import (
@@ -70,7 +72,7 @@ class LimitService:
         Of an agent whose vendor sells windows and that says nothing of one, it is estimated while there are answers of
         the last seven days. What status lines left is taken in first, since no worker may be there to do it.
         """
-        await self._intake.take_in()
+        await self._take_in()
         now_ms = self._now_ms()
         days = await self._local_days()
         found: list[UsageWindow] = []
@@ -105,12 +107,17 @@ class LimitService:
 
     async def history(self, window: str, *, since_ms: int) -> tuple[LimitSnapshot, ...]:
         """Return what agents said of the windows of this name since then, oldest first; of all for an empty name."""
-        await self._intake.take_in()
+        await self._take_in()
         return await self._limits.history(window, since_ms)
 
     async def zone_name(self) -> str:
         """Return the IANA name of the zone in which days and months are."""
         return (await self._local_days()).zone_name
+
+    async def _take_in(self) -> None:
+        # What is kept can be read also where nothing can be written.
+        with contextlib.suppress(StoreError):
+            await self._intake.take_in()
 
     async def _official(self, snapshot: LimitSnapshot, days: LocalDays, now_ms: int) -> UsageWindow | None:
         begun_ms = begin_of(snapshot, now_ms)

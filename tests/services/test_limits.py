@@ -168,6 +168,23 @@ async def test_what_status_lines_left_is_taken_in_once(
     assert list(place.database.path.parent.glob("*-status/*")) == []
 
 
+async def test_where_nothing_can_be_written_the_windows_can_be_read(
+    service: LimitService, files: UsageImport, place: ConversationPlace
+) -> None:
+    import_piece(files, an_answer("a", NOON_MS - HOUR_MS))
+    async with place.database.writing() as connection:
+        await connection.exec_driver_sql(
+            "CREATE TRIGGER full BEFORE UPDATE ON sessions BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+    leave_report(
+        str(place.database.path),
+        "s",
+        ClaudeStatus({"session_id": "s", "context_window": {"current_usage": {"input_tokens": 600}}}).report(NOON_MS),
+    )
+
+    assert [one.name for one in await service.windows()] == [FIVE_HOUR, SEVEN_DAY]
+
+
 async def test_the_history_of_a_window_is_kept(service: LimitService, limits: LimitSnapshotRepository) -> None:
     later = replace(SAID, used_percent=50.0, captured_at_ms=SAID.captured_at_ms + 1)
     await limits.record("claude", limits=[SAID, later], source=LimitSource.STATUSLINE, at=NOON + timedelta(1))

@@ -443,6 +443,8 @@ class CostsScreen(ServiceScreen[None]):
             table, measure = self._shown.table, self._measure
             tokens, cost = f"{count_text(table.totals.total_tokens)} tokens", measure.money.text(table.totals.cost_nano)
             parts.append((f"   {tokens if measure.is_by_tokens else cost}", ""))
+            if not table.buckets and self._can_go_back:
+                parts.append(("   nothing of this choice; esc takes it back", "$text-muted"))
             if table.totals.unpriced_answers:
                 parts.append((f"   {table.totals.unpriced_answers:,} unpriced · agentmon prices set", "$warning"))
             if table.totals.reported_answers:

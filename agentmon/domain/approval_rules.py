@@ -136,7 +136,7 @@ def proposed_rule(action: RequestedAction, *, rule_id: ApprovalRuleId, at: datet
     elif action.writes_unnamed or len(action.paths) > 1:
         raise ConflictError("no rule can be made of several files at once", hint="allow it once")
     elif action.paths:
-        path = escaped_glob(action.paths[0])
+        path = escaped_glob(_from_root(action.paths[0], action.workspace_root))
     return ApprovalRule(
         id=rule_id,
         decision=RuleDecision.ALLOW,
@@ -147,6 +147,12 @@ def proposed_rule(action: RequestedAction, *, rule_id: ApprovalRuleId, at: datet
         agent_id=action.agent_id,
         created_at=at,
     )
+
+
+def _from_root(path: str, root: str) -> str:
+    """Return the path as people write it in the workspace; one that lies elsewhere stays as it is."""
+    below = path.removeprefix(root.rstrip("/") + "/")
+    return path if not root or not below else below
 
 
 def escaped_glob(text: str) -> str:

@@ -332,7 +332,11 @@ def test_a_patch_of_one_named_file_has_a_path_and_one_of_several_has_none() -> N
         (a_command("bash -lc 'git status -s'"), "allow Bash git status"),
         (
             an_approval(tool_name="Edit", type=OperationType.WRITE, tool_input={"file_path": "a*.py"}),
-            "allow Edit /w/a\\*.py",
+            "allow Edit a\\*.py",
+        ),
+        (
+            an_approval(tool_name="Edit", type=OperationType.WRITE, tool_input={"file_path": "/other/a.py"}),
+            "allow Edit /other/a.py",
         ),
         (an_approval(tool_name="WebSearch", type=OperationType.QUERY, target="weather"), "allow WebSearch"),
         (an_approval(tool_name="mcp__a*b", target="x"), "allow mcp__a\\*b"),

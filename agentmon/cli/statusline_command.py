@@ -16,6 +16,8 @@ from agentmon.cli.statusline import print_statusline
 from agentmon.domain.errors import UsageError
 from agentmon.services.statusline_setup import SetupChange, SetupOutcome, claude_settings_file, install, remove
 
+_PLACES = ("AGENTMON_HOME", "AGENTMON_DATABASE_URL")
+
 
 def statusline(
     *,
@@ -54,13 +56,20 @@ def statusline(
 
 
 def _own_command() -> str:
-    """Return how Claude Code calls this agentmon: by its name when that leads here, else by its place."""
+    """Return how Claude Code calls this agentmon: by its name when that leads here, else by its place.
+
+    Where agentmon keeps its data elsewhere, the command says so: who starts Claude Code may not have set it.
+    """
+    places = [f"{name}={shlex.quote(text)}" for name in _PLACES if (text := os.environ.get(name))]
     here = Path(sys.argv[0])
     found = shutil.which("agentmon")
     if here.name != "agentmon" or not here.is_file():
-        return f"{shlex.quote(sys.executable)} -P -m agentmon statusline"
-    is_on_path = found is not None and Path(found).resolve() == here.resolve()
-    return "agentmon statusline" if is_on_path else f"{shlex.quote(str(here.absolute()))} statusline"
+        words = f"{shlex.quote(sys.executable)} -P -m agentmon"
+    elif found is not None and Path(found).resolve() == here.resolve():
+        words = "agentmon"
+    else:
+        words = shlex.quote(str(here.absolute()))
+    return " ".join([*places, words, "statusline"])
 
 
 def _tell_outcome(outcome: SetupOutcome) -> None:

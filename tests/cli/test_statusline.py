@@ -248,7 +248,11 @@ def test_the_line_is_put_into_the_settings_and_taken_out_again(cli: CommandLine,
     installed = cli("statusline", "--install", "--json", environ=environ).document()
     command = json.loads(settings_file.read_text())["statusLine"]["command"]
     line = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps(STATUS).encode(), env=cli.environ, capture_output=True, check=True
+        ["/bin/sh", "-c", command],
+        input=json.dumps(STATUS).encode(),
+        env={name: text for name, text in cli.environ.items() if name != "AGENTMON_HOME"},
+        capture_output=True,
+        check=True,
     ).stdout.decode()
     again = cli("statusline", "--install", environ=environ).stdout
     removed = cli("statusline", "--remove", environ=environ).stdout
@@ -256,6 +260,7 @@ def test_the_line_is_put_into_the_settings_and_taken_out_again(cli: CommandLine,
     assert (installed["change"], installed["chained_command"]) == ("installed", "echo mine")
     assert line.splitlines()[0] == "mine"
     assert line.splitlines()[1].startswith("Opus 5.5")
+    assert f"AGENTMON_HOME={cli.home} " in command
     assert "already" in again
     assert "Claude Code runs again: echo mine" in removed
     assert settings_file.read_text() == '{"statusLine": {"type": "command", "command": "echo mine"}}'

@@ -121,8 +121,8 @@ def set_budget(
     """Set a budget, of everything unless you name a task, a run, an agent, or a workspace by -C.
 
     One of the same kind is replaced, and what it held back goes on. Of a total all counts that is known, also what was
-    spent before. Tools that are no agents are held back only by a budget of their own. Money is kept in US dollars: an
-    amount in another currency is converted by costs.exchange_rate once, and both are told.
+    spent before. Tools are held back only by a budget of their own, unless their command is an agent's. Money is kept
+    in US dollars: an amount in another currency is converted by costs.exchange_rate once, and both are told.
 
     Examples:
       agentmon budget set 20

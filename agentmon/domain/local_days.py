@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 SLICE_MS: Final = 15 * 60 * 1000
-"""No zone has begun a day or changed its clock inside of such a slice of UTC since 1972."""
-_EVEN_SINCE_MS: Final = 3 * 365 * 86_400_000
-"""In 1972 the last zone took a distance from UTC that is a multiple of 15 minutes. Source: IANA time zone database."""
+"""In no zone has another day begun inside of such a slice of UTC since 2012, which is older than all agents."""
+_EVEN_SINCE_MS: Final = 1_325_376_000_000
+"""2012: Newfoundland set its clocks back at 00:01 until 2011, and went back to the day before. (IANA)"""
 
 
 class LocalDays:

@@ -41,11 +41,12 @@ from agentmon.screens.frame import (
     WorkStarted,
 )
 from agentmon.screens.themes import DARK, THEMES
+from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.ordered_keys import OrderedKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from rich.console import RenderableType
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from agentmon.screens.lost_runs import LostRunWatch
     from agentmon.screens.needs import NeedsWatch
     from agentmon.screens.trail_news import TrailNews
+    from agentmon.store.look_setting import Look
 
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
@@ -80,6 +82,7 @@ _NEWS_LOOK_S: Final = 2.0
 _NEED_LOOK_S: Final = 0.5
 """How long after a change of the database it is looked for what waits for the person."""
 _TERMINAL_LOOK_S: Final = 1.0
+_MOST_TOLD_PROBLEMS: Final = 3
 _WRITES_TIMEOUT_S: Final = 2.0
 _COUNT_TIMEOUT_S: Final = 1.0
 _CLOSE_TIMEOUT_S: Final = 3.0
@@ -115,8 +118,15 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     # A default: after an assignment Textual would work out all styles again before the first frame.
     theme: Reactive[str] = Reactive(DARK.name)
 
-    def __init__(self, paths: Paths, workspace_root: Path, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, paths: Paths, workspace_root: Path, *, clock: Clock | None = None, look: Look = USUAL_LOOK
+    ) -> None:
+        if look.theme in _OWN_THEMES:
+            # Before anything asks for it: an assignment works out all styles again.
+            self._reactive_theme = look.theme
         super().__init__()
+        self._chosen_look = look
+        self._own_keys: Mapping[str, str] = {}
         # The collector finds nothing to free among what the start makes, and would cost it 20 ms (measured).
         gc.disable()
         self.failures: deque[BaseException] = deque(maxlen=_MOST_FAILURES)
@@ -132,6 +142,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._lost_runs: LostRunWatch | None = None
         self._needs: NeedsWatch | None = None
         self._trail_news: TrailNews | None = None
+        self._has_asked_for_history = False
         self._is_news_look_planned = False
         self._is_need_look_planned = False
         self._is_lost_look_planned = False
@@ -142,8 +153,12 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self.add_mode("sessions", self._make_sessions)
         self.add_mode("inbox", self._make_inbox)
         self.add_mode("settings", self._make_settings)
-        if os.environ.get("AGENTMON_REDUCED_MOTION") == "1":
+        if look.reduced_motion or os.environ.get("AGENTMON_REDUCED_MOTION") == "1":
             self.animation_level = "none"
+        if look.ascii:
+            from agentmon.widgets.ascii_filter import AsciiFilter  # noqa: PLC0415 - seldom wanted
+
+            self._filters.append(AsciiFilter())
 
     @property
     def available_themes(self) -> dict[str, Theme]:
@@ -206,6 +221,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def on_mount(self) -> None:
         """Listen to signals, and load the rest once the first frame is on the screen."""
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)
+        self._take_own_files()
         if not self.is_headless:
             self.set_interval(_TERMINAL_LOOK_S, self._leave_without_terminal, name="terminal")
         loop = asyncio.get_running_loop()
@@ -215,6 +231,40 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             except (RuntimeError, ValueError):
                 # Not in the main thread: whoever started the loop there handles signals.
                 break
+
+    def _take_own_files(self) -> None:
+        """Take the keys and themes that the person made, where there are any."""
+        if self._paths.keymap_file.exists():
+            from agentmon.screens.keymap import read_keymap  # noqa: PLC0415 - most have none
+
+            keymap = read_keymap(self._paths.keymap_file)
+            self._own_keys = keymap.keys
+            self.set_keymap(dict(keymap.keys))
+            for problem in keymap.problems[:_MOST_TOLD_PROBLEMS]:
+                self.notify(f"{self._paths.keymap_file.name}: {problem}", severity="warning", timeout=15)
+        if self._paths.themes_dir.is_dir():
+            from agentmon.screens.own_themes import own_theme_names, read_own_theme  # noqa: PLC0415 - most have none
+
+            for name in own_theme_names(self._paths.themes_dir):
+                try:
+                    self.register_theme(read_own_theme(self._paths.themes_dir, name))
+                except AgentmonError as error:
+                    self._show_error(error)
+        chosen = self._chosen_look.theme
+        if chosen != self.theme and chosen in self.available_themes:
+            self.theme = chosen
+        elif chosen != self.theme:
+            self.notify(f"there is no theme {chosen}; ctrl+p names those there are", severity="warning")
+
+    def watch_theme(self, theme: str) -> None:
+        """Keep the theme that the person chose."""
+        if self._is_opened and theme != self._chosen_look.theme:
+            self._chosen_look = self._chosen_look._replace(theme=theme)
+
+            async def keep() -> None:
+                await (await self.services()).settings.set("app.theme", theme)
+
+            _keeping: Worker[None] = self.run_worker(keep, name="theme", group="theme", exit_on_error=False)
 
     async def on_unmount(self) -> None:
         """Wait until the database is closed: the loop ends after this, and would cut it off."""
@@ -301,7 +351,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def action_help(self) -> None:
         """Show the keys of this screen."""
         help_module = importlib.import_module("agentmon.screens.help")
-        self.push_screen(help_module.HelpScreen(self.screen))
+        self.push_screen(help_module.HelpScreen(self.screen, self._own_keys))
 
     async def action_show_next_waiting(self) -> None:
         """Go to the next one that needs a person: in the inbox there, from everywhere else on the board."""
@@ -458,10 +508,18 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         _looking: Worker[None] = self.run_worker(look, name="news", group="news", exit_on_error=False)
 
     def _look_after_queue(self) -> None:
-        """See to it that a worker lives while something waits or runs: one that was killed is started again."""
+        """See to it that a worker lives while something waits or runs: one that was killed is started again.
+
+        At the start of the app one begins as well when agents have left a history here, for who wants it read.
+        """
 
         async def look() -> None:
-            await (await self.services()).queue.look_after()
+            services = await self.services()
+            await services.queue.look_after()
+            if not self._has_asked_for_history:
+                self._has_asked_for_history = True
+                if await services.costs.has_history_to_read():
+                    await services.workers.ensure_running()
 
         _looking: Worker[None] = self.run_worker(look, name="queue", group="queue", exclusive=True, exit_on_error=False)
 

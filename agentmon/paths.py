@@ -44,6 +44,16 @@ class Paths:
         return self.config_dir / "prices.toml"
 
     @property
+    def keymap_file(self) -> Path:
+        """The file of keys that a person edits."""
+        return self.config_dir / "keymap.toml"
+
+    @property
+    def themes_dir(self) -> Path:
+        """The folder of themes that a person made."""
+        return self.config_dir / "themes"
+
+    @property
     def price_data_file(self) -> Path:
         """The price list that was fetched last; without it the installed one counts."""
         return self.data_dir / "genai-prices.jsonl"

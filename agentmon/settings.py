@@ -265,6 +265,23 @@ class NotificationSettings(_TableSettings):
         return written
 
 
+class AppSettings(_TableSettings):
+    """How the app looks; it takes them at its next start, the theme at once."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_APP_", extra="forbid", validate_default=True)
+    table_name = "app"
+
+    theme: str = Field(
+        "agentmon-dark",
+        min_length=1,
+        max_length=64,
+        description="agentmon-dark, agentmon-light, agentmon-high-contrast, or one of your own.",
+    )
+    reduced_motion: bool = Field(False, description="Whether nothing moves or pulses.")
+    ascii: bool = Field(False, description="Whether only ASCII is drawn, for terminals and fonts with nothing else.")
+    mouse: bool = Field(True, description="Whether the app hears the mouse; off leaves it to the terminal.")
+
+
 _Settings = TypeVar("_Settings", bound=_TableSettings)
 _TABLES: tuple[type[_TableSettings], ...] = (
     WorkerSettings,
@@ -272,6 +289,7 @@ _TABLES: tuple[type[_TableSettings], ...] = (
     CostSettings,
     HistorySettings,
     NotificationSettings,
+    AppSettings,
 )
 
 
@@ -335,6 +353,15 @@ def load_notification_settings(settings_file: Path | None, stored: Mapping[str, 
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
     return _load(NotificationSettings, settings_file, stored)
+
+
+def load_app_settings(settings_file: Path | None, stored: Mapping[str, object]) -> AppSettings:
+    """Return the values in force of the table ``[app]``, like ``load_worker_settings``.
+
+    Raises:
+        UsageError: A value is not allowed; the message names the key, the value and the rule.
+    """
+    return _load(AppSettings, settings_file, stored)
 
 
 def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:

@@ -17,6 +17,7 @@ from agentmon.cli import (
     executions,
     explain,
     inbox,
+    keys,
     limits,
     log,
     notify,
@@ -94,6 +95,7 @@ register(root, "executions", executions.list_executions)
 register(root, "explain", explain.explain)
 register(root, "audit", audit.audit)
 register(root, "notify", notify.notify)
+register(root, "keys", keys.keys)
 register(root, "status", show_status)
 register(root, "statusline", statusline_command.statusline)
 register(root, "limits", limits.limits)

@@ -19,9 +19,12 @@ def open_app(folder: str) -> int:
         tell(f"hint: {reason}, so this is the board as text; `agentmon board --json` gives it to programs")
         return 0
     from agentmon.app import AgentmonApp  # noqa: PLC0415 - only where there is a terminal to draw on
+    from agentmon.store.look_setting import find_look  # noqa: PLC0415
 
-    app = AgentmonApp(find_paths(), root)
-    app.run()
+    paths = find_paths()
+    look = find_look(paths.database_path, paths.settings_file, os.environ)
+    app = AgentmonApp(paths, root, look=look)
+    app.run(mouse=look.mouse)
     return app.return_code or 0
 
 

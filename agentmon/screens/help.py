@@ -16,7 +16,7 @@ from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -32,8 +32,15 @@ class HelpScreen(Guarded, ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*HELP]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual types it as an instance's
 
-    def __init__(self, asked_from: Screen[object]) -> None:
+    def __init__(self, asked_from: Screen[object], changed: Mapping[str, str]) -> None:
+        """Make the help.
+
+        Args:
+            asked_from: The screen whose keys are shown.
+            changed: Keys that the person has changed, by the ids of their actions.
+        """
         super().__init__()
+        self._changed = changed
         own = {binding.id for binding in asked_from.BINDINGS if isinstance(binding, Binding) and binding.id}
         self._tables = [
             (name, table)
@@ -48,7 +55,7 @@ class HelpScreen(Guarded, ModalScreen[None]):
             for name, table in self._tables:
                 with Vertical(classes="section"):
                     yield Static(Text(name), classes="name", markup=False)
-                    yield Static(_rows(table), markup=False)
+                    yield Static(_rows(table, self._changed), markup=False)
         yield KeyFooter()
 
     def action_close(self) -> None:
@@ -60,11 +67,12 @@ class HelpScreen(Guarded, ModalScreen[None]):
         self.query_one("#help").scroll_relative(y=lines, animate=False)
 
 
-def _rows(table: Iterable[Binding]) -> Table:
+def _rows(table: Iterable[Binding], changed: Mapping[str, str]) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right", no_wrap=True, min_width=_KEYS_WIDTH)
     grid.add_column()
     for binding in table:
         if not binding.system:
-            grid.add_row(Text(key_words(binding.key), style="bold"), Text(binding.tooltip or binding.description))
+            key = changed.get(str(binding.id), binding.key)
+            grid.add_row(Text(key_words(key), style="bold"), Text(binding.tooltip or binding.description))
     return grid

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from textual.command import DiscoveryHit, Hit, Provider
 from textual.content import Content
+from textual.theme import BUILTIN_THEMES
 
 from agentmon.screens.bindings import key_word
 from agentmon.screens.themes import THEMES
@@ -58,9 +59,14 @@ class ActionProvider(Provider):
             run = partial(self.app.run_action, binding.action, active.node)
             words = _own_words(active.node, binding.action) or (binding.tooltip or binding.description).rstrip(".")
             yield binding.description, words, key, partial(_discard, run)
-        for theme in THEMES:
-            kind = "dark" if theme.dark else "light"
-            yield "Theme", f"Use the {kind} theme", "", partial(setattr, self.app, "theme", theme.name)
+        for name in self._themes():
+            kind = name.removeprefix("agentmon-").replace("-", " ")
+            yield "Theme", f"Use the {kind} theme", "", partial(setattr, self.app, "theme", name)
+
+    def _themes(self) -> list[str]:
+        """Return the names of agentmon's themes and of the person's own, without any of the toolkit's."""
+        own = [theme.name for theme in THEMES]
+        return [*own, *(name for name in self.app.available_themes if name not in own and name not in BUILTIN_THEMES)]
 
 
 def _own_words(node: object, action: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The two themes of agentmon; every text colour has a contrast of at least 4.5 to 1 on every ground it is used on."""
+"""The themes of agentmon; every text colour has a contrast of at least 4.5 to 1 on every ground it is used on."""
 
 from __future__ import annotations
 
@@ -78,4 +78,40 @@ LIGHT: Final = Theme(
     },
 )
 
-THEMES: Final = (DARK, LIGHT)
+HIGH_CONTRAST: Final = Theme(
+    name="agentmon-high-contrast",
+    primary="#6fd3ff",
+    secondary="#7dffd8",
+    warning="#ffd75f",
+    error="#ff9e9e",
+    success="#a8ff8f",
+    accent="#ffd75f",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#0b0b0b",
+    panel="#161616",
+    dark=True,
+    variables={
+        "text-muted": "#d8d8d8",
+        "foreground-muted": "#d8d8d8",
+        "border": "#9a9a9a",
+        "border-blurred": "#9a9a9a",
+        "card-cursor": "#003a6b",
+        "block-cursor-background": "#003a6b",
+        "block-cursor-foreground": "#ffffff",
+        "block-cursor-text-style": "bold",
+        "footer-background": "#0b0b0b",
+        "footer-key-foreground": "#6fd3ff",
+        "footer-description-foreground": "#e4e4e4",
+        "button-color-foreground": "#000000",
+        "input-selection-background": "#005a9e",
+        "scrollbar": "#9a9a9a",
+        "scrollbar-hover": "#d8d8d8",
+        "scrollbar-active": "#6fd3ff",
+        "scrollbar-background": "#000000",
+        "scrollbar-background-hover": "#000000",
+        "scrollbar-background-active": "#000000",
+    },
+)
+
+THEMES: Final = (DARK, LIGHT, HIGH_CONTRAST)

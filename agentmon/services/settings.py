@@ -15,6 +15,7 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.settings import (
     SYSTEM_ZONE,
     WorkerSettings,
+    load_app_settings,
     load_approval_settings,
     load_cost_settings,
     load_history_settings,
@@ -193,6 +194,7 @@ class SettingsService:
             "approvals": load_approval_settings(self._paths.settings_file, stored),
             "costs": load_cost_settings(self._paths.settings_file, stored),
             "history": load_history_settings(self._paths.settings_file, stored),
+            "app": load_app_settings(self._paths.settings_file, stored),
             "notifications": load_notification_settings(self._paths.settings_file, stored),
         }
         values = []

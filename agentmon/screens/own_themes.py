@@ -1,0 +1,75 @@
+"""Themes that a person made: a file each, over one of agentmon's own."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from textual.color import Color, ColorParseError
+
+from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.screens.themes import DARK, HIGH_CONTRAST, LIGHT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.theme import Theme
+
+_BASES: Final = {"dark": DARK, "light": LIGHT, "high-contrast": HIGH_CONTRAST}
+_COLOURS: Final = (
+    *("primary", "secondary", "warning", "error", "success", "accent"),
+    *("foreground", "background", "surface", "panel"),
+)
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def own_theme_names(folder: Path) -> list[str]:
+    """Return the names of the themes in the folder; none when it is not there."""
+    try:
+        return sorted(file.stem for file in folder.glob("*.toml") if _NAME.fullmatch(file.stem))
+    except OSError:
+        return []
+
+
+def read_own_theme(folder: Path, name: str) -> Theme:
+    """Return a person's theme.
+
+    Args:
+        folder: Where the files are.
+        name: That of the file, without its ending; its TOML may say ``base`` (dark, light, high-contrast), any of the
+            colours ``primary``, ``secondary``, ``warning``, ``error``, ``success``, ``accent``, ``foreground``,
+            ``background``, ``surface`` and ``panel``, and in a table ``[variables]`` what else a theme has.
+
+    Raises:
+        NotFoundError: There is no such theme.
+        UsageError: The file cannot be used; the message says why.
+    """
+    file = folder / f"{name}.toml"
+    if not _NAME.fullmatch(name) or not file.is_file():
+        raise NotFoundError(f"there is no theme {name!r}", hint=f"themes of your own are files in {folder}")
+    try:
+        written = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the theme {file} cannot be read: {error}") from error
+    base = _BASES.get(str(written.pop("base", "dark")))
+    if base is None:
+        raise UsageError(f"the theme {file} has an unknown base", hint=f"bases are: {', '.join(_BASES)}")
+    variables = written.pop("variables", {})
+    unknown = [key for key in written if key not in _COLOURS]
+    if unknown or not isinstance(variables, dict):
+        raise UsageError(
+            f"the theme {file} says {(unknown or ['variables'])[0]!r}", hint=f"it may say {', '.join(_COLOURS)}"
+        )
+    for key, value in written.items():
+        try:
+            Color.parse(str(value))
+        except ColorParseError as error:
+            raise UsageError(
+                f"the theme {file}: {key} = {value!r} is no colour", hint='write it like "#82aaff"'
+            ) from error
+    theme = replace(base, name=name, variables=base.variables | {key: str(value) for key, value in variables.items()})
+    for key, value in written.items():
+        setattr(theme, key, str(value))
+    return theme

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.app import AgentmonApp
+from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.screens.own_themes import own_theme_names, read_own_theme
+from agentmon.screens.themes import LIGHT
+from agentmon.store.look_setting import Look
+from tests.screens.scenes import scene
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_theme_of_ones_own_stands_over_one_of_agentmons(tmp_path: Path) -> None:
+    (tmp_path / "pink.toml").write_text('base = "light"\nprimary = "#aa00aa"\n[variables]\nborder = "#ff0000"\n')
+    (tmp_path / "no theme.toml").write_text("")
+
+    theme = read_own_theme(tmp_path, "pink")
+
+    assert own_theme_names(tmp_path) == ["pink"]
+    assert (theme.name, theme.primary, theme.background, theme.dark) == ("pink", "#aa00aa", LIGHT.background, False)
+    assert theme.variables["border"] == "#ff0000"
+    assert theme.variables["text-muted"] == LIGHT.variables["text-muted"]
+    assert LIGHT.primary != "#aa00aa"
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("base = 'grey'", "unknown base"),
+        ("primary = 'mauvish'", "primary = 'mauvish' is no colour"),
+        ("primry = '#fff'", "says 'primry'"),
+        ("variables = 3", "says 'variables'"),
+        ("[", "cannot be read"),
+    ],
+)
+def test_a_theme_that_cannot_be_used_says_why(tmp_path: Path, written: str, problem: str) -> None:
+    (tmp_path / "bad.toml").write_text(written)
+
+    with pytest.raises(UsageError, match=problem):
+        read_own_theme(tmp_path, "bad")
+
+
+@pytest.mark.parametrize("name", ["missing", "../secret", ""])
+def test_a_theme_that_is_not_there_is_not_found(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NotFoundError):
+        read_own_theme(tmp_path, name)
+
+
+async def test_the_chosen_theme_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    themes = tmp_path / "agentmon" / "themes"
+    themes.mkdir(parents=True)
+    (themes / "pink.toml").write_text('primary = "#aa00aa"\n')
+    (themes / "bad.toml").write_text("[")
+    async with scene(tmp_path, monkeypatch, size=(80, 24)) as board:
+        assert any("cannot be read" in toast for toast in board.toasts)
+        board.app.theme = "pink"
+        services = await board.app.services()
+
+        async def is_kept() -> bool:
+            return (await services.settings.get("app.theme")).value == "pink"
+
+        await until(is_kept)
+
+
+def test_the_app_begins_with_the_theme_that_was_chosen(tmp_path: Path) -> None:
+    from agentmon.paths import find_paths
+
+    paths = find_paths({"AGENTMON_HOME": str(tmp_path)})
+
+    assert AgentmonApp(paths, tmp_path, look=Look(theme=LIGHT.name)).theme == LIGHT.name

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _NAMES: Final = tuple(field.name for field in fields(BilledAnswer))
 _columns_of: Final = attrgetter(*_NAMES)
 _CONFIDENCE: Final = _NAMES.index("confidence")
+_WRITERS: Final = tuple(getattr(BilledAnswer, name).__set__ for name in _NAMES)
 _CONFIDENCES: Final = {one.value: one for one in Confidence}
 _HEADER: Final = struct.Struct("<II")
 """The number of a job, and how many bytes follow: none behind its last piece."""
@@ -128,7 +129,7 @@ def _receive(process: subprocess.Popen[bytes], number: int) -> Iterator[Read]:
         answers, more = marshal.loads(told)
         sessions, problems, limits, contexts, cursor = pickle.loads(more)
         reading = Reading(
-            answers=tuple(map(_answer_of, answers)),
+            answers=tuple(_answer_of(_with_confidence(columns)) for columns in answers),
             sessions=sessions,
             problems=problems,
             limits=limits,
@@ -138,9 +139,15 @@ def _receive(process: subprocess.Popen[bytes], number: int) -> Iterator[Read]:
 
 
 def _answer_of(columns: tuple[Any, ...]) -> BilledAnswer:
-    told = dict(zip(_NAMES, columns, strict=True))
-    told["confidence"] = _CONFIDENCES[told["confidence"]]
-    return BilledAnswer(**told)
+    """Return the answer; its constructor, which lets nothing be changed afterwards, would take four times as long."""
+    answer = object.__new__(BilledAnswer)
+    for write, column in zip(_WRITERS, columns, strict=True):
+        write(answer, column)
+    return answer
+
+
+def _with_confidence(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*columns[:_CONFIDENCE], _CONFIDENCES[columns[_CONFIDENCE]], *columns[_CONFIDENCE + 1 :])
 
 
 def _exactly(stream: IO[bytes], length: int) -> bytes:

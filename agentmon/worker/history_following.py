@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_FIRST_LOOK_AFTER_S: Final = 5.0
+_FIRST_LOOK_AFTER_S: Final = 3.0
 """What is billed comes first."""
 _LOOK_EVERY_S: Final = 15.0
 _LONGEST_LOOK_S: Final = 0.25

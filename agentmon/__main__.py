@@ -89,6 +89,10 @@ def _dispatch(words: list[str]) -> int:
         from agentmon.cli.status import print_status  # noqa: PLC0415 - each request loads its own part alone
 
         return print_status(words[1:])
+    if first == "tmux-status" and "--help" not in words and "-h" not in words:
+        from agentmon.cli.tmux_status import print_tmux_status  # noqa: PLC0415 - each request loads its own part alone
+
+        return print_tmux_status(words[1:])
     if first == "statusline" and not {"--help", "-h", "--install", "--remove"} & set(words):
         from agentmon.cli.statusline import print_statusline  # noqa: PLC0415 - each request loads its own part alone
 
@@ -98,6 +102,10 @@ def _dispatch(words: list[str]) -> int:
 
         if print_costs(words[1:]):
             return 0
+    if words[:2] == ["costs", "import"] and not {"--help", "-h"} & set(words):
+        from agentmon.worker.early_reading import begin_reading  # noqa: PLC0415 - each request loads its own part alone
+
+        begin_reading()
     folder = _folder_to_open(words)
     if folder is not None:
         from agentmon.cli.open_app import open_app  # noqa: PLC0415 - each request loads its own part alone

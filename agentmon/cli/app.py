@@ -32,6 +32,7 @@ from agentmon.cli import (
     summary,
     talking,
     tasks,
+    tmux_status_command,
     worker,
 )
 from agentmon.cli.context import JsonOption
@@ -98,6 +99,7 @@ register(root, "notify", notify.notify)
 register(root, "keys", keys.keys)
 register(root, "status", show_status)
 register(root, "statusline", statusline_command.statusline)
+register(root, "tmux-status", tmux_status_command.tmux_status)
 register(root, "limits", limits.limits)
 register(root, "summary", summary.summary)
 register(root, "worker", worker.worker)

@@ -20,6 +20,7 @@ COMMAND_NAMES = frozenset(
         "finish",
         "inbox",
         "interrupt",
+        "keys",
         "limits",
         "log",
         "message",
@@ -38,6 +39,7 @@ COMMAND_NAMES = frozenset(
         "summary",
         "switch",
         "task",
+        "tmux-status",
         "worker",
     },
 )

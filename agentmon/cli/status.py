@@ -45,12 +45,13 @@ def print_status(words: list[str]) -> int:
     else:
         say_clean_line(
             f"● {counts.running}/{counts.running_limit} running  ◌ {counts.queued} queued  "
-            f"◆ {counts.needs_you} needs you" + ("  ‖ paused" if counts.is_paused else "") + _cost_words(counts)
+            f"◆ {counts.needs_you} needs you" + ("  ‖ paused" if counts.is_paused else "") + cost_words(counts)
         )
     return 0
 
 
-def _cost_words(counts: StatusCounts) -> str:
+def cost_words(counts: StatusCounts) -> str:
+    """Return what the day has cost, behind two blanks; empty when it cost nothing of nothing."""
     if not counts.cost_today_nano and not counts.unpriced_today and counts.budget_today_nano is None:
         return ""
     from agentmon.domain.amounts import today_text  # noqa: PLC0415 - only a day that cost something needs it

@@ -19,7 +19,9 @@ from agentmon import __version__
 from agentmon.cli.app import root
 from agentmon.cli.names import COMMAND_NAMES
 from agentmon.cli.status import find_database_path, find_settings_path
+from agentmon.cli.tmux_status import _parts
 from agentmon.paths import find_paths
+from agentmon.store.status_counts import StatusCounts
 
 if TYPE_CHECKING:
     from tests.cli.command_lines import CommandLine
@@ -43,6 +45,34 @@ def test_the_status_has_the_numbers_of_the_board(cli: CommandLine) -> None:
 
     assert status["running_limit"] == 7
     assert status == cli("board", "--json").document()["status_line"]
+
+
+def test_the_bar_of_tmux_gets_its_own_format_and_never_an_error(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "agentmon.db").write_bytes(b"no database")
+
+    usual = cli.run_alone("tmux-status", "--plain")
+    broken = cli.run_alone("tmux-status", environ={"AGENTMON_HOME": str(tmp_path)})
+    wrong = cli.run_alone("tmux-status", "--purple")
+
+    assert (usual.code, usual.stderr) == (0, "")
+    assert usual.stdout.startswith("●0/")
+    assert (broken.code, broken.stdout) == (0, "agentmon ?\n")
+    assert (wrong.code, wrong.stderr) == (
+        2,
+        "error: tmux-status does not take '--purple'\nhint: agentmon tmux-status [--plain]\n",
+    )
+
+
+def test_what_needs_a_person_stands_out_in_the_bar_of_tmux() -> None:
+    counts = StatusCounts(running=2, queued=3, needs_you=1, is_paused=True, cost_today_nano=4_210_000_000)
+
+    assert _parts(counts) == [
+        ("●2/4", "fg=green"),
+        ("◌3", ""),
+        ("‖", "fg=yellow"),
+        ("◆1", "fg=yellow,bold"),
+        ("$4.21", ""),
+    ]
 
 
 @pytest.mark.parametrize(

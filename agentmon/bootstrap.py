@@ -53,6 +53,7 @@ from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.summaries import SummaryRepository
+from agentmon.store.task_labels import LabelRepository
 from agentmon.store.tasks import TaskRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
@@ -122,7 +123,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
         workers = WorkerService(paths)
         workspaces = WorkspaceService(workspace_rows, clock)
-        cards = TaskService(tasks, DependencyRepository(database), SubtaskRepository(database), clock)
+        cards = TaskService(
+            tasks, DependencyRepository(database), SubtaskRepository(database), LabelRepository(database), clock
+        )
         approvals = ApprovalRepository(database)
         queue = QueueService(
             executions=executions,

@@ -15,6 +15,8 @@ from agentmon.cli.output import say, say_document
 from agentmon.domain.amounts import duration_text
 from agentmon.domain.board import BoardPage, Card, ColumnPage, ColumnRequest, StatusLine
 from agentmon.domain.clock import SystemClock
+from agentmon.domain.due_dates import due_words
+from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
@@ -113,8 +115,18 @@ def _facts(card: Card, now: datetime) -> list[str]:
         facts.append(f"{card.subtasks_closed} of {card.subtask_count} done")
     if card.next_run_at is not None:
         facts.append(f"next {local_words(card.next_run_at)}")
+    facts += _marks(card, now)
     if card.cost_nano:
         facts.append(card.money.text(card.cost_nano))
     if card.waits_for:
         facts.append("waits for " + ", ".join(f"#{number}" for number in card.waits_for))
     return facts
+
+
+def _marks(card: Card, now: datetime) -> list[str]:
+    """Return the due date of an open card, and the labels."""
+    zone = now.astimezone().tzinfo
+    marks = [labels_text(card.labels)] if card.labels else []
+    if card.due_at is not None and card.status.is_open and zone is not None:
+        marks.insert(0, due_words(card.due_at, now=now, zone=zone))
+    return marks

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -14,8 +15,11 @@ from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import tell
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.due_dates import parse_due
 from agentmon.domain.errors import UsageError
 from agentmon.domain.ids import TaskId
+from agentmon.domain.labels import labels_text, parse_labels
 from agentmon.domain.redaction import has_secret
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft, Workspace
@@ -75,6 +79,13 @@ class TaskOptions(ProgramOptions):
     after: Annotated[
         list[str] | None, typer.Option("--after", metavar="NUMBER", help="Wait until this task is done; repeatable.")
     ] = None
+    labels: Annotated[
+        list[str] | None, typer.Option("--label", "-l", metavar="LABEL", help="A label such as auth; repeatable.")
+    ] = None
+    due: Annotated[
+        str | None, typer.Option("--due", metavar="WHEN", help="When it has to be done: fri, 'dec 1', 'in 2 days'.")
+    ] = None
+    """An empty one takes the due date away."""
     parent: Annotated[
         str | None, typer.Option("--parent", metavar="NUMBER", help="The task that this one is a part of.")
     ] = None
@@ -102,6 +113,7 @@ async def drafted(
     *,
     title: str | None = None,
     removed_environment: Sequence[str] = (),
+    removed_labels: Sequence[str] = (),
 ) -> TaskDraft:
     """Return the base with every given option in its place.
 
@@ -131,6 +143,8 @@ async def drafted(
         input_context=context,
         parent_task_id=await _parent_id(services, workspace, options.parent, base),
         schedule=_schedule(options, base),
+        due_at=_due_at(options, base),
+        labels=_labels(options, base, removed_labels),
     )
 
 
@@ -220,6 +234,27 @@ async def _parent_id(services: Services, workspace: Workspace, parent: str | Non
     if parent is None:
         return base.parent_task_id
     return (await numbered_task(services, workspace, parent)).id if parent.strip() else None
+
+
+def _due_at(options: TaskOptions, base: TaskDraft) -> datetime | None:
+    if options.due is None:
+        return base.due_at
+    now = SystemClock().now()
+    zone = now.astimezone().tzinfo
+    return parse_due(valid_text(options.due), now=now, zone=zone) if options.due.strip() and zone is not None else None
+
+
+def _labels(options: TaskOptions, base: TaskDraft, removed: Sequence[str]) -> tuple[str, ...]:
+    gone = parse_labels(valid_text(label) for label in removed)
+    added = parse_labels(valid_text(label) for label in options.labels or ())
+    missing = [label for label in gone if label not in base.labels]
+    if missing:
+        raise UsageError(f"--no-label: the task has no label {missing[0]}", hint=_labels_hint(base.labels))
+    return parse_labels({*base.labels, *added} - set(gone))
+
+
+def _labels_hint(labels: Sequence[str]) -> str:
+    return f"it has {labels_text(labels)}" if labels else "it has none"
 
 
 def _schedule(options: TaskOptions, base: TaskDraft) -> Schedule | None:

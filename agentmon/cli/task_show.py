@@ -16,6 +16,7 @@ from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.executions import Execution
+from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.domain.spending import spent_words
@@ -106,6 +107,8 @@ def _lines(facts: _TaskFacts) -> list[str]:
     named_facts = [
         ("status", task.status.label),
         ("priority", f"P{int(task.priority)}"),
+        ("due", "" if task.due_at is None else local_time(task.due_at)),
+        ("labels", labels_text(task.labels)),
         ("program", program_text(task, facts.agent)),
         ("folder", context.working_dir or ""),
         ("variables", ", ".join([*(f"{name}=…" for name in context.env_overrides), *context.env_passed])),

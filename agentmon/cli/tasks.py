@@ -58,7 +58,7 @@ def add(
       agentmon task add "Build it" -c "sh -c 'make && make install'" --priority 2
       agentmon task add "Deploy" --agent make --with build --arg targets=deploy --after 12 --run --when-ready
       agentmon task add "Back up" -c "make backup" --schedule "0 7 * * 1-5" --zone Europe/Berlin
-      agentmon task add "Write the manual" --parent 12
+      agentmon task add "Write the manual" --parent 12 --label docs
       agentmon task add --env API_KEY -- "-v is ignored by the linter"
     """
     if start != StartOptions() and not is_run:
@@ -149,6 +149,9 @@ def edit(
     no_env: Annotated[
         list[str] | None, typer.Option("--no-env", metavar="NAME", help="Forget this variable; repeatable.")
     ] = None,
+    no_label: Annotated[
+        list[str] | None, typer.Option("--no-label", metavar="LABEL", help="Take this label away; repeatable.")
+    ] = None,
     not_after: Annotated[
         list[str] | None, typer.Option("--not-after", metavar="NUMBER", help="No longer wait for this task.")
     ] = None,
@@ -156,15 +159,16 @@ def edit(
 ) -> None:
     """Change what is named and keep the rest.
 
-    An empty --agent, --dir, --parent or --schedule takes it away.
+    An empty --agent, --dir, --due, --parent or --schedule takes it away.
 
     Examples:
       agentmon task edit 12 --title "Fix the login" --priority 1
       agentmon task edit 12 --command "pytest -k login" --after 9
       agentmon task edit 12 --schedule "30 7 * * 1-5"
       agentmon task edit 12 --parent ""
+      agentmon task edit 12 --label auth --no-label later
     """
-    changes_fields = title is not None or bool(no_env) or replace(options, after=None) != TaskOptions()
+    changes_fields = title is not None or bool(no_env or no_label) or replace(options, after=None) != TaskOptions()
 
     async def work(services: Services, workspace: Workspace) -> Task:
         if not (changes_fields or options.after or not_after):
@@ -173,7 +177,13 @@ def edit(
         task = await numbered_task(services, workspace, number)
         if changes_fields:
             draft = await drafted(
-                services, workspace, options, draft_of(task), title=title, removed_environment=no_env or ()
+                services,
+                workspace,
+                options,
+                draft_of(task),
+                title=title,
+                removed_environment=no_env or (),
+                removed_labels=no_label or (),
             )
             warn_of_secrets(options, title)
             edited = await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)

@@ -58,9 +58,22 @@ def _edited(payload: Mapping[str, object]) -> str:
         told = f"renamed it from “{before}” to “{after}”"
         parts.append(told if name == "title" else f"changed the priority from P{before} to P{after}")
         names.remove(name)
+    labels = payload.get("labels")
+    if "labels" in names and isinstance(labels, Mapping):
+        parts += _label_changes(labels.get("from"), labels.get("to"))
+        names.remove("labels")
     if names:
         parts.append("changed " + ", ".join(_FIELD_WORDS.get(name, f"the {_part(name)}") for name in names))
     return "; ".join(parts) or "changed the task"
+
+
+def _label_changes(before: object, after: object) -> list[str]:
+    old, new = ([_part(label) for label in one] if isinstance(one, list | tuple) else [] for one in (before, after))
+    told = (
+        ("added", [label for label in new if label not in old]),
+        ("took away", [label for label in old if label not in new]),
+    )
+    return [f"{verb} " + ", ".join(f"#{label}" for label in labels) for verb, labels in told if labels]
 
 
 def _ended(payload: Mapping[str, object]) -> str:

@@ -54,6 +54,9 @@ class Card:
     subtasks_closed: int = 0
     next_run_at: datetime | None = None
     """The next time of its schedule."""
+    due_at: datetime | None = None
+    labels: tuple[str, ...] = ()
+    """In the order of the alphabet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

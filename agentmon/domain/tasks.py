@@ -60,6 +60,8 @@ class Task:
     assignee_agent_id: AgentId | None = None
     input_context: InputContext = field(default_factory=InputContext)
     due_at: datetime | None = None
+    labels: tuple[str, ...] = ()
+    """In the order of the alphabet."""
     schedule: Schedule | None = None
     next_run_at: datetime | None = None
     """The next time of its schedule."""
@@ -81,6 +83,7 @@ class TaskDraft:
     due_at: datetime | None = None
     parent_task_id: TaskId | None = None
     schedule: Schedule | None = None
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,4 +107,5 @@ def draft_of(task: Task) -> TaskDraft:
         due_at=task.due_at,
         parent_task_id=task.parent_task_id,
         schedule=task.schedule,
+        labels=task.labels,
     )

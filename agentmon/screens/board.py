@@ -227,7 +227,9 @@ class BoardScreen(ServiceScreen[None]):
 
     def _plan_waits(self) -> None:
         pages = [column.page for column in self._board.values() if column.page is not None]
-        times = [time for page in pages for card in page.cards for time in (card.waits_until, card.next_run_at)]
+        times = [
+            time for page in pages for card in page.cards for time in (card.waits_until, card.next_run_at, card.due_at)
+        ]
         self._waits.plan(times, self._clock.now())
 
     def _on_wait_end(self) -> None:

@@ -54,6 +54,7 @@ async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> Stor
     services = await screen.services()
     workspace = await screen.workspace()
     agents = await services.agents.list()
+    known_labels = await services.tasks.known_labels(workspace)
 
     async def find_task(number: int) -> Task | None:
         try:
@@ -73,6 +74,7 @@ async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> Stor
                 parent=base.parent if edited is None else edited.parent,
                 after=base.dependencies if edited is None else edited.after,
                 find_task=find_task,
+                known_labels=known_labels,
             ),
         )
         if edited is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.labels import labels_text
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.widgets.cells import even_line
 
@@ -46,7 +47,9 @@ def difference_lines(before: TaskDraft, after: TaskDraft) -> list[str]:
     lines = []
     for name in _changed(before, after):
         word = _NAMES.get(name, name)
-        if name in {"title", "priority", "schedule"}:
+        if name == "labels":
+            lines.append(f"{word}: {labels_text(before.labels) or 'none'} → {labels_text(after.labels) or 'none'}")
+        elif name in {"title", "priority", "schedule"}:
             lines.append(f"{word}: {_shown(getattr(before, name))} → {_shown(getattr(after, name))}")
         else:
             lines.append(word)

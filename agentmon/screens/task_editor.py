@@ -14,6 +14,9 @@ from textual.widgets import Input, Select, Static
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
+from agentmon.domain.due_dates import due_text, parse_due
+from agentmon.domain.errors import UsageError
+from agentmon.domain.labels import labels_text, parse_labels
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, TaskDraft, draft_of
@@ -23,10 +26,12 @@ from agentmon.screens.schedule_field import ScheduleField
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.label_suggester import LabelSuggester
 from agentmon.widgets.state_words import numbers_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
     from typing import TypeAlias
 
     from textual.app import ComposeResult
@@ -69,7 +74,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
 
     CSS_PATH = "task_editor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*TASK_EDITOR]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
     AUTO_FOCUS = "#title"
 
     last_agent_slug: ClassVar[str | None] = None
@@ -86,6 +91,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         parent: int | None = None,
         after: Sequence[int] = (),
         find_task: TaskFinder | None = None,
+        known_labels: Sequence[str] = (),
         clock: Clock | None = None,
     ) -> None:
         """Make the editor.
@@ -99,7 +105,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             parent: The number of its parent.
             after: Numbers of the tasks that it waits for.
             find_task: Returns the task of a number; None leaves the numbers unchecked.
-            clock: Tells the present, for the next times of a schedule.
+            known_labels: What the field of labels completes with, the most used first.
+            clock: Tells the present, for the next times of a schedule and the due date.
         """
         super().__init__()
         self._edited = task
@@ -140,7 +147,13 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         self._parent_field = FormField("Parent", self._parent_box)
         self._after = LineInput(numbers_text(after), placeholder="#38, #39", id="after")
         self._after_field = FormField("After", self._after)
-        self._schedule = ScheduleField(start.schedule, clock=clock or SystemClock())
+        self._clock = clock or SystemClock()
+        self._labels = LineInput(labels_text(start.labels), placeholder="#auth #login", id="labels")
+        self._labels.suggester = LabelSuggester(known_labels)
+        self._labels_field = FormField("Labels", self._labels)
+        self._due = LineInput(self._due_typed(start.due_at), placeholder="fri, dec 1, in 2 days", id="due")
+        self._due_field = FormField("Due", self._due)
+        self._schedule = ScheduleField(start.schedule, clock=self._clock)
         self._description = TextBox(start.description, id="description")
         self._untouched = self._typed(priority.value)
         self._is_saving = False
@@ -160,6 +173,9 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                 with Horizontal(id="links"):
                     yield self._after_field
                     yield self._parent_field
+                with Horizontal(id="marks"):
+                    yield self._labels_field
+                    yield self._due_field
                 yield self._schedule
                 yield FormField("Description", self._description, id="description-field")
             yield KeyFooter()
@@ -230,13 +246,23 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             self._folder.value,
             self._parent_box.value,
             self._after.value,
+            self._labels.value,
+            self._due.value,
             self._schedule.typed,
             self._description.text,
         )
 
     @property
     def _own_fields(self) -> tuple[FormField, ...]:
-        return (self._title_field, self._retries_field, self._folder_field, self._after_field, self._parent_field)
+        return (
+            self._title_field,
+            self._retries_field,
+            self._folder_field,
+            self._after_field,
+            self._parent_field,
+            self._labels_field,
+            self._due_field,
+        )
 
     async def _save(self, *, should_run: bool) -> None:
         if self._is_saving:
@@ -272,6 +298,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         schedule = await self._schedule.read()
         after = await self._read_tasks(self._after_field, self._after)
         parents = await self._read_tasks(self._parent_field, self._parent_box, most=1)
+        labels, due_at = self._read_labels(), self._read_due()
         if title is None or choice is None or retries is None or self._first_wrong() is not None:
             return None
         start = self._start
@@ -296,9 +323,10 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                 working_dir=working_dir,
                 max_retries=retries,
             ),
-            due_at=start.due_at,
+            due_at=due_at,
             parent_task_id=next(iter(parents.values()), parent_id),
             schedule=schedule,
+            labels=labels,
         )
         return EditedTask(draft=draft, should_run=should_run, parent=next(iter(parents), None), after=tuple(after))
 
@@ -323,6 +351,30 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         if most is not None and len(found) > most:
             field.show_error("a task has one parent")
         return found
+
+    def _read_labels(self) -> tuple[str, ...]:
+        try:
+            return parse_labels(self._labels.value.replace(",", " ").split())
+        except UsageError as error:
+            self._labels_field.show_error(str(error), hint=error.hint or "")
+            return ()
+
+    def _read_due(self) -> datetime | None:
+        text = self._due.value.strip()
+        if text == self._due_typed(self._start.due_at):
+            return self._start.due_at
+        now = self._clock.now()
+        zone = now.astimezone().tzinfo
+        try:
+            return parse_due(text, now=now, zone=zone) if text and zone is not None else None
+        except UsageError as error:
+            self._due_field.show_error(str(error), hint=error.hint or "")
+            return None
+
+    @staticmethod
+    def _due_typed(due_at: datetime | None) -> str:
+        zone = None if due_at is None else due_at.astimezone().tzinfo
+        return "" if due_at is None or zone is None else due_text(due_at, zone=zone)
 
     def _read_title(self) -> str | None:
         shown = self._title.value

@@ -10,9 +10,11 @@ from textual.content import Content
 
 from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
+from agentmon.domain.due_dates import due_text, due_words
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import TaskEvent, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
+from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.moments import moment_words
 from agentmon.domain.spending import spent_words
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 FACT_NAMES: Final = (
     "Now",
     "Schedule",
+    "Due",
+    "Labels",
     "Program",
     "Command",
     "Folder",
@@ -144,6 +148,8 @@ def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
     return {
         "Now": Content("\n").join([_line(text) for text in _now_lines(facts, now)]),
         "Schedule": _line("" if task.schedule is None else schedule_words(task.schedule, task.next_run_at, now)),
+        "Due": _line("" if task.due_at is None else _due_words(task.due_at, now)),
+        "Labels": _line(labels_text(task.labels)),
         "Program": _line(_program_words(facts)),
         "Command": _line(facts.command),
         "Folder": _line(context.working_dir or f"{facts.workspace_root}  (the workspace)"),
@@ -197,6 +203,11 @@ def log_removal_words(execution: Execution, history: Sequence[TaskEvent], now: d
         return f"{words}."
     why = "it was older than logs are kept" if told == "age" else "all logs together were larger than they may be"
     return f"{words}: {why}.\n\nThe setting is {setting}; `agentmon settings {setting} VALUE` changes it, 0 keeps all."
+
+
+def _due_words(due_at: datetime, now: datetime) -> str:
+    zone = due_at.astimezone().tzinfo
+    return "" if zone is None else f"{due_text(due_at, zone=zone)}  {due_words(due_at, now=now, zone=zone)}"
 
 
 async def _find_parent(services: Services, task: Task) -> Task | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.labels import parse_labels
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Schedule
 from agentmon.schedule import check_cron, check_zone, next_time
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Task, TaskDraft, Workspace
     from agentmon.store.dependencies import DependencyRepository
     from agentmon.store.subtasks import SubtaskRepository
+    from agentmon.store.task_labels import LabelRepository
     from agentmon.store.tasks import TaskRepository
 
 
@@ -29,18 +31,24 @@ class TaskService:
     """Everything about cards but running them."""
 
     def __init__(
-        self, tasks: TaskRepository, dependencies: DependencyRepository, subtasks: SubtaskRepository, clock: Clock
+        self,
+        tasks: TaskRepository,
+        dependencies: DependencyRepository,
+        subtasks: SubtaskRepository,
+        labels: LabelRepository,
+        clock: Clock,
     ) -> None:
         self._tasks = tasks
         self._dependencies = dependencies
         self._subtasks = subtasks
+        self._labels = labels
         self._clock = clock
 
     async def add(self, workspace: Workspace, draft: TaskDraft, *, actor: Actor, after: Sequence[int] = ()) -> Task:
         """Make a task; it waits for the tasks numbered in ``after``.
 
         Raises:
-            UsageError: The title is empty or too long, or the schedule cannot be read.
+            UsageError: The title is empty or too long, a label is none, or the schedule cannot be read.
             NotFoundError: A number in ``after`` names no task, or the parent is not there.
         """
         draft = await self._checked(draft)
@@ -57,7 +65,7 @@ class TaskService:
         """Write the draft over the task of that version.
 
         Raises:
-            UsageError: The title is empty or too long, or the schedule cannot be read.
+            UsageError: The title is empty or too long, a label is none, or the schedule cannot be read.
             NotFoundError: The task or its parent is gone.
             ConflictError: Somebody changed the task meanwhile, or the parent is one of its own subtasks.
         """
@@ -126,6 +134,10 @@ class TaskService:
             )
         return task
 
+    async def known_labels(self, workspace: Workspace) -> tuple[str, ...]:
+        """Return the labels that tasks of the workspace have, the most used first."""
+        return await self._labels.known(workspace.id)
+
     async def list(self, workspace: Workspace, *, statuses: Sequence[TaskStatus] = ()) -> tuple[Task, ...]:
         """Return the tasks of the columns, all when none is named, in the order of the board."""
         return await self._tasks.list(workspace.id, statuses)
@@ -191,7 +203,7 @@ def _checked_text(draft: TaskDraft) -> TaskDraft:
             f"the title has {len(title):,} characters; {TITLE_MAX_CHARACTERS:,} are the most",
             hint="put the long text into the description",
         )
-    return replace(draft, title=title, description=_storable(draft.description))
+    return replace(draft, title=title, description=_storable(draft.description), labels=parse_labels(draft.labels))
 
 
 def _storable(text: str) -> str:

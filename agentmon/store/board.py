@@ -34,7 +34,7 @@ _CARDS: Final = """
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note,
-       e.activity, e.is_held, e.activity_note, s.workspace, e.mode
+       e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at
 FROM tasks t
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
@@ -65,6 +65,7 @@ SELECT s.parent_task_id, count(*), sum(s.status IN ('done', 'cancelled')) FROM t
 WHERE s.parent_task_id IN ({ids}) AND s.deleted_at IS NULL
 GROUP BY s.parent_task_id
 """
+_LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids}) ORDER BY label"
 _PLACE: Final = """
 SELECT t.status, (
     SELECT count(*) FROM tasks b
@@ -163,7 +164,17 @@ def _cards(execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest, 
     )
     task_ids = [str(row[0]) for row in rows]
     waits_for, subtasks = _waits_for(execute, task_ids), _subtasks(execute, task_ids)
-    return tuple(_card(row, waits_for.get(str(row[0]), ()), subtasks.get(str(row[0]), (0, 0)), money) for row in rows)
+    labels = _labels(execute, task_ids)
+    return tuple(
+        _card(
+            row,
+            waits_for.get(str(row[0]), ()),
+            subtasks.get(str(row[0]), (0, 0)),
+            tuple(labels.get(str(row[0]), ())),
+            money,
+        )
+        for row in rows
+    )
 
 
 def _waits_for(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -178,6 +189,13 @@ def _subtasks(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int,
     return {str(task_id): (_integer(count), _integer(closed)) for task_id, count, closed in rows}
 
 
+def _labels(execute: Execute, task_ids: Sequence[str]) -> dict[str, list[str]]:
+    labels: dict[str, list[str]] = {}
+    for task_id, label in _rows_of(execute, _LABELS, task_ids):
+        labels.setdefault(str(task_id), []).append(str(label))
+    return labels
+
+
 def _rows_of(execute: Execute, statement: str, task_ids: Sequence[str]) -> Sequence[Sequence[object]]:
     if not task_ids:
         return ()
@@ -185,11 +203,17 @@ def _rows_of(execute: Execute, statement: str, task_ids: Sequence[str]) -> Seque
     return execute(statement.format(ids=", ".join(f":{name}" for name in names)), names)
 
 
-def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int, int], money: MoneyFormat) -> Card:
+def _card(
+    row: Sequence[object],
+    waits_for: tuple[int, ...],
+    subtasks: tuple[int, int],
+    labels: tuple[str, ...],
+    money: MoneyFormat,
+) -> Card:
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
     end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:22]
-    activity, is_held, activity_note, working_dir, mode = row[22:]
+    activity, is_held, activity_note, working_dir, mode, due_at = row[22:]
     folder = _optional_text(working_dir) or ""
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
@@ -228,6 +252,8 @@ def _card(row: Sequence[object], waits_for: tuple[int, ...], subtasks: tuple[int
         subtask_count=subtasks[0],
         subtasks_closed=subtasks[1],
         next_run_at=_optional_time(next_run_at),
+        due_at=_optional_time(due_at),
+        labels=labels,
     )
 
 

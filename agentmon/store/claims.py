@@ -18,6 +18,7 @@ from agentmon.store.column_types import Moment
 from agentmon.store.conversation_starts import read_origins
 from agentmon.store.mapping import execution_of, task_of
 from agentmon.store.retries import LAST_RETRY_AFTER
+from agentmon.store.task_labels import select_tasks
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_tasks
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ async def read_claimed(connection: AsyncConnection, execution_ids: Sequence[str]
     chosen = select(executions).where(executions.c.id.in_(execution_ids))
     found = {row["id"]: execution_of(row) for row in (await connection.execute(chosen)).mappings()}
     joined = (
-        select(tasks, workspaces.c.root_path)
+        select_tasks()
+        .add_columns(workspaces.c.root_path)
         .join(workspaces, workspaces.c.id == tasks.c.workspace_id)
         .where(tasks.c.id.in_({execution.task_id for execution in found.values()}))
     )

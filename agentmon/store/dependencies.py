@@ -15,6 +15,7 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.mapping import task_of
+from agentmon.store.task_labels import select_tasks
 from agentmon.store.task_moves import SYSTEM_ACTOR, free_waiting, move_task
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class DependencyRepository:
             above = _reached(task_id, dependencies.c.task_id, dependencies.c.depends_on_task_id)
             below = _reached(task_id, dependencies.c.depends_on_task_id, dependencies.c.task_id)
             ids = union(select(above.c.id), select(below.c.id)).cte("ids")
-            chosen = select(tasks).join(ids, ids.c.id == tasks.c.id).where(tasks.c.deleted_at.is_(None))
+            chosen = select_tasks().join(ids, ids.c.id == tasks.c.id).where(tasks.c.deleted_at.is_(None))
             found = {TaskId(row["id"]): task_of(row) for row in (await connection.execute(chosen)).mappings()}
             edges = select(dependencies.c.task_id, dependencies.c.depends_on_task_id).join(
                 ids, ids.c.id == dependencies.c.task_id
@@ -88,7 +89,7 @@ class DependencyRepository:
                 needs.setdefault(source, []).append(target)
             rings = []
             for ring in find_rings(needs):
-                chosen = select(tasks).where(tasks.c.id.in_(ring[:500])).order_by(tasks.c.number)
+                chosen = select_tasks().where(tasks.c.id.in_(ring[:500])).order_by(tasks.c.number)
                 rings.append(tuple(task_of(row) for row in (await connection.execute(chosen)).mappings()))
         return tuple(rings)
 
@@ -146,7 +147,7 @@ async def read_prerequisites(connection: AsyncConnection, task_id: str, *, open_
     """Return the tasks that a task depends on, by number."""
     tasks, dependencies = tables.tasks, tables.task_dependencies
     statement = (
-        select(tasks)
+        select_tasks()
         .join(dependencies, dependencies.c.depends_on_task_id == tasks.c.id)
         .where(dependencies.c.task_id == task_id, tasks.c.deleted_at.is_(None))
         .order_by(tasks.c.number)

@@ -48,7 +48,7 @@ def workspace_of(row: RowMapping) -> Workspace:
 
 
 def task_of(row: RowMapping) -> Task:
-    """Return the task of a row of ``tasks``."""
+    """Return the task of a row of ``tasks`` with its labels; ``task_labels.select_tasks`` reads both."""
     return Task(
         id=TaskId(row["id"]),
         number=row["number"],
@@ -62,6 +62,7 @@ def task_of(row: RowMapping) -> Task:
         assignee_agent_id=optional(AgentId, row["assignee_agent_id"]),
         input_context=input_context_of(row["input_context"]),
         due_at=row["due_at"],
+        labels=tuple(sorted((row["labels"] or "").split())),
         schedule=None if row["cron"] is None else Schedule(cron=row["cron"], zone=row["cron_zone"]),
         next_run_at=row["next_run_at"],
         version=row["version"],

@@ -12,6 +12,7 @@ from agentmon.store.audit import append_task_event
 from agentmon.store.executions import queue_execution
 from agentmon.store.mapping import task_of
 from agentmon.store.stops import find_open
+from agentmon.store.task_labels import select_tasks
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class ScheduleRepository:
         """Return the tasks whose time has come, the longest overdue first."""
         tasks = tables.tasks
         statement = (
-            select(tasks)
+            select_tasks()
             .where(tasks.c.next_run_at.is_not(None), tasks.c.next_run_at <= at, tasks.c.deleted_at.is_(None))
             .order_by(tasks.c.next_run_at, tasks.c.id)
             .limit(1000)

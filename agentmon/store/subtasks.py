@@ -9,6 +9,7 @@ from sqlalchemy import literal, select
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.store import tables
 from agentmon.store.mapping import task_of
+from agentmon.store.task_labels import select_tasks
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -28,7 +29,7 @@ class SubtaskRepository:
         """Return the tasks whose parent it is, by number."""
         tasks = tables.tasks
         statement = (
-            select(tasks)
+            select_tasks()
             .where(tasks.c.parent_task_id == task_id, tasks.c.deleted_at.is_(None))
             .order_by(tasks.c.number)
             .limit(10_000)

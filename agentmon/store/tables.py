@@ -294,6 +294,16 @@ class TaskDependencyRow(_Row, table=True):
     created_at: datetime = Field(sa_type=_MOMENT)
 
 
+class TaskLabelRow(_Row, table=True):
+    """A task has a label."""
+
+    __tablename__ = "task_labels"
+    __table_args__ = (Index(None, "label"), {"sqlite_with_rowid": False})
+
+    task_id: str = Field(primary_key=True, foreign_key="tasks.id", ondelete="CASCADE", sa_type=_ID)
+    label: str = Field(primary_key=True)
+
+
 class TaskEventRow(_Row, table=True):
     """One line of the audit trail; ids are never used twice, and lines are never changed or removed."""
 
@@ -1038,6 +1048,7 @@ agent_tools: Final[Table] = metadata.tables["agent_tools"]
 agent_capabilities: Final[Table] = metadata.tables["agent_capabilities"]
 tasks: Final[Table] = metadata.tables["tasks"]
 task_dependencies: Final[Table] = metadata.tables["task_dependencies"]
+task_labels: Final[Table] = metadata.tables["task_labels"]
 task_events: Final[Table] = metadata.tables["task_events"]
 sessions: Final[Table] = metadata.tables["sessions"]
 executions: Final[Table] = metadata.tables["executions"]

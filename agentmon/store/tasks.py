@@ -20,6 +20,7 @@ from agentmon.store.dependencies import add_dependency
 from agentmon.store.mapping import input_context_row, task_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.subtasks import require_parent
+from agentmon.store.task_labels import select_tasks, write_labels
 from agentmon.store.task_moves import (
     SYSTEM_ACTOR,
     free_dependents,
@@ -91,6 +92,7 @@ class TaskRepository:
                     **_draft_row(draft),
                 )
             )
+            await write_labels(connection, task_id, draft.labels)
             await append_task_event(
                 connection,
                 task_id=task_id,
@@ -129,8 +131,12 @@ class TaskRepository:
                 )
             fresh = _draft_row(draft)
             changed = sorted(name for name, content in fresh.items() if (row[name] or None) != (content or None))
+            before = task_of(row)
+            if before.labels != draft.labels:
+                changed = sorted([*changed, "labels"])
+                await write_labels(connection, task_id, draft.labels)
             if not changed:
-                return task_of(row)
+                return before
             await require_parent(connection, row["workspace_id"], task_id, draft.parent_task_id)
             is_rescheduled = not {"cron", "cron_zone"}.isdisjoint(changed)
             await connection.execute(
@@ -150,7 +156,11 @@ class TaskRepository:
                     .where(executions.c.task_id == task_id, tables.IS_OPEN)
                     .values(priority=int(draft.priority))
                 )
-            shown = {name: {"from": row[name], "to": fresh[name]} for name in changed if name in {"title", "priority"}}
+            shown: dict[str, object] = {
+                name: {"from": row[name], "to": fresh[name]} for name in changed if name in {"title", "priority"}
+            }
+            if "labels" in changed:
+                shown["labels"] = {"from": list(before.labels), "to": list(draft.labels)}
             await append_task_event(
                 connection,
                 task_id=task_id,
@@ -262,7 +272,7 @@ class TaskRepository:
     async def find_by_number(self, workspace_id: WorkspaceId, number: int, *, deleted_too: bool = False) -> Task | None:
         """Return the task of this number."""
         tasks = tables.tasks
-        statement = select(tasks).where(tasks.c.workspace_id == workspace_id, tasks.c.number == number)
+        statement = select_tasks().where(tasks.c.workspace_id == workspace_id, tasks.c.number == number)
         if not deleted_too:
             statement = statement.where(tasks.c.deleted_at.is_(None))
         async with self._database.reading() as connection:
@@ -276,7 +286,7 @@ class TaskRepository:
         found: list[Task] = []
         async with self._database.reading() as connection:
             statement = (
-                select(tasks)
+                select_tasks()
                 .where(tasks.c.workspace_id == workspace_id, tasks.c.status.in_(wanted), tasks.c.deleted_at.is_(None))
                 .order_by(tasks.c.sort_order, tasks.c.id)
                 .limit(100_000)
@@ -315,7 +325,7 @@ class TaskRepository:
 
 
 async def _row(connection: AsyncConnection, task_id: str, *, deleted_too: bool = False) -> RowMapping:
-    statement = select(tables.tasks).where(tables.tasks.c.id == task_id)
+    statement = select_tasks().where(tables.tasks.c.id == task_id)
     row = (await connection.execute(statement)).mappings().first()
     if row is None or (row["deleted_at"] is not None and not deleted_too):
         raise NotFoundError(

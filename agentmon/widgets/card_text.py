@@ -1,10 +1,11 @@
-"""The words of a card: two or three lines of styled parts, each line exactly as wide as asked."""
+"""The words of a card: two to four lines of styled parts, each line exactly as wide as asked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import duration_text
+from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
@@ -53,14 +54,16 @@ def is_open(card: Card) -> bool:
 
 def is_dated(card: Card) -> bool:
     """Whether the card's words name a time that passes by itself."""
-    return card.waits_until is not None or card.next_run_at is not None
+    return card.waits_until is not None or card.next_run_at is not None or card.due_at is not None
 
 
 def card_lines(card: Card, *, width: int, now: datetime, is_pulse_low: bool = False) -> tuple[Line, ...]:
-    """Return two or three lines, each exactly ``width`` cells wide; fewer than eight cells are drawn blank."""
+    """Return two to four lines, each exactly ``width`` cells wide; fewer than eight cells are drawn blank."""
     line, left_over = _state_line(card, width, now, is_pulse_low=is_pulse_low)
     lines = [_title_line(card, width), line]
-    third = _third_line(card) or (Part(left_over, "muted") if left_over else None)
+    if left_over:
+        lines.append(_fill(left_over, width))
+    third = _third_line(card)
     if third is not None:
         lines.append((Part(pad(third.text, width), third.style),))
     return tuple(lines)
@@ -122,7 +125,7 @@ def _priority_style(priority: int) -> str:
     return "warning" if priority == Priority.HIGH else "muted"
 
 
-def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) -> tuple[Line, str]:
+def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) -> tuple[Line, list[Part]]:
     """Return the line, and what had no room on it and can stand below."""
     program = card.command_word or card.agent_slug
     parts = [Part(even_line(program, max_characters=40) if program else "no program", "muted")]
@@ -135,18 +138,18 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
         words = told.words if cells(told.words) <= room else told.short_words
         told = told._replace(words=words)
         parts += _state_parts(card, told, width - cells(parts[0].text), now, is_pulse_low=is_pulse_low)
-    left_over = []
+    left_over: list[Part] = []
     for extra in _extras(card, now):
-        text = f" · {extra}" if len(parts) == 1 else f"  {extra}"
-        if sum(cells(part.text) for part in parts) + cells(text) <= width:
-            parts.append(Part(text, "muted"))
+        text = f" · {extra.text}" if len(parts) == 1 else f"  {extra.text}"
+        if not left_over and sum(cells(part.text) for part in parts) + cells(text) <= width:
+            parts.append(Part(text, extra.style))
         else:
-            left_over.append(extra)
+            left_over.append(Part(f" · {extra.text}" if left_over else extra.text, extra.style))
     cost = card.money.text(card.cost_nano)
     used = sum(cells(part.text) for part in parts)
     if told is not None and cost and used + 1 + len(cost) <= width:
         parts.append(Part(" " * (width - used - len(cost)) + cost, "muted"))
-    return _fill(parts, width), " · ".join(left_over)
+    return _fill(parts, width), left_over
 
 
 def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_pulse_low: bool) -> list[Part]:
@@ -162,9 +165,25 @@ def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_
     return parts
 
 
-def _extras(card: Card, now: datetime) -> list[str]:
+def _extras(card: Card, now: datetime) -> list[Part]:
     schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
-    return [text for text in (schedule, subtask_words(card.subtask_count, card.subtasks_closed)) if text]
+    parts = (
+        _due_part(card, now),
+        Part(schedule, "muted"),
+        Part(subtask_words(card.subtask_count, card.subtasks_closed), "muted"),
+        Part(labels_text(card.labels), "muted"),
+    )
+    return [part for part in parts if part.text]
+
+
+def _due_part(card: Card, now: datetime) -> Part:
+    if card.due_at is None or not card.status.is_open:
+        return Part("", "muted")
+    from agentmon.domain.due_dates import due_words  # noqa: PLC0415 - most first frames show no due date
+
+    zone = card.due_at.astimezone().tzinfo
+    words = "" if zone is None else due_words(card.due_at, now=now, zone=zone)
+    return Part(words, "warning" if card.due_at < now else "muted")
 
 
 def _third_line(card: Card) -> Part | None:

@@ -504,3 +504,41 @@ async def test_a_program_without_anything_to_run_says_so_at_its_field() -> None:
         capability_select = stage.screen.query_one("#capability", Select)
         assert "nothing to run" in field_of(capability_select).error
         assert stage.ended == []
+
+
+async def test_labels_are_completed_with_known_ones_and_saved_in_order() -> None:
+    stage = Stage()
+    async with stage.run_test(size=(120, 40)) as pilot:
+        known = TaskEditor(agents=AGENTS, task=a_task(), workspace_root="/", known_labels=["web", "auth"])
+        await opened(stage, pilot, known)
+        box = line(stage, "labels")
+        box.focus()
+        await pilot.press("#", "w")
+        await until(pilot, lambda: box._suggestion == "#web")
+        await pilot.press("right", "space", *"AUTH")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: bool(stage.ended))
+
+    assert edited(stage).draft.labels == ("auth", "web")
+
+
+async def test_a_wrong_label_and_a_wrong_due_date_are_told_at_their_fields() -> None:
+    stage = Stage()
+    async with stage.run_test(size=(120, 40)) as pilot:
+        await opened(stage, pilot, editor(a_task()))
+        line(stage, "labels").value = "a+b"
+        line(stage, "due").value = "soon"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "a label cannot have '+'" in screen_text(stage))
+        assert "no due date" in screen_text(stage)
+
+        line(stage, "labels").value = "a"
+        line(stage, "due").value = "2090-01-01"
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        assert stage.ended == []
+        line(stage, "due").value = "in 2 days"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: bool(stage.ended))
+
+    assert edited(stage).draft.due_at is not None

@@ -80,6 +80,7 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         **_BOTH,
     },
     "task_dependencies": {"task_id": "task", "depends_on_task_id": "other-task", "created_at": _STAMP},
+    "task_labels": {"task_id": "task", "label": "auth"},
     "task_events": {"task_id": "task", "actor_type": "user", "event_type": "task_created", "created_at": _STAMP},
     "sessions": {
         "id": "session",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from agentmon.domain.board import Card
@@ -7,6 +8,7 @@ from agentmon.domain.ids import TaskId
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.widgets.card_text import card_lines
+from agentmon.widgets.cells import cells
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CARD = Card(
@@ -28,3 +30,32 @@ def state_line(width: int) -> str:
 def test_a_time_that_has_no_room_is_left_out_whole() -> None:
     assert state_line(28) == "demo-agent ◆ needs you 1m02s"
     assert state_line(27) == "demo-agent ◆ needs you"
+
+
+def test_a_card_shows_when_it_is_due_and_its_labels_within_four_lines() -> None:
+    now = datetime(2026, 11, 25, 11, tzinfo=UTC)
+    marked = replace(CARD, due_at=now + timedelta(days=2), labels=("auth", "login"), started_at=now)
+
+    wide, narrow, late = (
+        [
+            [(part.text.rstrip(), part.style) for part in line if part.text.strip()]
+            for line in card_lines(card, width=width, now=moment)
+        ]
+        for card, width, moment in (
+            (marked, 70, now),
+            (marked, 20, now),
+            (marked, 20, now + timedelta(days=4)),
+        )
+    )
+
+    assert wide[1][-2:] == [("  due fri", "muted"), ("  #auth #login", "muted")]
+    assert narrow[2] == [("due fri", "muted"), (" · #auth #lo…", "muted")]
+    assert late[2][0] == ("overdue Nov 27", "warning")
+    assert len(narrow) == 4
+    assert {sum(cells(part.text) for part in line) for line in card_lines(marked, width=20, now=now)} == {20}
+
+
+def test_a_closed_card_is_not_due_any_more() -> None:
+    closed = replace(CARD, due_at=NOW, status=TaskStatus.DONE, state=LiveState.DONE)
+
+    assert "due" not in "".join(part.text for line in card_lines(closed, width=60, now=NOW) for part in line)

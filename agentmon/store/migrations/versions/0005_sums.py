@@ -151,6 +151,16 @@ CREATE TABLE limit_snapshots (
 )
 """,
     """
+CREATE TABLE task_labels (
+    task_id VARCHAR(36) NOT NULL,
+    label VARCHAR NOT NULL,
+    CONSTRAINT pk_task_labels PRIMARY KEY (task_id, label),
+    CONSTRAINT fk_task_labels_task_id FOREIGN KEY(task_id) REFERENCES tasks (id) ON DELETE CASCADE
+)
+ WITHOUT ROWID
+""",
+    "CREATE INDEX ix_task_labels_label ON task_labels (label)",
+    """
 CREATE TABLE history_files (
     id VARCHAR(36) NOT NULL,
     agent_slug VARCHAR NOT NULL,

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.cli.command_lines import CommandLine
+
+
+def test_labels_are_given_changed_shown_and_told_in_the_history(cli: CommandLine) -> None:
+    added = cli("task", "add", "Fix the login", "--label", "auth", "--label", "#Web", "--json").document()
+    number = str(added["number"])
+
+    edited = cli("task", "edit", number, "--label", "later", "--no-label", "web", "--json").document()
+
+    assert added["labels"] == ["auth", "web"]
+    assert edited["labels"] == ["auth", "later"]
+    assert "labels:    #auth #later" in cli("task", "show", number).stdout
+    assert "#auth #later" in cli("board").stdout
+    assert "added #later; took away #web" in cli("task", "history", number).stdout
+    (card,) = cli("board", "--json").document()["columns"][0]["cards"]
+    assert card["labels"] == ["auth", "later"]
+
+
+def test_a_wrong_label_changes_nothing(cli: CommandLine) -> None:
+    number = cli.add("Fix the login", "--label", "auth")
+
+    for options, words in ((("--label", "two words"), "cannot have"), (("--no-label", "web"), "it has #auth")):
+        refused = cli("task", "edit", number, *options)
+        assert refused.code == 2
+        assert words in refused.stderr
+    assert cli("task", "show", number, "--json").document()["labels"] == ["auth"]
+
+
+def test_a_due_date_is_set_shown_and_taken_away(cli: CommandLine) -> None:
+    number = cli.add("Fix the login", "--due", "in 1 day")
+
+    assert "due tomorrow" in cli("board").stdout
+    assert "due:" in cli("task", "show", number).stdout
+    assert cli("task", "edit", number, "--due", "", "--json").document()["due_at"] is None
+    assert "no due date" in cli("task", "edit", number, "--due", "soon").stderr

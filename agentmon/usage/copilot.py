@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer, Confidence
-from agentmon.usage.fields import count_in, moment_in, object_in, parse_record, ref_in, text_in
+from agentmon.usage.fields import (
+    MAX_RUNNING_TOTAL,
+    count_in,
+    moment_in,
+    object_in,
+    parse_record,
+    ref_in,
+    text_in,
+)
 from agentmon.usage.reading import Answers, Reading, ReadingProblem, lines_with, without_byte_order_mark
 from agentmon.usage.session_notes import SessionNotes
 
@@ -91,7 +99,7 @@ class CopilotReader:
             told = object_in(metrics, model)
             usage = object_in(told, "usage")
             names = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens", "reasoningTokens")
-            sums = [count_in(usage, name) for name in names]
+            sums = [count_in(usage, name, MAX_RUNNING_TOTAL) for name in names]
             most = max(sums)
             requests = min(max(1, count_in(object_in(told, "requests"), "count")), _MAX_REQUESTS, max(1, most))
             for number in range(requests):

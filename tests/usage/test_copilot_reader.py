@@ -54,6 +54,15 @@ def test_a_session_has_its_folder_its_branch_and_its_times() -> None:
     assert (session.first_at_ms, session.last_at_ms) == (1_784_188_800_120, 1_784_278_980_000)
 
 
+def test_a_long_session_may_have_taken_more_than_any_answer() -> None:
+    usage = {"inputTokens": 5 * 10**9, "outputTokens": 7}
+    metrics = {"m": {"usage": usage, "requests": {"count": 5_000}}}
+
+    answers = CopilotReader(session_ref="x").read(shutdown(metrics), 0).answers
+
+    assert sums(answers)["input"] == 5 * 10**9
+
+
 @pytest.mark.parametrize("count", [0, -1, "3", None, 10**9])
 def test_a_count_of_requests_that_cannot_be_makes_few_rows_and_the_same_sums(count: object) -> None:
     usage = {"inputTokens": 30, "outputTokens": 7, "cacheReadTokens": 10}

@@ -36,3 +36,16 @@ async def test_answers_count_once_whoever_tells_them_first(drive: Drive) -> None
         found = await drive.services.executions.get(one.id)
         bucket = next(bucket for bucket in by_execution.buckets if bucket.group == one.id)
         assert found.tokens_used == bucket.sums.total_tokens > 0
+
+    drive.services.paths.prices_file.write_text(
+        '[[price]]\nmodel = "*"\ninput = 1\noutput = 2\ncache_read = 1\ncache_write = 1\ncache_write_1h = 1\n'
+    )
+    await drive.services.costs.reprice()
+
+    priced = await drive.services.costs.report(CostGroup.EXECUTION, CostFilter())
+    assert {bucket.group: bucket.sums.known_cost_nano for bucket in priced.buckets} == {
+        one.id: (await drive.services.executions.get(one.id)).cost_nano for one in ended
+    }
+    assert all(bucket.sums.known_cost_nano for bucket in priced.buckets)
+    session = await drive.services.sessions.find(rows[0]["session_id"])
+    assert session.total_cost_nano == priced.totals.cost_nano

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import marshal
 import os
 import pickle
+import queue
 import struct
 import subprocess
 import sys
+import threading
 from dataclasses import fields
 from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
@@ -31,8 +34,11 @@ _WRITERS: Final = tuple(getattr(BilledAnswer, name).__set__ for name in _NAMES)
 _CONFIDENCES: Final = {one.value: one for one in Confidence}
 _HEADER: Final = struct.Struct("<II")
 """The number of a job, and how many bytes follow: none behind its last piece."""
+_PIECES_AHEAD: Final = 256
+"""So many, of some 50 kB each, a process reads ahead of what it is asked for."""
 _PIPE_BYTES: Final = 1_048_576
-"""So much a process may read ahead; as large as Linux lets anybody make a pipe."""
+"""As large as Linux lets anybody make a pipe."""
+_MADE_BEFORE_COLLECTION: Final = 50_000
 _F_SETPIPE_SZ: Final = 1031
 
 
@@ -115,7 +121,7 @@ def _receive(process: subprocess.Popen[bytes], number: int) -> Iterator[Read]:
     """Yield the pieces of one job; what is left of earlier ones is passed over.
 
     Raises:
-        EOFError: The process has ended.
+        EOFError: The process has ended, or is at a later job.
     """
     if process.stdout is None:
         raise EOFError
@@ -124,6 +130,8 @@ def _receive(process: subprocess.Popen[bytes], number: int) -> Iterator[Read]:
         told = _exactly(process.stdout, length)
         if told_number < number:
             continue
+        if told_number > number:
+            raise EOFError
         if not told:
             return
         answers, more = marshal.loads(told)
@@ -157,15 +165,25 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
     return told
 
 
-def _send(stream: IO[bytes], number: int, read: Read | None) -> None:
+def _told(number: int, read: Read | None) -> bytes:
+    """Return a piece of a job, or the end of its last one, as it is sent."""
     told = b""
     if read is not None:
         reading = read.reading
         answers = [_plain(_columns_of(answer)) for answer in reading.answers]
         more = (reading.sessions, reading.problems, reading.limits, reading.contexts, read.cursor)
         told = marshal.dumps((answers, pickle.dumps(more, pickle.HIGHEST_PROTOCOL)))
-    stream.write(_HEADER.pack(number, len(told)) + told)
-    stream.flush()
+    return _HEADER.pack(number, len(told)) + told
+
+
+def _send(stream: IO[bytes], pieces: queue.Queue[bytes]) -> None:
+    """Send what comes until nothing is left; ends the process when nobody listens any more."""
+    try:
+        while piece := pieces.get():
+            stream.write(piece)
+            stream.flush()
+    except OSError:
+        os._exit(1)
 
 
 def _plain(columns: tuple[object, ...]) -> tuple[object, ...]:
@@ -174,14 +192,20 @@ def _plain(columns: tuple[object, ...]) -> tuple[object, ...]:
 
 def main() -> None:
     """Read the jobs that come in on standard input, and tell on standard output what they hold."""
+    # Answers are no garbage to look through.
+    gc.set_threshold(_MADE_BEFORE_COLLECTION)
     # Whatever else prints must not come between.
     stream = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with contextlib.suppress(BrokenPipeError):
-        for number, job in pickle.load(sys.stdin.buffer):
-            for read in read_unread(*job):
-                _send(stream, number, read)
-            _send(stream, number, None)
+    pieces: queue.Queue[bytes] = queue.Queue(_PIECES_AHEAD)
+    sender = threading.Thread(target=_send, args=(stream, pieces))
+    sender.start()
+    for number, job in pickle.load(sys.stdin.buffer):
+        for read in read_unread(*job):
+            pieces.put(_told(number, read))
+        pieces.put(_told(number, None))
+    pieces.put(b"")
+    sender.join()
 
 
 if __name__ == "__main__":

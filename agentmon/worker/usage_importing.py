@@ -19,6 +19,7 @@ from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.usage.prices.book import PriceBook
 from agentmon.usage.sources import find_sources, look_again, may_be_source, paths_of_source
 from agentmon.usage.unread import parser_version, read_unread
+from agentmon.worker.early_reading import APART_FROM_BYTES, PROCESSES, start_reading
 from agentmon.worker.file_cursors import is_changed, reader_cursor, stored_cursor, stored_path, unread_bytes
 from agentmon.worker.import_progress import (
     FileProblem,
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
 _TELL_EVERY_S: Final = 0.2
 _MAX_PROBLEMS: Final = 100
 _TRY_AGAIN_AFTER_S: Final = 300.0
-_APART_FROM_BYTES: Final = 32_000_000
-"""So much is read by other processes."""
-_PROCESSES: Final = 2
+_APART_FROM_BYTES: Final = APART_FROM_BYTES
 _STAND_INS_OF_MS: Final = 3_600_000
 """How far every look but the first goes back."""
 _ANY_ANSWER: Final = BilledAnswer(
@@ -252,11 +251,9 @@ class UsageImporter:
 
     def _start_processes(self, sources: Sequence[SourceFile], unread_bytes: int) -> ReadingProcesses | None:
         """Let other processes read what is long, so that this one has only to write."""
-        if unread_bytes < _APART_FROM_BYTES or len(sources) < _PROCESSES:
+        if unread_bytes < _APART_FROM_BYTES or len(sources) < PROCESSES:
             return None
-        from agentmon.usage.reading_processes import ReadingProcesses  # noqa: PLC0415 - rarely needed
-
-        return ReadingProcesses([self._job(source) for source in sources], _PROCESSES)
+        return start_reading([self._job(source) for source in sources])
 
     def _job(self, source: SourceFile) -> Job:
         before = self._known().get(stored_path(source.path))

@@ -152,11 +152,6 @@ DOLLARS: Final = MoneyFormat()
 """What holds where a person has set nothing."""
 
 
-def cost_text(cost_nano: int | None, money: MoneyFormat = DOLLARS) -> str:
-    """Return an amount of nano-USD as a person reads it: ``$4.21``; an unknown amount is empty."""
-    return money.text(cost_nano)
-
-
 def today_text(
     cost_nano: int, *, unpriced: int = 0, budget_nano: int | None = None, money: MoneyFormat = DOLLARS
 ) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmon.domain.amounts import calls_text, cost_text, count_text, duration_text, size_text, today_text
+from agentmon.domain.amounts import DOLLARS, calls_text, count_text, duration_text, size_text, today_text
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import new_id
 from agentmon.domain.live_state import LiveState, live_state
@@ -56,9 +56,9 @@ def test_a_count_is_told_in_three_digits(count: int, text: str) -> None:
 
 
 def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:
-    assert cost_text(None) == ""
-    assert cost_text(0) == "$0.00"
-    assert cost_text(4_210_000_000) == "$4.21"
+    assert DOLLARS.text(None) == ""
+    assert DOLLARS.text(0) == "$0.00"
+    assert DOLLARS.text(4_210_000_000) == "$4.21"
 
 
 @given(status=st.sampled_from(ExecutionStatus))

@@ -271,6 +271,18 @@ async def test_a_folder_that_is_typed_filters_what_lies_below_it(filled_place: P
         assert all(label.startswith("/home/dev/") for label in labels(screen))
 
 
+async def test_a_filter_that_leaves_nothing_says_how_it_is_taken_back(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        screen._filter = CostFilter(agent_slug="codex", model="claude-opus-4-8")
+        screen._go_elsewhere()
+        await board.until(lambda: screen._read_for == screen._wanted, "nothing")
+
+        assert labels(screen) == []
+        assert not screen.has_class("-empty")
+        assert "nothing of this choice; esc takes it back" in text_of(screen, "summary")
+
+
 async def test_rows_are_sorted_by_a_key_or_by_a_click_on_a_heading(filled_place: Place) -> None:
     async with open_board(filled_place, clock=FakeClock(NOW)) as board:
         screen = await open_costs(board)

@@ -52,7 +52,7 @@ class SessionRepository:
         limit: int,
         offset: int = 0,
     ) -> tuple[SessionListing, ...]:
-        """Return sessions with what a list shows beside them, newest first.
+        """Return sessions with what a list shows beside them, newest first; without those of history that are empty.
 
         Args:
             workspace_id: Only those of its tasks; None means all, also those without a task.
@@ -68,6 +68,7 @@ class SessionRepository:
         tasks = tables.tasks
         is_of_workspace = tasks.c.workspace_id == workspace_id
         conditions = (
+            _is_of_task_or_used(),
             true() if workspace_id is None else or_(is_of_workspace, tasks.c.id.is_(None) if with_history else false()),
             _is_live() if live_only else true(),
             *(_occurs(word, is_last=place == len(words)) for place, word in enumerate(words, start=1)),
@@ -198,6 +199,19 @@ class SessionRepository:
 def _words_of(search: str) -> list[str]:
     """Return the words that are looked for; quotes around them mean nothing, and nothing is told apart by zeros."""
     return [word for part in search.replace("\0", " ").split() if (word := part.strip('"'))][:_MAX_WORDS]
+
+
+def _is_of_task_or_used() -> ColumnElement[bool]:
+    """Some agents leave a file behind whenever they start."""
+    sessions = tables.sessions
+    return or_(
+        sessions.c.task_id.is_not(None),
+        sessions.c.total_tokens > 0,
+        sessions.c.operation_count > 0,
+        sessions.c.initial_prompt != "",
+        sessions.c.title.is_not(None),
+        exists().where(tables.messages.c.session_id == sessions.c.id),
+    )
 
 
 def _is_live() -> ColumnElement[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -86,6 +87,17 @@ async def test_an_imported_conversation_is_listed_found_and_read(tmp_path: Path)
 async def test_without_conversations_the_import_is_named(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(80, 24)) as pilot:
         await sessions(stage, pilot, place, "No conversations yet.", "agentmon sessions import")
+
+
+async def test_a_conversation_in_which_nothing_was_said_is_not_listed(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        import_conversations(place, 2)
+        with closing(sqlite3.connect(place.services.database.path)) as connection, connection:
+            connection.execute("DELETE FROM messages WHERE content LIKE '%1%'")
+            connection.execute("DELETE FROM operations")
+            connection.execute("UPDATE sessions SET operation_count = 0, initial_prompt = ''")
+
+        await sessions(stage, pilot, place, "1 in all")
 
 
 async def test_more_are_read_behind_the_last_row(tmp_path: Path) -> None:

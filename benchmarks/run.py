@@ -18,6 +18,7 @@ BENCHMARKS = (
     "log_view",
     "protocol_speed",
     "usage_reading",
+    "usage_import",
     "usage_sums",
     "asked",
     "hundred_agents",

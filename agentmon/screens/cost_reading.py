@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.costs import CostFilter, CostGroup
+from agentmon.domain.summaries import Activity
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
@@ -32,6 +33,8 @@ class CostSnapshot:
     """The last days one by one."""
     chart: CostReport
     table: CostReport
+    activity: Activity
+    """How much was done in the time of the table; nothing where only a model is chosen, since no tool call has one."""
     budgets: tuple[BudgetState, ...]
     limits: LimitOverview
 
@@ -43,13 +46,14 @@ class CostReader:
         self._clock = clock
         self._stamp: tuple[int, int] | None = None
         self._reports: dict[tuple[CostGroup, CostFilter, int | None], CostReport] = {}
+        self._activities: dict[CostFilter, Activity] = {}
         self._limits: tuple[int, LimitOverview] | None = None
 
     async def read(self, services: Services, group: CostGroup, chosen: CostFilter, period: Period) -> CostSnapshot:
         """Return what is shown of a choice, summed up by something in the table."""
         stamp = (services.data_version(), int(self._clock.now().timestamp()) // _SLICE_S)
         if stamp != self._stamp or len(self._reports) > _MOST_KEPT:
-            self._stamp, self._reports, self._limits = stamp, {}, None
+            self._stamp, self._reports, self._activities, self._limits = stamp, {}, {}, None
         compared = await self._report(services, CostGroup.DAY, chosen, COMPARED_DAYS)
         chart = await self._report(services, period.group, chosen, period.bars)
         if period.bars == period.last:
@@ -61,6 +65,9 @@ class CostReader:
             compared=compared,
             chart=chart,
             table=table,
+            activity=await self._activity(
+                services, replace(chosen, since_day=table.since_day, until_day=table.until_day)
+            ),
             budgets=tuple(await services.budgets.states()),
             limits=await self._overview(services),
         )
@@ -70,6 +77,18 @@ class CostReader:
         if self._limits is None or self._limits[0] != minute:
             self._limits = minute, await services.limits.overview()
         return self._limits[1]
+
+    async def _activity(self, services: Services, chosen: CostFilter) -> Activity:
+        if chosen.model:
+            return Activity()
+        if chosen not in self._activities:
+            self._activities[chosen] = await services.summaries.activity(
+                since_day=chosen.since_day,
+                until_day=chosen.until_day,
+                agent_slug=chosen.agent_slug,
+                project=chosen.project,
+            )
+        return self._activities[chosen]
 
     async def _report(self, services: Services, group: CostGroup, chosen: CostFilter, last: int | None) -> CostReport:
         key = (group, chosen, last)

@@ -42,6 +42,7 @@ from agentmon.screens.cost_rows import (
 from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.import_line import import_content
 from agentmon.screens.limit_block import limit_line, limit_lines
+from agentmon.widgets.activity_words import activity_line
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.row_table import RowTable, Sorting
@@ -430,6 +431,8 @@ class CostsScreen(ServiceScreen[None]):
             words.extend(((word, "reverse bold" if is_current else "$text-muted"), (" ", "")))
             end += len(word) + 1
             self._group_cells.append((end, group))
+        if self._shown is not None:
+            words.append((f"  {activity_line(self._shown.activity)}", "$text-muted"))
         self.query_one("#groups", Static).update(Content.assemble(*words), layout=False)
 
     def _show_summary(self) -> None:

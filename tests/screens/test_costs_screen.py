@@ -208,6 +208,31 @@ async def choose(board: Board, screen: CostsScreen, word: str) -> None:
     await board.until(lambda: board.app.screen is screen and screen._read_for == screen._wanted, "the costs again")
 
 
+async def test_beside_the_groups_stands_how_much_was_done_in_that_time(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW), size=(120, 40)) as board:
+        screen = await open_costs(board)
+        services = await screen.services()
+        assert re.search(r" tasks +4 sessions$", text_of(screen, "groups"))
+
+        async with services.database.writing() as connection:
+            for ref, status in enumerate(["success", "failed", "blocked", "pending"]):
+                await connection.exec_driver_sql(
+                    "INSERT INTO operations (id, session_id, tool_name, type, target, status, started_at, day_local, "
+                    "created_at, updated_at) SELECT ?, id, 'Tool', 'read', '', ?, started_at, day_local, started_at, "
+                    "started_at FROM sessions WHERE day_local = '2026-11-20' ORDER BY session_ref LIMIT 1",
+                    (str(ref), status),
+                )
+
+        done = "4 sessions · 4 tool calls · 50 % ok · 1 blocked"
+        await board.until(lambda: text_of(screen, "groups").endswith(done), "the tool calls")
+        await board.press("enter")
+        await until_group(board, screen, CostGroup.SESSION, depth=2)
+        assert "tool call" not in text_of(screen, "groups")
+        await board.press("escape")
+        await until_group(board, screen, CostGroup.MODEL)
+        assert text_of(screen, "groups").endswith(done)
+
+
 async def test_a_filter_is_chosen_from_a_menu_told_and_taken_back(filled_place: Place) -> None:
     async with open_board(filled_place, clock=FakeClock(NOW)) as board:
         screen = await open_costs(board)

@@ -186,10 +186,12 @@ class CostService:
             if rescan:
                 await asyncio.to_thread(importer.forget_cursors)
             sources = await asyncio.to_thread(importer.find_changed)
-            return await asyncio.to_thread(importer.read, sources, rest_share=1.0 if gently else 0.0)
+            outcome = await asyncio.to_thread(importer.read, sources, rest_share=1.0 if gently else 0.0)
+            await asyncio.to_thread(importer.take_names)
         finally:
             importer.stop()
             importer.close()
+        return outcome
 
     async def _price_unlooked(self, importer: UsageImporter) -> None:
         until_ms = round(self._clock.now().timestamp() * 1000)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.store.file_import import FileImport
 from agentmon.store.history_rows import HistoryRows
 from agentmon.store.message_index import INDEX_SOME
+from agentmon.store.moments import moment_text
+from agentmon.store.usage_conversations import HISTORY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from agentmon.domain.costs import FileCursor
     from agentmon.domain.history import HistoryMessage, HistoryOperation
+
+_NAMED_OTHERWISE: Final = (
+    "SELECT id, session_ref, title FROM sessions WHERE agent_id = (SELECT id FROM agents WHERE slug = ?) "
+    "AND json_extract(metadata, '$.origin') = ? AND (title IS NULL OR title = json_extract(metadata, '$.agent_title'))"
+)
+_NAME: Final = (
+    "UPDATE sessions SET title = ?, metadata = json_set(metadata, '$.agent_title', ?), updated_at = ? WHERE id = ?"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +68,21 @@ class HistoryImport(FileImport):
                 for statement in INDEX_SOME:
                     connection.execute(statement)
         return True
+
+    def name_conversations(self, agent_slug: str, names: Mapping[str, str]) -> None:
+        """Give conversations of history the names that the agent has for them, unless a person has named them here.
+
+        Raises:
+            StoreError: Nothing was written; the kinds are those of ``Database.writing``.
+        """
+        now = moment_text(self._clock.now())
+        with self._translated():
+            rows = self._connection.execute(_NAMED_OTHERWISE, (agent_slug, HISTORY)).fetchall()
+        changed = [
+            (names[row["session_ref"]], names[row["session_ref"]], now, row["id"])
+            for row in rows
+            if names.get(row["session_ref"], row["title"]) != row["title"]
+        ]
+        if changed:
+            with self._transaction() as connection:
+                connection.executemany(_NAME, changed)

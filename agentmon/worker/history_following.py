@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Final
 
 from agentmon.paths import find_paths
@@ -92,7 +93,10 @@ class HistoryFollowing:
             self._importer = await asyncio.to_thread(self._make_importer)
         importer = self._importer
         importer.keeps_messages = history.import_messages
+        begun_at = time.monotonic()
         sources = await asyncio.to_thread(importer.find_changed)
+        self._rest_s = max(_LOOK_EVERY_S, (time.monotonic() - begun_at) * _REST_PER_LOOK)
+        await asyncio.to_thread(importer.take_names)
         if not sources:
             return
         if not self._has_looked and await asyncio.to_thread(importer.unread_bytes, sources) > _APART_FROM_BYTES:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Final
 from agentmon.store.errors import ConstraintError
 from agentmon.store.history_import import HistoryImport, HistoryPiece
 from agentmon.usage.following import read_source
+from agentmon.usage.history.codex_names import MAX_FILE_BYTES, name_files, thread_names
 from agentmon.usage.history.openings import AGENTS_WITH_HISTORY, HISTORY_READERS
 from agentmon.usage.history.reading import HistoryReading
-from agentmon.usage.sources import find_sources
+from agentmon.usage.sources import CODEX, find_sources
 from agentmon.worker.file_cursors import is_changed, reader_cursor, stored_cursor, stored_path, unread_bytes
 from agentmon.worker.history_outcome import HistoryOutcome
 from agentmon.worker.import_progress import FileProblem, ImportProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.costs import FileCursor
@@ -66,6 +68,7 @@ class HistoryImporter:
         self._store: HistoryImport | None = None
         self._cursors: dict[str, FileCursor] | None = None
         self._refused: dict[SourceFile, float] = {}
+        self._names_seen: dict[Path, tuple[int, int]] = {}
         self._is_stopping = threading.Event()
 
     def stop(self) -> None:
@@ -100,6 +103,24 @@ class HistoryImporter:
             and self._is_changed(source)
             and time.monotonic() - self._refused.get(source, float("-inf")) >= _TRY_AGAIN_AFTER_S
         ]
+
+    def take_names(self) -> None:
+        """Take what Codex calls its threads, where that has changed.
+
+        Raises:
+            StoreError: The database refused it.
+        """
+        for file in name_files(self._environ):
+            try:
+                facts = file.stat()
+                stamp = (facts.st_mtime_ns, facts.st_size)
+                if self._names_seen.get(file) == stamp or facts.st_size > MAX_FILE_BYTES:
+                    continue
+                names = thread_names(file.read_bytes())
+            except OSError:
+                continue
+            self._open().name_conversations(CODEX, names)
+            self._names_seen[file] = stamp
 
     def unread_bytes(self, sources: Sequence[SourceFile]) -> int:
         """Return how much is new in the files."""

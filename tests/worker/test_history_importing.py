@@ -129,6 +129,25 @@ async def test_a_look_ends_when_its_time_is_over_and_the_next_goes_on(
     assert home.rows("SELECT count(*) FROM messages") == [(46,)]
 
 
+async def test_threads_of_codex_get_their_names_unless_a_person_named_them(home: UsageHome) -> None:
+    await home.read()
+    file = home.folder / "codex" / "session_index.jsonl"
+    first, second = "01a21ede-beb1-7032-834a-a20e3bf843ab", "01a21edf-4855-72b0-af67-49c3d5f997a3"
+    names = [(first, "one"), (second, "two"), ("unknown", "three"), (first, "newer\nname")]
+    lines = [json.dumps({"id": ref, "thread_name": name, "updated_at": ""}) for ref, name in names]
+
+    with closing(importer_of(home)) as importer:
+        file.write_text("\n".join([lines[0], "{damaged", *lines[1:3]]))
+        importer.take_names()
+        early = home.rows("SELECT title FROM sessions WHERE title IS NOT NULL ORDER BY 1")
+        home.change(f"UPDATE sessions SET title = 'mine' WHERE session_ref = '{second}'")
+        file.write_text("\n".join(lines))
+        importer.take_names()
+
+    assert early == [("one",), ("two",)]
+    assert home.rows("SELECT title FROM sessions WHERE title IS NOT NULL ORDER BY 1") == [("mine",), ("newer name",)]
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_kills_lost_cursors_and_rescans_leave_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -461,3 +461,10 @@ def test_every_reason_to_wait_may_be_written_and_no_other(upgraded: Path) -> Non
             connection.execute("UPDATE executions SET wait_reason = ? WHERE id = 'waits'", [reason.value])
         with pytest.raises(sqlite3.IntegrityError, match="ck_executions_wait_reason"):
             connection.execute("UPDATE executions SET wait_reason = 'boredom' WHERE id = 'waits'")
+
+
+def test_every_message_waits_for_the_index_of_words(upgraded: Path) -> None:
+    with closing(sqlite3.connect(upgraded)) as connection:
+        rows = connection.execute("SELECT rowid FROM messages ORDER BY rowid").fetchall()
+        assert rows
+        assert connection.execute("SELECT message_row FROM unindexed_messages ORDER BY 1").fetchall() == rows

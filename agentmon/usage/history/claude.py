@@ -79,7 +79,7 @@ class ClaudeHistoryReader:
                 record = parse_record(line)
                 if record is None:
                     told.problems.append(ReadingProblem(offset=offset + begin, reason="a damaged line"))
-                elif record.get("type") in {"user", "assistant"} and record.get("isMeta") is not True:
+                elif text_in(record, "type", 40) in {"user", "assistant"} and record.get("isMeta") is not True:
                     self._take(record, told)
             begin += len(line) + 1
         return told.reading()
@@ -101,7 +101,7 @@ class ClaudeHistoryReader:
         blocks = objects_in({"blocks": told_blocks}, "blocks")
         for number, block in enumerate(blocks):
             place = min(line.place + number, MAX_PLACE)
-            kind = block.get("type")
+            kind = text_in(block, "type", 40)
             if kind in _CALLS:
                 self._begin(block, line, place, told)
             elif kind in _RESULTS:

@@ -161,7 +161,7 @@ class CodexHistoryReader:
     def _take_item(self, payload: Mapping[str, object], told: Told) -> None:
         self._has_items = True
         item = completed_item(object_in(payload, "item"))
-        kind, ref = item.get("type"), ref_in(item, "id")
+        kind, ref = text_in(item, "type", 40), ref_in(item, "id")
         if not ref:
             return
         if kind in _TEXT_ITEMS:

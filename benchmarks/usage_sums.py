@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import sqlite3
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -44,6 +46,8 @@ ROUNDS = 15
 GOAL = 1000
 _WITH_GOAL = (CostGroup.DAY, CostGroup.MODEL)
 _MADE_BEFORE_COLLECTION = 50_000
+_BYTES_OF_ANSWER = 1_000
+"""What one takes of the disk at most, with what SQLite sorts on it."""
 _DAY_MS = 86_400_000
 _SCREEN_DAYS = 62
 _SCREEN_MONTHS = 12
@@ -113,6 +117,9 @@ class _Timed(NamedTuple):
 
 def measure() -> list[tuple[str, str, str]]:
     """Return the rows of what was measured, and the goals."""
+    free_bytes = shutil.disk_usage(tempfile.gettempdir()).free
+    if free_bytes < ANSWERS * _BYTES_OF_ANSWER:
+        return [(f"costs over {ANSWERS:,} answers", f"left out: {free_bytes / 1e9:.0f} GB of the disk are free", "")]
     with scratch_home() as paths:
         asyncio.run(_make_place(paths.data_dir.parent / "project"))
         made_s, counted_s = _fill(paths.database_path)

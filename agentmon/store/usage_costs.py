@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import date, timedelta
 from functools import partial
@@ -57,7 +58,8 @@ class CostRepository:
             rows = (await connection.exec_driver_sql(*query)).all()
             slugs = {row.id: row.slug for row in await connection.exec_driver_sql(SLUGS)}
         name_of = partial(_name_of_slice, group, days) if group in OF_TIME and not are_stored_days else None
-        return cost_parts(group, rows, slugs, name_of)
+        # Ten thousand sessions would hold up the event loop.
+        return await asyncio.to_thread(cost_parts, group, rows, slugs, name_of)
 
     async def labels(self, group: CostGroup, ids: Sequence[str]) -> Mapping[str, str]:
         """Return what people call these tasks, sessions or executions; empty for other groups."""

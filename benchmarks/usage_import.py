@@ -24,8 +24,9 @@ from agentmon.paths import find_paths
 from agentmon.usage.sources import CLAUDE, CODEX, GEMINI, find_sources
 from agentmon.usage.unread import read_unread
 from agentmon.worker.launch import ensure_worker
+from agentmon.worker.presence import read_presence
 from agentmon.worker.usage_importing import UsageImporter
-from benchmarks.process_costs import memory_mb
+from benchmarks.process_costs import memory_mb, processor_s
 from benchmarks.scratch_home import kill_worker
 from benchmarks.usage_tree import make_tree
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 ROUNDS: Final = 3
 APPENDED: Final = 15
+BURST_AGENTS: Final = 100
+BURST_TURNS: Final = 80
+BURST_TURNS_PER_S: Final = 10
 GOAL_MB_PER_S: Final = 400
 GOAL_MEMORY_MB: Final = 250
 GOAL_SECOND_LOOK: Final = 50
@@ -57,7 +61,7 @@ def measure(*, scale: float = 1.0) -> list[tuple[str, str, str]]:
             *_import_rows(tree, environ),
             *_parsing_rows(environ),
             _second_look_row(environ),
-            _delay_row(home, environ),
+            *_live_rows(home, environ),
         ]
 
 
@@ -162,24 +166,32 @@ def _second_look_row(environ: dict[str, str]) -> tuple[str, str, str]:
     return ("a look at all files with nothing new", f"{look_s * 1_000:.0f} ms", f"≤ 1/{GOAL_SECOND_LOOK} of the import")
 
 
-def _delay_row(home: Path, environ: dict[str, str]) -> tuple[str, str, str]:
-    """Append answers to a transcript while the worker runs, and wait for their rows."""
+def _live_rows(home: Path, environ: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Let answers be written while the worker runs, and wait for their rows."""
     before = dict(os.environ)
     os.environ.update(environ)
     paths = find_paths()
-    transcript = next((home / ".claude" / "projects").rglob("*.jsonl"))
+    transcripts = sorted((home / ".claude" / "projects").rglob("*.jsonl"))
     try:
         ensure_worker(paths)
         with closing(sqlite3.connect(paths.database_path)) as connection:
-            _append(transcript, "warm", connection)
-            delays = []
-            for number in range(APPENDED):
-                time.sleep(1.0 + number / 20)
-                delays.append(_append(transcript, f"msg_late_{number}", connection))
+            _append(transcripts[0], "warm", connection)
+            return [
+                _delay_row(transcripts[0], connection),
+                _burst_row(transcripts, connection, read_presence(paths.worker_lock).pid or 0),
+            ]
     finally:
         kill_worker(paths)
         os.environ.clear()
         os.environ.update(before)
+
+
+def _delay_row(transcript: Path, connection: sqlite3.Connection) -> tuple[str, str, str]:
+    delays = []
+    for number in range(APPENDED):
+        # At any moment between two looks of the worker.
+        time.sleep(1.0 + number / 20)
+        delays.append(_append(transcript, f"late_{number}", connection))
     median_ms, longest_ms = statistics.median(delays) * 1_000, max(delays) * 1_000
     return (
         "an answer written by an agent, until it is a row of the running worker",
@@ -188,7 +200,46 @@ def _delay_row(home: Path, environ: dict[str, str]) -> tuple[str, str, str]:
     )
 
 
+def _burst_row(transcripts: list[Path], connection: sqlite3.Connection, worker: int) -> tuple[str, str, str]:
+    """Write to many transcripts again and again."""
+    used_s, begun = processor_s(worker, with_children=True), time.perf_counter()
+    for turn in range(BURST_TURNS):
+        for number in range(BURST_AGENTS):
+            transcript = transcripts[number % len(transcripts)]
+            with transcript.open("a") as opened:
+                opened.write(_answer(transcript, f"burst_{turn}_{number}"))
+        time.sleep(max(0.0, begun + (turn + 1) / BURST_TURNS_PER_S - time.perf_counter()))
+    ended = time.perf_counter()
+    _wait_for_rows(connection, "key LIKE 'burst%'", BURST_TURNS * BURST_AGENTS)
+    behind_s = time.perf_counter() - ended
+    share = (processor_s(worker, with_children=True) - used_s) / (ended - begun)
+    return (
+        f"{BURST_AGENTS} agents that each write {BURST_TURNS_PER_S} answers a second: the worker",
+        f"{100 * share:.0f} % of a core, the last row after {behind_s * 1_000:.0f} ms",
+        "",
+    )
+
+
 def _append(transcript: Path, key: str, connection: sqlite3.Connection) -> float:
+    """Return how long it takes until an answer that is written is a row."""
+    begun = time.perf_counter()
+    with transcript.open("a") as opened:
+        opened.write(_answer(transcript, key))
+    _wait_for_rows(connection, f"key = '{key}'", 1)
+    return time.perf_counter() - begun
+
+
+def _wait_for_rows(connection: sqlite3.Connection, condition: str, count: int) -> None:
+    deadline = time.perf_counter() + _READY_WITHIN_S
+    query = f"SELECT count(*) FROM llm_interactions WHERE {condition}"
+    while connection.execute(query).fetchone()[0] < count:
+        if time.perf_counter() > deadline:
+            message = f"not within {_READY_WITHIN_S:g} s: {count} rows where {condition}"
+            raise TimeoutError(message)
+        time.sleep(0.002)
+
+
+def _answer(transcript: Path, key: str) -> str:
     record = {
         "type": "assistant",
         "sessionId": transcript.stem,
@@ -200,15 +251,7 @@ def _append(transcript: Path, key: str, connection: sqlite3.Connection) -> float
             "usage": {"input_tokens": 5, "output_tokens": 50},
         },
     }
-    begun = time.perf_counter()
-    with transcript.open("a") as opened:
-        opened.write(json.dumps(record) + "\n")
-    while connection.execute("SELECT 1 FROM llm_interactions WHERE key = ?", (key,)).fetchone() is None:
-        if time.perf_counter() - begun > _READY_WITHIN_S:
-            message = f"not within {_READY_WITHIN_S:g} s: the row of {key}"
-            raise TimeoutError(message)
-        time.sleep(0.002)
-    return time.perf_counter() - begun
+    return json.dumps(record) + "\n"
 
 
 def main() -> None:

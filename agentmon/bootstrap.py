@@ -174,7 +174,13 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             sessions=sessions,
             executions=ExecutionService(executions, paths),
             agents=agents,
-            board=BoardService(BoardRepository(database), settings, import_progress=paths.import_progress),
+            board=BoardService(
+                BoardRepository(database),
+                settings,
+                SettingRepository(database),
+                clock,
+                import_progress=paths.import_progress,
+            ),
             workers=workers,
             attaching=AttachService(paths),
             doctor=DoctorService(

@@ -30,8 +30,14 @@ def board(
     folder: WorkspaceOption = None,
     as_json: JsonOption = False,
     text_filter: Annotated[
-        str, typer.Option("--filter", "-f", metavar="TEXT", help="Only cards whose title has the text.")
+        str,
+        typer.Option(
+            "--filter", "-f", metavar="TEXT", help="Only cards that fit: words, #label, @agent, !1, is:needs-you."
+        ),
     ] = "",
+    saved: Annotated[str, typer.Option("--saved", metavar="NAME", help="Only cards that fit this saved filter.")] = "",
+    save: Annotated[str, typer.Option("--save", metavar="NAME", help="Save what --filter says under a name.")] = "",
+    forget: Annotated[str, typer.Option("--forget", metavar="NAME", help="Forget a saved filter.")] = "",
     limit: Annotated[
         int, typer.Option(min=0, max=LARGEST_PAGE, help="Most cards shown of each column.")
     ] = _DEFAULT_LIMIT,
@@ -40,10 +46,22 @@ def board(
 
     Examples:
       agentmon board
-      agentmon board --filter login -C ~/src/api
+      agentmon board --filter "login #auth @claude !1" -C ~/src/api
+      agentmon board --filter is:failed --json
+      agentmon board --filter "#auth !1-2" --save mine
+      agentmon board --saved mine
       agentmon board --json
     """
-    page = with_workspace(folder, lambda services, workspace: read_page(services, workspace, limit, text_filter))
+
+    async def work(services: Services, workspace: Workspace) -> BoardPage:
+        if forget:
+            await services.board.forget_filter(forget)
+        if save:
+            await services.board.save_filter(save, text_filter)
+        fit_text = f"{await services.board.find_filter(saved)} {text_filter}" if saved else text_filter
+        return await read_page(services, workspace, limit, fit_text)
+
+    page = with_workspace(folder, work)
     if as_json:
         say_document(json_form(page))
     else:
@@ -52,7 +70,7 @@ def board(
 
 def print_board(root: Path) -> None:
     """Print the board of the workspace as text."""
-    board(folder=str(root), as_json=False, text_filter="", limit=_DEFAULT_LIMIT)
+    board(folder=str(root))
 
 
 async def read_page(services: Services, workspace: Workspace, limit: int, text_filter: str = "") -> BoardPage:

@@ -110,4 +110,4 @@ class ColumnRequest:
     offset: int = 0
     limit: int = 60
     text_filter: str = ""
-    """Keeps the cards whose title has this text, or whose number starts with it, in any case of letters."""
+    """Keeps the cards that it fits; see ``board_filter``."""

@@ -123,7 +123,22 @@ BOARD: Final = [
         id="board.clear",
         tooltip="Clear the marks, then the filter.",
     ),
-    Binding("slash", "filter", "Filter", key_display="/", id="board.filter", tooltip="Show only cards with a text."),
+    Binding(
+        "slash",
+        "filter",
+        "Filter",
+        key_display="/",
+        id="board.filter",
+        tooltip="Show only cards that fit: words, #label, @agent, !1, is:failed.",
+    ),
+    Binding(
+        "f",
+        "choose_filter",
+        "Filters",
+        show=False,
+        id="board.filters",
+        tooltip="Choose a saved or a common filter, or save this one.",
+    ),
     Binding("space", "mark", "Mark", id="board.mark", tooltip="Mark it; the next action takes all marked."),
     Binding(
         "R",

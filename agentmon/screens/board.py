@@ -396,16 +396,34 @@ class BoardScreen(ServiceScreen[None]):
         self.call_after_refresh(self._update_preview)
 
     async def action_filter(self) -> None:
-        """Show only cards with a text, as it is typed."""
+        """Show only the cards that fit what is typed, as it is typed."""
+        (await self._shown_filter_box()).focus()
+
+    async def _shown_filter_box(self) -> Input:
         try:
             box = self._filter_box
         except NoMatches:
             from agentmon.widgets.form import LineInput  # noqa: PLC0415 - not part of the first frame
 
-            box = LineInput(placeholder="words of a title, or a number", id="filter")
+            box = LineInput(placeholder="words, #label, @agent, !1, is:needs-you", id="filter")
             await self.mount(box, after=self.query_one(KeyFooter))
         box.display = True
-        box.focus()
+        return box
+
+    def action_choose_filter(self) -> None:
+        """Choose from the saved and the common filters."""
+        self.open_dialog(self._choose_filter(), name="filters")
+
+    async def _choose_filter(self) -> None:
+        from agentmon.screens.board_filters import choose_filter  # noqa: PLC0415 - not part of the first frame
+
+        pages = [column.page for column in self._board.values() if column.page is not None]
+        programs = {card.agent_slug for page in pages for card in page.cards if card.agent_slug is not None}
+        chosen = await choose_filter(self, self._text_filter, sorted(programs))
+        if chosen is not None:
+            box = await self._shown_filter_box()
+            box.value = chosen
+            box.display = bool(chosen)
 
     def action_clear(self) -> None:
         """Clear the marks; without marks, the filter."""

@@ -44,25 +44,27 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
     BINDINGS: ClassVar[list[BindingType]] = [*MENU]
     AUTO_FOCUS = "OptionList"
 
-    def __init__(self, heading: str, entries: Sequence[MenuEntry], *, free_kind: str) -> None:
+    def __init__(self, heading: str, entries: Sequence[MenuEntry], *, free_kind: str, free_words: str = "") -> None:
         """Make the dialog.
 
         Args:
             heading: What is changed.
             entries: In their order; those of one kind stand together.
             free_kind: What a typed word is.
+            free_words: What the field says while it is empty; empty names the kind.
         """
         super().__init__()
         self._heading = plain_line(heading)
         self._entries = tuple(entries)
         self._free_kind = free_kind
+        self._free_words = free_words or f"another {free_kind}"
 
     def compose(self) -> ComposeResult:
         """Yield heading, list, field and keys."""
         with Vertical(id="dialog"):
             yield Static(Content(self._heading), id="heading")
             yield OptionList(*self._options(), id="entries", compact=True)
-            yield LineInput(placeholder=f"another {self._free_kind}", id="free")
+            yield LineInput(placeholder=self._free_words, id="free")
             yield KeyFooter()
 
     def on_mount(self) -> None:

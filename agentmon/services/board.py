@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.plain_text import plain_line
+from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.import_progress import find_running_import
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from agentmon.domain.board import BoardPage, ColumnRequest
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
     from agentmon.domain.ids import TaskId
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Workspace
     from agentmon.services.settings import SettingsService
     from agentmon.store.board_pages import BoardRepository
+    from agentmon.store.setting_rows import SettingRepository
+
+
+FILTERS_KEY: Final = "board.filters"
+_LONGEST_NAME: Final = 60
+_MOST_FILTERS: Final = 50
 
 
 class BoardService:
     """Reads the board."""
 
-    def __init__(self, repository: BoardRepository, settings: SettingsService, *, import_progress: Path) -> None:
+    def __init__(
+        self,
+        repository: BoardRepository,
+        settings: SettingsService,
+        rows: SettingRepository,
+        clock: Clock,
+        *,
+        import_progress: Path,
+    ) -> None:
         """Make the service.
 
         Args:
             repository: Reads the database.
             settings: Say what holds where the database does not.
+            rows: Keep the saved filters.
+            clock: Tells the present.
             import_progress: The file that is there while histories of agents are imported.
         """
         self._import_progress = import_progress
         self._repository = repository
         self._settings = settings
+        self._rows = rows
+        self._clock = clock
 
     async def page(self, workspace: Workspace, requests: Sequence[ColumnRequest]) -> BoardPage:
         """Return the asked part of each column and the status line, from one moment."""
@@ -44,6 +67,50 @@ class BoardService:
         )
         running = find_running_import(self._import_progress)
         return page if running is None else replace(page, import_percent=running.progress.percent)
+
+    async def filters(self) -> Mapping[str, str]:
+        """Return the saved filters by their names, in the order in which they were saved."""
+        stored = (await self._rows.all()).get(FILTERS_KEY)
+        return {str(name): str(text) for name, text in stored.items()} if isinstance(stored, dict) else {}
+
+    async def find_filter(self, name: str) -> str:
+        """Return the saved filter of the name.
+
+        Raises:
+            NotFoundError: There is none; the hint names all.
+        """
+        saved = await self.filters()
+        if name not in saved:
+            names = ", ".join(saved)
+            raise NotFoundError(
+                f"there is no saved filter {name!r}",
+                hint=f"saved are: {names}" if names else "agentmon board --filter TEXT --save NAME saves one",
+            )
+        return saved[name]
+
+    async def save_filter(self, name: str, text: str, *, actor: Actor = USER_ACTOR) -> None:
+        """Save the filter under the name, over one that has it.
+
+        Raises:
+            UsageError: The name or the filter is empty, or they are too many.
+        """
+        name, text = plain_line(" ".join(name.split()), max_characters=_LONGEST_NAME), " ".join(text.split())
+        if not name or not text:
+            raise UsageError("a saved filter needs a name and a text", hint="agentmon board --filter TEXT --save NAME")
+        saved = {**await self.filters(), name: text}
+        if len(saved) > _MOST_FILTERS:
+            raise UsageError(f"{_MOST_FILTERS} filters are saved already", hint="forget one of them first")
+        await self._rows.set(FILTERS_KEY, saved, actor=actor, at=self._clock.now())
+
+    async def forget_filter(self, name: str, *, actor: Actor = USER_ACTOR) -> None:
+        """Forget the saved filter of the name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        await self.find_filter(name)
+        kept = {other: text for other, text in (await self.filters()).items() if other != name}
+        await self._rows.set(FILTERS_KEY, kept, actor=actor, at=self._clock.now())
 
     async def locate(
         self, workspace: Workspace, task_id: TaskId, text_filter: str = ""

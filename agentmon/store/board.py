@@ -46,9 +46,6 @@ WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS 
 ORDER BY t.sort_order, t.id
 LIMIT :limit OFFSET :offset
 """
-_TEXT_FILTER: Final = (
-    "AND (t.title LIKE :title_pattern ESCAPE '\\' OR CAST(t.number AS TEXT) LIKE :number_pattern ESCAPE '\\')"
-)
 _TOTALS: Final = """
 SELECT t.status, count(*) FROM tasks t
 WHERE t.workspace_id = :workspace_id AND t.deleted_at IS NULL {text_filter}
@@ -67,11 +64,11 @@ GROUP BY s.parent_task_id
 """
 _LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids}) ORDER BY label"
 _PLACE: Final = """
-SELECT t.status, (
-    SELECT count(*) FROM tasks b
-    WHERE b.workspace_id = t.workspace_id AND b.status = t.status AND b.deleted_at IS NULL
-      AND (b.sort_order < t.sort_order OR (b.sort_order = t.sort_order AND b.id < t.id)) {text_filter})
-FROM tasks t WHERE t.id = :task_id AND t.deleted_at IS NULL
+SELECT placed.status, (
+    SELECT count(*) FROM tasks t
+    WHERE t.workspace_id = placed.workspace_id AND t.status = placed.status AND t.deleted_at IS NULL
+      AND (t.sort_order < placed.sort_order OR (t.sort_order = placed.sort_order AND t.id < placed.id)) {text_filter})
+FROM tasks placed WHERE placed.id = :task_id AND placed.deleted_at IS NULL
 """
 
 
@@ -145,7 +142,7 @@ def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[
 def find_place(execute: Execute, *, task_id: TaskId, text_filter: str) -> tuple[TaskStatus, int] | None:
     """Return the column of a task and how many cards stand above it there; None when it is gone."""
     where, parameters = _filter_of(text_filter)
-    rows = execute(_PLACE.format(text_filter=where.replace("t.", "b.")), {"task_id": task_id, **parameters})
+    rows = execute(_PLACE.format(text_filter=where), {"task_id": task_id, **parameters})
     return (TaskStatus(str(rows[0][0])), _integer(rows[0][1])) if rows else None
 
 
@@ -269,11 +266,9 @@ def _command_word(slug: object, input_context: object) -> str | None:
 def _filter_of(text_filter: str) -> tuple[str, dict[str, object]]:
     if not text_filter:
         return "", {}
-    escaped = text_filter.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return _TEXT_FILTER, {
-        "title_pattern": f"%{escaped}%",
-        "number_pattern": f"{escaped.removeprefix('#')}%",
-    }
+    from agentmon.store.board_filter import filter_condition  # noqa: PLC0415 - the first frame has no filter
+
+    return filter_condition(text_filter, datetime.now(UTC))
 
 
 def _parsed(text: object) -> object:

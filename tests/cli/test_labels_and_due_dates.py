@@ -38,3 +38,19 @@ def test_a_due_date_is_set_shown_and_taken_away(cli: CommandLine) -> None:
     assert "due:" in cli("task", "show", number).stdout
     assert cli("task", "edit", number, "--due", "", "--json").document()["due_at"] is None
     assert "no due date" in cli("task", "edit", number, "--due", "soon").stderr
+
+
+def test_the_board_is_filtered_by_what_is_typed_or_saved(cli: CommandLine) -> None:
+    cli.add("Mend the gate", "--label", "gate")
+    cli.add("Write the notes", "--priority", "1")
+
+    def titles(*options: str) -> list[str]:
+        page = cli("board", "--json", *options).document()
+        return [card["title"] for column in page["columns"] for card in column["cards"]]
+
+    assert titles("--filter", "mnd #gate") == ["Mend the gate"]
+    assert titles("--filter", "!1 notes", "--save", "urgent") == ["Write the notes"]
+    assert titles("--saved", "urgent") == ["Write the notes"]
+    assert titles("--saved", "urgent", "--filter", "#gate") == []
+    assert cli("board", "--saved", "other").code == 2
+    assert len(titles("--forget", "urgent")) >= 2

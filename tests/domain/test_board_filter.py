@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from agentmon.domain.board_filter import BoardFilter, CardState, parse_filter
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", BoardFilter()),
+        ("login page", BoardFilter(words=("login", "page"))),
+        (
+            "login #Auth @claude !1",
+            BoardFilter(words=("login",), labels=("auth",), agents=("claude",), priorities=(1,)),
+        ),
+        ("#38", BoardFilter(words=("#38",))),
+        ("# @ !", BoardFilter(labels=("",), agents=("",))),
+        ("!1-3", BoardFilter(priorities=(1, 2, 3))),
+        ("!1,4 !2-", BoardFilter(priorities=(1, 4, 2))),
+        ("!9 is:unknown", BoardFilter(words=("!9", "is:unknown"))),
+        ("is:needs-you IS:DUE", BoardFilter(states=(CardState.NEEDS_YOU, CardState.DUE))),
+    ],
+)
+def test_every_word_is_read_by_its_sign(text: str, wanted: BoardFilter) -> None:
+    assert parse_filter(text) == wanted

@@ -91,14 +91,14 @@ class HistoryImporter:
         self._cursors = None
 
     def find_changed(self) -> list[SourceFile]:
-        """Return the files whose answers were imported and that have something new, oldest first."""
+        """Return the files whose answers were imported and that have something new, newest first."""
         sources = [one for one in find_sources(self._environ) if one.agent_slug in AGENTS_WITH_HISTORY]
         if not sources:
             return []
         billed = self._open().paths_with_answers()
         return [
             source
-            for source in sources
+            for source in reversed(sources)
             if stored_path(source.path) in billed
             and self._is_changed(source)
             and time.monotonic() - self._refused.get(source, float("-inf")) >= _TRY_AGAIN_AFTER_S

@@ -37,10 +37,9 @@ _REPLACED: Final = (
     "provider",
     "latency_ms",
     "is_provisional",
-    "cost_nano",
-    "cost_source",
     "price_version",
 )
+"""What another telling replaces; the cost stays until the price has been looked up anew, so that no sum drops."""
 
 
 async def write_usage(
@@ -48,8 +47,8 @@ async def write_usage(
 ) -> None:
     """Write billed answers; the same key again replaces the numbers, and stays with the session that had it first.
 
-    What an agent's own file has told stays as it is, see also ``usage_stand_ins``. Nothing is priced here: the cost is
-    NULL, which is not a cost of nothing.
+    What an agent's own file has told stays as it is, see also ``usage_stand_ins``. Nothing is priced here: the cost of
+    a new answer is NULL, which is not a cost of nothing.
     """
     interactions = tables.llm_interactions
     sums = SumChanges()

@@ -282,6 +282,19 @@ async def test_an_agent_that_says_no_cost_has_that_of_its_answers(place: Convers
     assert await costs(place, execution.id) == (7, 7)
 
 
+async def test_an_answer_that_is_told_again_keeps_its_cost_until_it_is_priced_anew(place: ConversationPlace) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF), bills("a", 4))
+    await reprice(place, 7)
+
+    await place.tell(execution.id, bills("a", 40))
+
+    assert await costs(place, execution.id) == (7, 7)
+    assert await UsagePriceRepository(place.database).find_unlooked(until_ms=NOON_MS + 10_000)
+    await reprice(place, 70)
+    assert await costs(place, execution.id) == (70, 70)
+
+
 async def test_of_a_conversation_that_is_resumed_each_run_costs_its_own(
     place: ConversationPlace, files: UsageImport
 ) -> None:

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from agentmon.domain.amounts import DOLLAR, MoneyFormat
+from agentmon.domain.board import BoardSort
 from agentmon.domain.errors import UsageError
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
 from agentmon.domain.notifications import Channel, NotificationKind, parse_channels, parse_quiet_hours
@@ -282,6 +283,32 @@ class AppSettings(_TableSettings):
     mouse: bool = Field(True, description="Whether the app hears the mouse; off leaves it to the terminal.")
 
 
+class BoardSettings(_TableSettings):
+    """How the cards of the board stand; a limit of a column only warns."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_BOARD_", extra="forbid", validate_default=True)
+    table_name = "board"
+
+    sort: str = Field(
+        BoardSort.ORDER.value, description="How every column is sorted: order (their own), priority, due, or changed."
+    )
+    limit_todo: int = Field(0, ge=0, le=100_000, description="Most cards that Todo should have; 0 means no limit.")
+    limit_in_progress: int = Field(
+        0, ge=0, le=100_000, description="Most cards that In progress should have; 0 means no limit."
+    )
+    limit_blocked: int = Field(
+        0, ge=0, le=100_000, description="Most cards that Blocked should have; 0 means no limit."
+    )
+
+    @field_validator("sort")
+    @classmethod
+    def _require_sort(cls, word: str) -> str:
+        written = word.strip().lower()
+        if written not in set(BoardSort):
+            raise ValueError(f"one of {', '.join(BoardSort)} is expected")
+        return written
+
+
 _Settings = TypeVar("_Settings", bound=_TableSettings)
 _TABLES: tuple[type[_TableSettings], ...] = (
     WorkerSettings,
@@ -290,6 +317,7 @@ _TABLES: tuple[type[_TableSettings], ...] = (
     HistorySettings,
     NotificationSettings,
     AppSettings,
+    BoardSettings,
 )
 
 
@@ -353,6 +381,15 @@ def load_notification_settings(settings_file: Path | None, stored: Mapping[str, 
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
     return _load(NotificationSettings, settings_file, stored)
+
+
+def load_board_settings(settings_file: Path | None, stored: Mapping[str, object]) -> BoardSettings:
+    """Return the values in force of the table ``[board]``, like ``load_worker_settings``.
+
+    Raises:
+        UsageError: A value is not allowed; the message names the key, the value and the rule.
+    """
+    return _load(BoardSettings, settings_file, stored)
 
 
 def load_app_settings(settings_file: Path | None, stored: Mapping[str, object]) -> AppSettings:

@@ -13,7 +13,7 @@ from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document
 from agentmon.domain.amounts import duration_text
-from agentmon.domain.board import BoardPage, Card, ColumnPage, ColumnRequest, StatusLine
+from agentmon.domain.board import BoardPage, BoardSort, Card, ColumnPage, ColumnRequest, StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.due_dates import due_words
 from agentmon.domain.labels import labels_text
@@ -35,6 +35,9 @@ def board(
             "--filter", "-f", metavar="TEXT", help="Only cards that fit: words, #label, @agent, !1, is:needs-you."
         ),
     ] = "",
+    sort: Annotated[
+        BoardSort | None, typer.Option("--sort", help="In this order; without it as board.sort says.")
+    ] = None,
     saved: Annotated[str, typer.Option("--saved", metavar="NAME", help="Only cards that fit this saved filter.")] = "",
     save: Annotated[str, typer.Option("--save", metavar="NAME", help="Save what --filter says under a name.")] = "",
     forget: Annotated[str, typer.Option("--forget", metavar="NAME", help="Forget a saved filter.")] = "",
@@ -59,7 +62,7 @@ def board(
         if save:
             await services.board.save_filter(save, text_filter)
         fit_text = f"{await services.board.find_filter(saved)} {text_filter}" if saved else text_filter
-        return await read_page(services, workspace, limit, fit_text)
+        return await read_page(services, workspace, limit, fit_text, sort)
 
     page = with_workspace(folder, work)
     if as_json:
@@ -73,9 +76,11 @@ def print_board(root: Path) -> None:
     board(folder=str(root))
 
 
-async def read_page(services: Services, workspace: Workspace, limit: int, text_filter: str = "") -> BoardPage:
+async def read_page(
+    services: Services, workspace: Workspace, limit: int, text_filter: str = "", sort: BoardSort | None = None
+) -> BoardPage:
     """Return the first cards of every column."""
-    requests = [ColumnRequest(status=status, limit=limit, text_filter=text_filter) for status in TaskStatus]
+    requests = [ColumnRequest(status=status, limit=limit, text_filter=text_filter, sort=sort) for status in TaskStatus]
     return await services.board.page(workspace, requests)
 
 
@@ -86,7 +91,7 @@ def board_lines(page: BoardPage, now: datetime, width: int) -> list[str]:
         column = page.columns.get(status, ColumnPage(status=status))
         if status is TaskStatus.CANCELLED and not column.total:
             continue
-        lines += ["", f"{status.label} {column.total}"]
+        lines += ["", f"{status.label} {_count_text(column)}"]
         lines += [_card_line(card, now, width) for card in column.cards]
         hidden = column.total - len(column.cards)
         if hidden > 0:
@@ -94,6 +99,11 @@ def board_lines(page: BoardPage, now: datetime, width: int) -> list[str]:
     if not any(column.total for column in page.columns.values()):
         lines += ["", 'No tasks yet: agentmon task add "TITLE" --command "make test" --run']
     return lines
+
+
+def _count_text(column: ColumnPage) -> str:
+    limit = "" if column.card_limit is None else f"/{column.card_limit}"
+    return f"{column.total}{limit}{' over the limit' if column.is_over_limit else ''}"
 
 
 def status_text(numbers: StatusLine) -> str:

@@ -61,6 +61,7 @@ def _board_form(page: BoardPage) -> dict[str, object]:
     """Return the columns as an array in their order; each names its status itself."""
     return {
         "workspace_name": page.workspace_name,
+        "sort": page.sort.value,
         "columns": [json_form(column) for column in page.columns.values()],
         "status_line": json_form(page.status_line),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
@@ -14,6 +15,23 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.live_state import LiveState
     from agentmon.domain.task_status import TaskStatus
+
+
+class BoardSort(StrEnum):
+    """In which order the cards of every column stand."""
+
+    ORDER = "order"
+    """Their own, as people moved them."""
+    PRIORITY = "priority"
+    DUE = "due"
+    CHANGED = "changed"
+    """What changed last comes first."""
+
+    @property
+    def next(self) -> BoardSort:
+        """The order after this one."""
+        orders = list(BoardSort)
+        return orders[(orders.index(self) + 1) % len(orders)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +85,13 @@ class ColumnPage:
     total: int = 0
     offset: int = 0
     cards: tuple[Card, ...] = ()
+    card_limit: int | None = None
+    """How many cards it should have at most; more only warn. None without a limit, and while a filter hides cards."""
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Whether it has more cards than it should."""
+        return self.card_limit is not None and self.total > self.card_limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +122,7 @@ class BoardPage:
 
     workspace_name: str
     columns: Mapping[TaskStatus, ColumnPage] = field(default_factory=dict)
+    sort: BoardSort = BoardSort.ORDER
     status_line: StatusLine = field(default_factory=StatusLine)
     import_percent: int | None = None
     """How much of the agents' histories an import has read; None while none goes on."""
@@ -111,3 +137,5 @@ class ColumnRequest:
     limit: int = 60
     text_filter: str = ""
     """Keeps the cards that it fits; see ``board_filter``."""
+    sort: BoardSort | None = None
+    """In this order; None takes the one that is set."""

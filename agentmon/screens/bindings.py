@@ -139,6 +139,14 @@ BOARD: Final = [
         id="board.filters",
         tooltip="Choose a saved or a common filter, or save this one.",
     ),
+    Binding(
+        "s",
+        "sort",
+        "Sort",
+        show=False,
+        id="board.sort",
+        tooltip="Sort all columns by their own order, priority, due date or last change.",
+    ),
     Binding("space", "mark", "Mark", id="board.mark", tooltip="Mark it; the next action takes all marked."),
     Binding(
         "R",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual.containers import Vertical
 from textual.css.query import NoMatches
 
-from agentmon.domain.board import StatusLine
+from agentmon.domain.board import BoardSort, StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
@@ -58,6 +58,13 @@ _LOG_POLL_S: Final = 0.2
 _FIRST_CARDS_SPARE: Final = 5
 _LEAST_CARD_LINES: Final = 3
 _WAITING_SEARCH_LIMIT: Final = 1000
+SORT_KEY: Final = "board.sort"
+_SORT_WORDS: Final = {
+    BoardSort.ORDER: "the cards stand in their own order",
+    BoardSort.PRIORITY: "sorted by priority",
+    BoardSort.DUE: "sorted by due date",
+    BoardSort.CHANGED: "sorted by last change",
+}
 _EMPTY_BOARD: Final = "No tasks yet.\n\nn makes the first one.\n? shows all keys.\n\nagentmon demo shows it at work."
 _EMPTY_COLUMN: Final = "Nothing here."
 _NOTHING_FOUND: Final = "Nothing has this text."
@@ -102,6 +109,7 @@ class BoardScreen(ServiceScreen[None]):
         self._waits = WaitClock(self, self._on_wait_end)
         self._log_poll: Timer | None = None
         self._status_line = StatusLine()
+        self._sort = BoardSort.ORDER
         self._is_import_look_planned = False
 
     @property
@@ -166,6 +174,8 @@ class BoardScreen(ServiceScreen[None]):
         status_bar.place = page.workspace_name
         status_bar.numbers = self._status_line = page.status_line
         status_bar.import_percent = page.import_percent
+        self._sort = page.sort
+        status_bar.sorting = "" if page.sort is BoardSort.ORDER else f"by {page.sort.value}"
         if page.import_percent is not None and not self._is_import_look_planned:
             # An import tells its progress, and its end, without a change of the database.
             self._is_import_look_planned = True
@@ -259,6 +269,20 @@ class BoardScreen(ServiceScreen[None]):
         message.stop()
         self._is_first_frame_shown = True
         self._update_preview()
+
+    def action_sort(self) -> None:
+        """Sort all columns in the next way."""
+        self._sort = self._sort.next
+        self.start(self._store_sort(self._sort), name="sort")
+
+    async def _store_sort(self, sort: BoardSort) -> None:
+        services = await self.services()
+        await services.settings.set(SORT_KEY, sort.value)
+        self.notify(_SORT_WORDS[sort])
+        selected = self._current.selected
+        if selected is not None:
+            await self._follow(services, selected.task_id)
+        self.request_refresh()
 
     # How the window is divided.
 
@@ -360,7 +384,7 @@ class BoardScreen(ServiceScreen[None]):
             return
         index = target.index_at(message.screen_y - region.y)
         if target is not message.column:
-            self._move([card], target, index)
+            self._move([card], target, index if self._sort is BoardSort.ORDER else None)
         elif index is not None and index != target.cursor:
             self._shift([card], index - target.cursor)
 
@@ -736,7 +760,11 @@ class BoardScreen(ServiceScreen[None]):
         self._changes.move(cards, target.status, index)
 
     def _shift(self, cards: Sequence[Card], steps: int) -> None:
-        if cards:
+        if cards and self._sort is not BoardSort.ORDER:
+            self.notify(
+                f"the cards are {_SORT_WORDS[self._sort]}; s goes on to their own order, where they can be moved"
+            )
+        elif cards:
             self._changes.shift(cards, steps)
 
     def action_delete_task(self) -> None:

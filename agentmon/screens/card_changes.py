@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from agentmon.domain.board import BoardSort
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
@@ -66,7 +67,7 @@ class CardChanges:
             stopping: list[Card] = []
             cut_off: list[Card] = []
             for card in cards:
-                place = await services.board.locate(workspace, card.task_id)
+                place = await services.board.locate(workspace, card.task_id, sort=BoardSort.ORDER)
                 before = None if status.is_open else await services.executions.newest(card.task_id)
                 moved = await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
                 if moved.status is not status:
@@ -94,7 +95,7 @@ class CardChanges:
             workspace = await self._screen.workspace()
             inverses: list[Inverse] = []
             for card in cards:
-                place = await services.board.locate(workspace, card.task_id)
+                place = await services.board.locate(workspace, card.task_id, sort=BoardSort.ORDER)
                 await services.tasks.shift(card.task_id, steps, actor=USER_ACTOR)
                 if place is not None:
                     inverses.insert(0, _move_back(card.task_id, *place))

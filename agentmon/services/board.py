@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from agentmon.domain.board import BoardPage, ColumnRequest
+    from agentmon.domain.board import BoardPage, BoardSort, ColumnRequest
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import TaskId
@@ -64,6 +64,7 @@ class BoardService:
             requests,
             running_limit=self._settings.default_worker_settings().max_running,
             money_words=self._settings.default_money_words(),
+            board_words=self._settings.default_board_words(),
         )
         running = find_running_import(self._import_progress)
         return page if running is None else replace(page, import_percent=running.progress.percent)
@@ -113,8 +114,13 @@ class BoardService:
         await self._rows.set(FILTERS_KEY, kept, actor=actor, at=self._clock.now())
 
     async def locate(
-        self, workspace: Workspace, task_id: TaskId, text_filter: str = ""
+        self, workspace: Workspace, task_id: TaskId, text_filter: str = "", *, sort: BoardSort | None = None
     ) -> tuple[TaskStatus, int] | None:
-        """Return the column of a task and its index there among the cards that pass the filter; None when gone."""
+        """Return the column of a task and its index there among the cards that pass the filter; None when gone.
+
+        The index is that in the given order, or in the one that is set.
+        """
         del workspace
-        return await self._repository.locate(task_id, text_filter)
+        return await self._repository.locate(
+            task_id, text_filter, sort=sort, board_words=self._settings.default_board_words()
+        )

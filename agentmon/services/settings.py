@@ -17,12 +17,14 @@ from agentmon.settings import (
     WorkerSettings,
     load_app_settings,
     load_approval_settings,
+    load_board_settings,
     load_cost_settings,
     load_history_settings,
     load_notification_settings,
     load_worker_settings,
     setting_fields,
 )
+from agentmon.store.board_setting import find_board_words
 from agentmon.store.money_setting import find_money_words
 from agentmon.worker.wake import wake_worker
 
@@ -85,6 +87,10 @@ class SettingsService:
     def default_money_words(self) -> Mapping[str, str]:
         """Return what file and environment say of how amounts are shown, for readers that see the database's rows."""
         return find_money_words(str(self._paths.settings_file), os.environ)
+
+    def default_board_words(self) -> Mapping[str, str]:
+        """Return what file and environment say of the board, for readers that see the database's rows."""
+        return find_board_words(str(self._paths.settings_file), os.environ)
 
     async def costs(self) -> CostSettings:
         """Return how tokens and money are counted."""
@@ -194,6 +200,7 @@ class SettingsService:
             "approvals": load_approval_settings(self._paths.settings_file, stored),
             "costs": load_cost_settings(self._paths.settings_file, stored),
             "history": load_history_settings(self._paths.settings_file, stored),
+            "board": load_board_settings(self._paths.settings_file, stored),
             "app": load_app_settings(self._paths.settings_file, stored),
             "notifications": load_notification_settings(self._paths.settings_file, stored),
         }

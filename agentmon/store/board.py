@@ -19,6 +19,7 @@ from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.task_status import TaskStatus
+from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting
 from agentmon.store.moments import moment_text
 from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agentmon.domain.amounts import MoneyFormat
-    from agentmon.domain.board import ColumnRequest
+    from agentmon.domain.board import BoardSort, ColumnRequest
     from agentmon.domain.ids import WorkspaceId
 
 _CARDS: Final = """
@@ -43,7 +44,7 @@ LEFT JOIN executions e ON e.id = (
 LEFT JOIN sessions s ON s.id = e.session_id
 LEFT JOIN agents r ON r.id = e.agent_id AND e.status = 'queued' AND r.parked_until > :now
 WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS NULL {text_filter}
-ORDER BY t.sort_order, t.id
+ORDER BY {order}
 LIMIT :limit OFFSET :offset
 """
 _TOTALS: Final = """
@@ -64,11 +65,11 @@ GROUP BY s.parent_task_id
 """
 _LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids}) ORDER BY label"
 _PLACE: Final = """
-SELECT placed.status, (
+SELECT p.status, (
     SELECT count(*) FROM tasks t
-    WHERE t.workspace_id = placed.workspace_id AND t.status = placed.status AND t.deleted_at IS NULL
-      AND (t.sort_order < placed.sort_order OR (t.sort_order = placed.sort_order AND t.id < placed.id)) {text_filter})
-FROM tasks placed WHERE placed.id = :task_id AND placed.deleted_at IS NULL
+    WHERE t.workspace_id = p.workspace_id AND t.status = p.status AND t.deleted_at IS NULL
+      AND {before} {text_filter})
+FROM tasks p WHERE p.id = :task_id AND p.deleted_at IS NULL
 """
 
 
@@ -88,6 +89,7 @@ def read_board(
     requests: Sequence[ColumnRequest],
     running_limit: int,
     money_words: Mapping[str, str],
+    board_words: Mapping[str, str],
 ) -> BoardPage:
     """Return the asked pages and the status line.
 
@@ -95,12 +97,15 @@ def read_board(
         execute: Runs the statements, all on one connection.
         workspace_id: Whose board; None gives empty columns.
         workspace_name: Is handed through.
-        requests: One per wanted column; all share the text filter of the first.
+        requests: One per wanted column; all share filter and order of the first.
         running_limit: Shown when the database holds no limit of its own.
         money_words: Say how amounts are shown where the database does not; see ``money_setting``.
+        board_words: Say how the board is sorted where the database does not; see ``board_setting``.
     """
     text_filter = requests[0].text_filter if requests else ""
     where, parameters = _filter_of(text_filter)
+    setting = board_setting(board_words, execute(BOARD_ROWS, {}))
+    sort = (requests[0].sort if requests else None) or setting.sort
     status_line = read_status_line(execute, running_limit, money_words)
     totals: dict[str, int] = {}
     if workspace_id is not None:
@@ -111,13 +116,14 @@ def read_board(
             status=request.status,
             total=totals.get(request.status, 0),
             offset=request.offset,
-            cards=_cards(execute, workspace_id, request, status_line.money)
+            cards=_cards(execute, workspace_id, request, sort, status_line.money)
             if workspace_id is not None and totals.get(request.status)
             else (),
+            card_limit=None if text_filter else setting.limits.get(request.status),
         )
         for request in requests
     }
-    return BoardPage(workspace_name=workspace_name, columns=columns, status_line=status_line)
+    return BoardPage(workspace_name=workspace_name, columns=columns, sort=sort, status_line=status_line)
 
 
 def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[str, str]) -> StatusLine:
@@ -139,17 +145,25 @@ def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[
     )
 
 
-def find_place(execute: Execute, *, task_id: TaskId, text_filter: str) -> tuple[TaskStatus, int] | None:
-    """Return the column of a task and how many cards stand above it there; None when it is gone."""
+def find_place(
+    execute: Execute, *, task_id: TaskId, text_filter: str, sort: BoardSort | None, board_words: Mapping[str, str]
+) -> tuple[TaskStatus, int] | None:
+    """Return the column of a task and how many cards stand above it there; None when it is gone.
+
+    Without a ``sort`` the cards stand as it is set.
+    """
+    sort = sort or board_setting(board_words, execute(BOARD_ROWS, {})).sort
     where, parameters = _filter_of(text_filter)
-    rows = execute(_PLACE.format(text_filter=where), {"task_id": task_id, **parameters})
+    rows = execute(_PLACE.format(text_filter=where, before=BEFORE[sort]), {"task_id": task_id, **parameters})
     return (TaskStatus(str(rows[0][0])), _integer(rows[0][1])) if rows else None
 
 
-def _cards(execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest, money: MoneyFormat) -> tuple[Card, ...]:
+def _cards(
+    execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest, sort: BoardSort, money: MoneyFormat
+) -> tuple[Card, ...]:
     where, parameters = _filter_of(request.text_filter)
     rows = execute(
-        _CARDS.format(text_filter=where),
+        _CARDS.format(text_filter=where, order=ORDERS[sort]),
         {
             "workspace_id": workspace_id,
             "status": request.status.value,

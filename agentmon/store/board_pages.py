@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from agentmon.domain.board import BoardPage, ColumnRequest
+    from agentmon.domain.board import BoardPage, BoardSort, ColumnRequest
     from agentmon.domain.ids import TaskId
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Workspace
@@ -34,6 +34,7 @@ class BoardRepository:
         *,
         running_limit: int,
         money_words: Mapping[str, str],
+        board_words: Mapping[str, str],
     ) -> BoardPage:
         """Return the asked part of each column and the status line, from one moment."""
         async with self._database.reading() as connection:
@@ -45,15 +46,22 @@ class BoardRepository:
                     requests=requests,
                     running_limit=running_limit,
                     money_words=money_words,
+                    board_words=board_words,
                 )
             )
 
-    async def locate(self, task_id: TaskId, text_filter: str) -> tuple[TaskStatus, int] | None:
-        """Return the column of a task and its index there; None when it is gone."""
+    async def locate(
+        self, task_id: TaskId, text_filter: str, *, sort: BoardSort | None, board_words: Mapping[str, str]
+    ) -> tuple[TaskStatus, int] | None:
+        """Return the column of a task and its index there, in this order or the one that is set; None when gone."""
         async with self._database.reading() as connection:
             return await connection.run_sync(
                 lambda sync_connection: find_place(
-                    _executing(sync_connection), task_id=task_id, text_filter=text_filter
+                    _executing(sync_connection),
+                    task_id=task_id,
+                    text_filter=text_filter,
+                    sort=sort,
+                    board_words=board_words,
                 )
             )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agentmon.domain.ids import WorkspaceId
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
 from agentmon.store.board import read_board
+from agentmon.store.board_setting import find_board_words
 from agentmon.store.inspection import connect_untouched
 from agentmon.store.money_setting import find_money_words
 from agentmon.store.revision import HEAD_REVISION
@@ -42,6 +43,7 @@ def read_first_board(
                 requests=requests,
                 running_limit=DEFAULT_RUNNING_LIMIT,
                 money_words=find_money_words(str(settings_file), os.environ),
+                board_words=find_board_words(str(settings_file), os.environ),
             )
         except sqlite3.Error:
             return None

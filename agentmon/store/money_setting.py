@@ -19,7 +19,7 @@ def find_money_words(settings_file: str, environ: Mapping[str, str]) -> dict[str
 
     Whatever cannot be read is left out: settings are checked, and complained of, where they are loaded in earnest.
     """
-    words = _words_of_file(settings_file)
+    words = words_of_file(settings_file, "costs", NAMES)
     for name in NAMES:
         value = environ.get(f"AGENTMON_COSTS_{name.upper()}")
         if value is not None:
@@ -48,18 +48,19 @@ def money_format(words: Mapping[str, str]) -> MoneyFormat:
     return MoneyFormat(currency, rate, digits)
 
 
-def _words_of_file(settings_file: str) -> dict[str, str]:
+def words_of_file(settings_file: str, table: str, names: Iterable[str]) -> dict[str, str]:
+    """Return what a table of the settings file says by these names; nothing when it cannot be read."""
     try:
         with open(settings_file, "rb") as file:  # noqa: PTH123 - pathlib costs more than the rest
             content = file.read()
     except OSError:
         return {}
-    if b"costs" not in content:
+    if table.encode() not in content:
         return {}
-    import tomllib  # noqa: PLC0415 - most settings files say nothing of costs
+    import tomllib  # noqa: PLC0415 - most settings files say nothing of it
 
     try:
-        costs = tomllib.loads(content.decode()).get("costs", {})
+        told = tomllib.loads(content.decode()).get(table, {})
     except ValueError:
         return {}
-    return {name: str(costs[name]) for name in NAMES if name in costs} if isinstance(costs, dict) else {}
+    return {name: str(told[name]) for name in names if name in told} if isinstance(told, dict) else {}

@@ -228,7 +228,9 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             self._view.show_cursor()
         else:
             self._view.keep_bottom()
-        self._redraw(is_heading_changed=before is None or before.total != page.total)
+        self._redraw(
+            is_heading_changed=before is None or (before.total, before.card_limit) != (page.total, page.card_limit)
+        )
         if self._view.seen_card != selected_before:
             self.post_message(self.Selected(self, is_by_person=False))
 
@@ -454,7 +456,13 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def _heading_line(self, width: int) -> Strip:
         border = self._style("border-focus" if self.has_focus else "border")
         heading = self._style("heading-focus" if self.has_focus else "heading")
-        count = "" if self.page is None else f" {self.total}"
+        page = self.page
+        count = "" if page is None else f" {self.total}"
+        if page is not None and page.card_limit is not None:
+            count += f"/{page.card_limit}"
+            if page.is_over_limit:
+                heading = self._style("warning")
+                count += " over"
         left = "‹" if self.has_left else ""
         right = "›" if self.has_right else ""
         room = width - 2 - len(left) - len(right)

@@ -45,6 +45,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
     """
     place: var[str] = var("", init=False)
     """The name of the workspace, as it is stored."""
+    sorting: var[str] = var("", init=False)
+    """How the cards are sorted, in words; empty while they stand in their own order."""
     numbers: var[StatusLine] = var(StatusLine(), init=False)
     """What is shown."""
     import_percent: var[int | None] = var(None, init=False)
@@ -61,6 +63,10 @@ class StatusBar(Guarded, Widget, can_focus=False):
     """From which cell to which the words about a pause stand."""
 
     def watch_place(self) -> None:
+        """Draw the line."""
+        self.refresh()
+
+    def watch_sorting(self) -> None:
         """Draw the line."""
         self.refresh()
 
@@ -97,7 +103,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
         room = max(0, width - cells(name))
         parts = self._parts_for(room)
         right = _width(parts)
-        place = cut(even_line(self.place), max(0, room - right - 1))
+        sorting = f" · {self.sorting}" if self.sorting else ""
+        place = cut(f"{even_line(self.place)}{sorting}", max(0, room - right - 1))
         segments = [
             Segment(cut(name, width), self._style("name")),
             Segment(place, self._style("place")),

@@ -54,3 +54,16 @@ def test_the_board_is_filtered_by_what_is_typed_or_saved(cli: CommandLine) -> No
     assert titles("--saved", "urgent", "--filter", "#gate") == []
     assert cli("board", "--saved", "other").code == 2
     assert len(titles("--forget", "urgent")) >= 2
+
+
+def test_the_board_is_sorted_and_its_limits_are_told(cli: CommandLine) -> None:
+    cli.add("Last of all", "--priority", "5", "--label", "sorted")
+    cli.add("First of all", "--priority", "1", "--label", "sorted")
+    cli("settings", "board.limit_todo", "1")
+
+    page = cli("board", "--sort", "priority", "--filter", "#sorted", "--json").document()
+
+    assert page["sort"] == "priority"
+    assert [card["title"] for card in page["columns"][0]["cards"]] == ["First of all", "Last of all"]
+    assert "over the limit" in cli("board").stdout
+    cli("settings", "board.limit_todo", "0")

@@ -8,6 +8,7 @@ from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import TaskDraft
 from agentmon.screens.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board
 
@@ -70,3 +71,56 @@ async def test_filters_are_chosen_saved_and_chosen_again(place: Place) -> None:
         await board.until(lambda: board.shown(TODO) == ["login", "logout"], "without the priority")
         await board.press("escape")
         await board.until(lambda: len(board.shown(TODO)) == 3, "all cards again")
+
+
+async def test_the_columns_are_sorted_by_a_key_which_stays(place: Place) -> None:
+    await _fill(
+        place, TaskDraft(title="low", priority=Priority.LOWEST), TaskDraft(title="high", priority=Priority.HIGH)
+    )
+
+    async with open_board(place) as board:
+        assert board.shown(TODO) == ["low", "high"]
+        await board.press("s")
+        await board.until(lambda: board.shown(TODO) == ["high", "low"], "sorted by priority")
+        await board.settled()
+        assert board.selected == "low"
+        assert "by priority" in board.screen.query_one(StatusBar).render_line(0).text
+        await board.press("K")
+        await board.until(lambda: any("s goes on to their own order" in toast for toast in board.toasts), "told")
+
+    async with open_board(place) as board:
+        assert board.shown(TODO) == ["high", "low"]
+        for _ in ("due", "changed", "order"):
+            await board.press("s")
+            await board.settled()
+        await board.until(lambda: board.shown(TODO) == ["low", "high"], "their own order")
+        await board.press("G", "K")
+        await board.settled()
+
+    assert await place.titles(TODO) == ["high", "low"]
+
+
+async def test_a_move_is_undone_to_the_cards_own_place_while_sorted(place: Place) -> None:
+    await _fill(place, TaskDraft(title="a"), TaskDraft(title="b", priority=Priority.URGENT), TaskDraft(title="c"))
+
+    async with open_board(place) as board:
+        await board.press("s")
+        await board.until(lambda: board.shown(TODO) == ["b", "a", "c"], "sorted by priority")
+        await board.settled()
+        await board.press("g", "L")
+        await board.settled()
+        await board.press("ctrl+z")
+        await board.settled()
+
+    assert await place.titles(TODO) == ["a", "b", "c"]
+
+
+async def test_a_column_over_its_limit_says_so(place: Place) -> None:
+    await place.fill("a", "b")
+    async with place.services() as (services, _):
+        await services.settings.set("board.limit_todo", "1")
+        await services.settings.set("board.limit_in_progress", "5")
+
+    async with open_board(place) as board:
+        assert "Todo 2/1 over" in board.column(TODO).render_line(0).text
+        assert "In progress 0/5 ─" in board.column(TaskStatus.IN_PROGRESS).render_line(0).text

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.domain.board import ColumnRequest
+from agentmon.domain.board import BoardSort, ColumnRequest
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.task_status import Priority, TaskStatus
@@ -86,3 +86,49 @@ async def test_saved_filters_are_kept_found_and_forgotten(services: Services) ->
     assert refused.value.hint == "saved are: other"
     with pytest.raises(UsageError, match="needs a name"):
         await services.board.save_filter("empty", " ")
+
+
+async def test_columns_are_sorted_as_it_is_set_or_asked(services: Services, workspace: Workspace) -> None:
+    now = SystemClock().now()
+    for title, priority, days in (("low", 5, 1), ("urgent", 1, None), ("later", 3, 2), ("again", 3, 2)):
+        due_at = None if days is None else now + timedelta(days=days)
+        await services.tasks.add(
+            workspace, TaskDraft(title=title, priority=Priority(priority), due_at=due_at), actor=USER_ACTOR
+        )
+    urgent = await services.tasks.by_number(workspace, 2)
+    await services.tasks.edit(
+        urgent.id, TaskDraft(title="edited", priority=Priority.URGENT), expected_version=1, actor=USER_ACTOR
+    )
+
+    async def titles(sort: BoardSort | None) -> list[str]:
+        page = await services.board.page(workspace, [ColumnRequest(status=TaskStatus.TODO, sort=sort)])
+        cards = page.columns[TaskStatus.TODO].cards
+        for index, card in enumerate(cards):
+            assert await services.board.locate(workspace, card.task_id, sort=sort) == (TaskStatus.TODO, index)
+        return [card.title for card in cards]
+
+    assert await titles(BoardSort.ORDER) == ["low", "edited", "later", "again"]
+    assert await titles(BoardSort.PRIORITY) == ["edited", "later", "again", "low"]
+    assert await titles(BoardSort.DUE) == ["low", "later", "again", "edited"]
+    assert (await titles(BoardSort.CHANGED))[0] == "edited"
+    assert await titles(None) == ["low", "edited", "later", "again"]
+    await services.settings.set("board.sort", "Priority")
+    assert await titles(None) == ["edited", "later", "again", "low"]
+    with pytest.raises(UsageError, match="one of order, priority, due, changed"):
+        await services.settings.set("board.sort", "size")
+
+
+async def test_a_column_has_a_limit_that_only_warns(services: Services, workspace: Workspace) -> None:
+    for title in ("one", "two", "three"):
+        await services.tasks.add(workspace, TaskDraft(title=title), actor=USER_ACTOR)
+    await services.settings.set("board.limit_todo", "2")
+
+    whole, filtered = [
+        (await services.board.page(workspace, [ColumnRequest(status=TaskStatus.TODO, text_filter=text)])).columns[
+            TaskStatus.TODO
+        ]
+        for text in ("", "one")
+    ]
+
+    assert (whole.total, whole.card_limit, whole.is_over_limit) == (3, 2, True)
+    assert filtered.card_limit is None

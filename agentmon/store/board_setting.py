@@ -1,0 +1,65 @@
+"""How the board is sorted and how many cards a column may have, read with the standard library alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentmon.domain.board import BoardSort
+from agentmon.domain.task_status import TaskStatus
+from agentmon.store.money_setting import words_of_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LIMITED: Final = (TaskStatus.TODO, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED)
+"""The columns that can have a limit."""
+_NAMES: Final = ("sort", *(f"limit_{status.value}" for status in LIMITED))
+BOARD_ROWS: Final = "SELECT key, value FROM settings WHERE key >= 'board.' AND key < 'board/'"
+ORDERS: Final = {
+    BoardSort.ORDER: "t.sort_order, t.id",
+    BoardSort.PRIORITY: "t.priority, t.sort_order, t.id",
+    BoardSort.DUE: "t.due_at IS NULL, t.due_at, t.sort_order, t.id",
+    BoardSort.CHANGED: "t.updated_at DESC, t.id",
+}
+"""How each order is written in SQL, for ``tasks t``."""
+BEFORE: Final = {
+    BoardSort.ORDER: "(t.sort_order < p.sort_order OR (t.sort_order = p.sort_order AND t.id < p.id))",
+    BoardSort.PRIORITY: "(t.priority, t.sort_order, t.id) < (p.priority, p.sort_order, p.id)",
+    BoardSort.DUE: """(t.due_at IS NULL, coalesce(t.due_at, ''), t.sort_order, t.id)
+        < (p.due_at IS NULL, coalesce(p.due_at, ''), p.sort_order, p.id)""",
+    BoardSort.CHANGED: "(t.updated_at > p.updated_at OR (t.updated_at = p.updated_at AND t.id < p.id))",
+}
+"""The condition that ``tasks t`` stands before ``tasks p`` in each order."""
+
+
+class BoardSetting(NamedTuple):
+    """What holds for the board of every workspace."""
+
+    sort: BoardSort = BoardSort.ORDER
+    limits: Mapping[TaskStatus, int] = {}
+
+
+def find_board_words(settings_file: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what the settings file and over it the environment say; what cannot be read is left out."""
+    words = words_of_file(settings_file, "board", _NAMES)
+    for name in _NAMES:
+        value = environ.get(f"AGENTMON_BOARD_{name.upper()}")
+        if value is not None:
+            words[name] = value
+    return words
+
+
+def board_setting(words: Mapping[str, str], rows: Iterable[Sequence[object]]) -> BoardSetting:
+    """Return what the rows of ``BOARD_ROWS`` say, over the words of file and environment.
+
+    What makes no sense counts as absent: settings are complained of where they are loaded in earnest.
+    """
+    stored = {str(key).removeprefix("board."): str(value).strip('"') for key, value in rows}
+    told = {**words, **{name: stored[name] for name in _NAMES if name in stored}}
+    limits = {}
+    for status in LIMITED:
+        digits = told.get(f"limit_{status.value}", "").strip()
+        if digits.isdecimal() and int(digits):
+            limits[status] = int(digits)
+    sort = told.get("sort", "").strip().lower()
+    return BoardSetting(BoardSort(sort) if sort in set(BoardSort) else BoardSort.ORDER, limits)

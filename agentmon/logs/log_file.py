@@ -160,6 +160,11 @@ class LogFile:
         return self._indexed_bytes >= self.size
 
     @property
+    def indexed_share(self) -> float:
+        """How much of the file the line index covers, from 0.0 to 1.0."""
+        return min(1.0, self._indexed_bytes / self.size) if self.size else 1.0
+
+    @property
     def line_count(self) -> int | None:
         """How many lines the file has, an unfinished last one included; None until it is indexed."""
         if not self.is_indexed:

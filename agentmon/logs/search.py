@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agentmon.domain.errors import UsageError
 from agentmon.logs.line_text import plain_text
@@ -45,6 +45,18 @@ class SearchStep:
     """The starts of the display lines that match, in the order of the search."""
     has_wrapped: bool = False
     """Whether the search went past the file's end (or beginning) and began at the other one."""
+
+
+class LogMatcher(Protocol):
+    """Decides which lines match."""
+
+    def matches(self, line: bytes) -> bool:
+        """Return whether a line matches."""
+        ...
+
+    def candidates(self, block: bytes, *, needs_terminal: bool) -> Iterable[tuple[int, int]]:
+        """Yield start and end of the lines of a block that can match, in order; the others do not."""
+        ...
 
 
 class LogPattern:
@@ -113,9 +125,27 @@ class LogPattern:
             start = end + 1
 
 
+class BothMatch:
+    """Matches the lines that two patterns match, the rarer of which comes first."""
+
+    def __init__(self, rarer: LogPattern, other: LogPattern) -> None:
+        self._rarer = rarer
+        self._other = other
+
+    def matches(self, line: bytes) -> bool:
+        """Return whether both match somewhere in the visible text of a line."""
+        return self._rarer.matches(line) and self._other.matches(line)
+
+    def candidates(self, block: bytes, *, needs_terminal: bool) -> Iterator[tuple[int, int]]:
+        """Yield start and end of the lines of a block that can match, in order."""
+        for start, end in self._rarer.candidates(block, needs_terminal=needs_terminal):
+            if self._other.matches(block[start:end]):
+                yield start, end
+
+
 def search_log(
     log: LogFile,
-    pattern: LogPattern,
+    pattern: LogMatcher,
     *,
     start: int,
     stop: int | None = None,
@@ -146,8 +176,13 @@ def search_log(
             end = begin
 
 
+def matching_starts(log: LogFile, pattern: LogMatcher, start: int, end: int) -> tuple[int, ...]:
+    """Return the starts of the display lines from ``start`` up to ``end``, both of them starts, that match."""
+    return _matches(log, pattern, start, end, Direction.FORWARDS, None) if start < end else ()
+
+
 def find_next(
-    log: LogFile, pattern: LogPattern, *, origin: int, direction: Direction = Direction.FORWARDS
+    log: LogFile, pattern: LogMatcher, *, origin: int, direction: Direction = Direction.FORWARDS
 ) -> Iterator[SearchStep]:
     """Search for the line nearest to the display line at ``origin``, that line last of all, around the file's end.
 
@@ -176,7 +211,7 @@ def _step_end(log: LogFile, start: int, limit: int) -> int:
 
 
 def _matches(
-    log: LogFile, pattern: LogPattern, start: int, end: int, direction: Direction, most: int | None
+    log: LogFile, pattern: LogMatcher, start: int, end: int, direction: Direction, most: int | None
 ) -> tuple[int, ...]:
     block = log.read(start, end)
     needs_terminal = any(mark in block for mark in _NEEDS_TERMINAL)

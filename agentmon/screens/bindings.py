@@ -301,6 +301,29 @@ TASK_PAGE: Final = [
     Binding("slash", "search", "Search", key_display="/", id="task.search", tooltip="Search the log."),
     Binding("n", "find(1)", "Next match", show=False, id="task.find-next", tooltip="Go to the next match below."),
     Binding("N", "find(-1)", "Match above", show=False, id="task.find-previous", tooltip="Go to the next match above."),
+    Binding(
+        "ampersand",
+        "filter_log",
+        "Filter",
+        key_display="&",
+        id="task.filter",
+        tooltip="Show only log lines that match.",
+    ),
+    Binding(
+        "colon",
+        "go_to",
+        "Go to",
+        key_display=":",
+        id="task.go-to",
+        tooltip="Go to a line, a percentage or a time of the log.",
+    ),
+    Binding(
+        "v", "mark_log", "Mark", show=False, id="task.mark", tooltip="Mark the log line at the top, to copy from there."
+    ),
+    Binding(
+        "c", "copy_log", "Copy", id="task.copy", tooltip="Copy the log lines that are selected, marked or in view."
+    ),
+    Binding("S", "save_log", "Save", id="task.save", tooltip="Save the log, or what the filter shows, to a file."),
     Binding("W", "wrap", "Wrap", id="task.wrap", tooltip="Wrap the long lines of the log, or scroll them sideways."),
     Binding("j,down", "go_row(1)", "Down", show=False, id="task.down", tooltip="Go down by a row."),
     Binding("k,up", "go_row(-1)", "Up", show=False, id="task.up", tooltip="Go up by a row."),
@@ -706,6 +729,8 @@ FAILURE: Final = [
 _KEY_NAMES: Final = {
     "question_mark": "?",
     "slash": "/",
+    "ampersand": "&",
+    "colon": ":",
     "escape": "esc",
     "pageup": "page up",
     "pagedown": "page down",

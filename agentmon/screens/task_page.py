@@ -21,6 +21,7 @@ from agentmon.screens.bindings import TASK_PAGE
 from agentmon.screens.conversation_source import Conversation, ConversationSource
 from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import AttachRequested, ServiceScreen
+from agentmon.screens.log_saving import save_shown_log
 from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
 from agentmon.screens.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.task_facts import FACT_NAMES, TaskFacts, fact_lines, log_removal_words, read_task_facts, try_words
@@ -32,7 +33,7 @@ from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, el
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.local_time import local_time_text
-from agentmon.widgets.log_pane import LogPane
+from agentmon.widgets.log_pane import LogPane, Prompt
 from agentmon.widgets.operation_rows import OPERATION_COLUMNS, operation_rows
 from agentmon.widgets.row_table import RowTable
 from agentmon.widgets.state_words import NO_WAIT, execution_words, reason_text
@@ -72,6 +73,7 @@ _COLOURS: Final = {
 }
 _COLUMNS: Final = tuple(column for column in ExecutionColumn if column is not ExecutionColumn.TASK)
 _TALKS: Final = {"interrupt", "change_agent"}
+_OF_LOG: Final = {"search", "find", "wrap", "go_sideways", "go_to", "filter_log", "mark_log", "copy_log", "save_log"}
 _NO_CONVERSATION: Final = (
     "No conversation yet.\n\nAn AI agent makes one when it runs this task; a plain command has a log alone."
 )
@@ -187,17 +189,17 @@ class TaskPage(ServiceScreen[None]):
             return True if newest is not None and newest.mode.is_conversation else None
         if action in _TALKS:
             return True if newest is not None and newest.status.is_live and newest.mode.is_protocol else None
-        if action in {"search", "find", "wrap", "go_sideways"}:
+        if action in _OF_LOG:
             return self._tab == "log" and self._picked is not None
         if action == "pick":
             return self._tab in {"details", "conversation", "operations"} and newest is not None
         return True
 
     def action_close(self) -> None:
-        """Leave the search of the log; without one, go back to where the page was opened."""
+        """Leave the search, the mark or the filter of the log; without any, go back to where the page was opened."""
         pane = self.query_one(LogPane)
-        if self._tab == "log" and pane.is_searching:
-            pane.close_search()
+        if self._tab == "log" and pane.has_something_open:
+            pane.step_back()
         else:
             self.dismiss(None)
 
@@ -323,11 +325,44 @@ class TaskPage(ServiceScreen[None]):
 
     def action_search(self) -> None:
         """Type what to look for in the log."""
-        self.query_one(LogPane).open_search()
+        self.query_one(LogPane).ask(Prompt.SEARCH)
 
     def action_find(self, direction: int) -> None:
         """Go to the next match below, or above."""
         self.query_one(LogPane).find(Direction.BACKWARDS if direction < 0 else Direction.FORWARDS)
+
+    def action_go_to(self) -> None:
+        """Type a line, a share or a time of the log to go to."""
+        self.query_one(LogPane).ask(Prompt.GO)
+
+    def action_filter_log(self) -> None:
+        """Type what the lines of the log that are shown have to match."""
+        pane = self.query_one(LogPane)
+        filtered = pane.view.filtered
+        pane.ask(Prompt.FILTER, "" if filtered is None else filtered.pattern.expression)
+
+    def action_mark_log(self) -> None:
+        """Mark the line at the top of the log, or drop the mark."""
+        self.query_one(LogPane).mark()
+
+    def action_copy_log(self) -> None:
+        """Copy what is selected, marked or in view of the log."""
+        self.query_one(LogPane).copy()
+
+    def action_save_log(self) -> None:
+        """Type the file to save the log to."""
+        number = 0 if self._shown is None else self._shown.task.number
+        self.query_one(LogPane).ask(Prompt.SAVE, f"task-{number}.log")
+
+    def on_log_pane_save_wanted(self, message: LogPane.SaveWanted) -> None:
+        """Save the log."""
+        message.stop()
+        self.open_dialog(save_shown_log(self, message), name="save log")
+
+    def on_log_pane_time_wanted(self, message: LogPane.TimeWanted) -> None:
+        """Go to what was written at a time."""
+        message.stop()
+        self.start(self._go_to_time(message), name="log time", exclusive=True, group="log time")
 
     def action_wrap(self) -> None:
         """Wrap long lines, or scroll them sideways again."""
@@ -576,6 +611,12 @@ class TaskPage(ServiceScreen[None]):
         wanted = places[self._tab]
         if wanted.display and wanted.focusable:
             wanted.focus(scroll_visible=False)
+
+    async def _go_to_time(self, wanted: LogPane.TimeWanted) -> None:
+        picked = self._picked
+        if picked is not None:
+            services = await self.services()
+            self.query_one(LogPane).go_to_moment(await services.executions.log_times(picked), wanted.place)
 
     async def _run(self, choice: RunChoice | None = None) -> None:
         queued = await run_tasks(self, [self._task_id], now=self._clock.now(), choice=choice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution, ExecutionListing
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.tasks import Workspace
+    from agentmon.logs.log_times import LogTimes
     from agentmon.paths import Paths
     from agentmon.store.executions import ExecutionRepository
 
@@ -53,3 +55,11 @@ class ExecutionService:
         if execution.log_file_path:
             return Path(execution.log_file_path)
         return self._paths.execution_dir(execution.id) / "output.log"
+
+    async def log_times(self, execution: Execution) -> LogTimes:
+        """Return when its log was written, as far as its host reported it."""
+        from agentmon.runners.execution_folder import ExecutionFolder  # noqa: PLC0415 - seldom needed
+        from agentmon.runners.log_times import read_log_times  # noqa: PLC0415 - seldom needed
+
+        journal = ExecutionFolder(self.log_path(execution).parent).journal
+        return await asyncio.to_thread(read_log_times, journal)

@@ -1,17 +1,20 @@
-"""A log view with what belongs around it: the search and a line that says where one is."""
+"""A log view with what belongs around it: search, filter, ways to go, and a line that says where one is."""
 
 from __future__ import annotations
 
+from enum import Enum
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Input, Static
 
 from agentmon.domain.errors import UsageError
 from agentmon.logs.log_file import LogFile
-from agentmon.logs.search import Direction, LogPattern, find_next
+from agentmon.logs.places import ClockPlace, LinePlace, SharePlace, SpanPlace, parse_place
+from agentmon.logs.search import BothMatch, Direction, LogPattern, find_next
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.guarded import Guarded
@@ -19,10 +22,13 @@ from agentmon.widgets.log_view import LogView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from textual.app import ComposeResult
 
+    from agentmon.logs.log_times import LogTimes
+    from agentmon.logs.places import LogPlace
     from agentmon.logs.search import SearchStep
 
 _SLICE_S: Final = 0.012
@@ -30,24 +36,51 @@ _SLICE_S: Final = 0.012
 _LONGEST_SHOWN: Final = 60
 
 
+class Prompt(Enum):
+    """What is typed into the line below the log."""
+
+    SEARCH = "search: a regular expression; capitals count when there are any"
+    FILTER = "show only lines that match a regular expression; nothing shows all"
+    GO = "go to: 1200, 50%, 14:02, -5m before the newest output, +5m after the beginning"
+    SAVE = "save to: a file"
+
+
 class LogPane(Guarded, Vertical):
-    """Shows one log and searches it; the owner sets ``path`` and calls ``poll`` up to ten times a second."""
+    """Shows one log; searches, filters, copies and saves it; the owner calls ``poll`` up to ten times a second.
+
+    The owner sets ``path``, answers ``TimeWanted`` with ``go_to_moment``, and saves what ``SaveWanted`` names.
+    """
 
     DEFAULT_CSS = """
     LogPane {
         height: 1fr;
         & > #log-place { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-        & > #log-search { display: none; background: $panel; padding: 0 1; }
-        &.-searching > #log-search { display: block; }
+        & > #log-prompt { display: none; background: $panel; padding: 0 1; }
+        &.-asking > #log-prompt { display: block; }
     }
     """
+
+    class TimeWanted(Message):
+        """A person wants to see what was written at some time; ``go_to_moment`` goes there."""
+
+        def __init__(self, place: ClockPlace | SpanPlace) -> None:
+            super().__init__()
+            self.place = place
+
+    class SaveWanted(Message):
+        """A person wants the log, or of it what the filter shows, in a file."""
+
+        def __init__(self, source: Path, target: str, pattern: LogPattern | None) -> None:
+            super().__init__()
+            self.source = source
+            self.target = target
+            self.pattern = pattern
 
     def __init__(self, *, placeholder: str, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self.view = LogView(placeholder=placeholder)
-        self._box = LineInput(
-            placeholder="search: a regular expression; capitals count when there are any", id="log-search"
-        )
+        self._box = LineInput(id="log-prompt")
+        self._prompt = Prompt.SEARCH
         self._pattern: LogPattern | None = None
         self._steps: Iterator[SearchStep] | None = None
         self._searched: LogFile | None = None
@@ -55,7 +88,7 @@ class LogPane(Guarded, Vertical):
         self._noted_error = False
 
     def compose(self) -> ComposeResult:
-        """Yield the log, the search and the line below."""
+        """Yield the log, the line for typing and the line below."""
         yield self.view
         yield self._box
         yield Static(id="log-place")
@@ -82,66 +115,144 @@ class LogPane(Guarded, Vertical):
             self._show_place()
 
     @property
-    def is_searching(self) -> bool:
-        """Whether a pattern is marked or being typed."""
-        return self._pattern is not None or self.has_class("-searching")
+    def has_something_open(self) -> bool:
+        """Whether there is something that ``step_back`` would end."""
+        is_marking = self.view.has_mark or self.view.filtered is not None
+        return self._pattern is not None or self.has_class("-asking") or is_marking
 
     def poll(self) -> None:
         """Look at the file again."""
         self.view.poll()
         self._show_place()
 
-    def open_search(self) -> None:
-        """Let the person type what to look for."""
-        self.add_class("-searching")
+    def ask(self, prompt: Prompt, text: str = "") -> None:
+        """Let the person type something below the log."""
+        self._prompt = prompt
+        self._box.placeholder = prompt.value
+        self._box.value = text
+        self.add_class("-asking")
         self._box.focus()
 
-    def close_search(self) -> None:
-        """Forget what was looked for."""
-        self._end_search()
-        self._pattern = None
-        self._note = ""
-        self._box.value = ""
-        self.remove_class("-searching")
-        self.view.highlight(None)
-        self.view.focus()
+    def step_back(self) -> None:
+        """End the newest of: what is being typed, the mark, the search, the filter."""
+        if self.has_class("-asking"):
+            self._close_prompt()
+        elif self.view.has_mark:
+            self.view.toggle_mark()
+        elif self._pattern is not None:
+            self._end_search()
+            self._pattern = None
+            self.view.highlight(None)
+        else:
+            self.view.show_only(None)
+        self._say("")
+
+    def mark(self) -> None:
+        """Mark the line at the top for copying, or drop the mark."""
+        self.view.toggle_mark()
         self._show_place()
+
+    def copy(self) -> None:
+        """Copy the selected text, the marked lines, or those in view."""
+        text, is_all = self.view.text_to_copy()
+        if not text:
+            self._say("nothing to copy", is_error=True)
+            return
+        self.app.copy_to_clipboard(text)
+        lines = text.count("\n") + 1
+        cut = "" if is_all else ", the first of more"
+        self._say(f"copied {lines:,} line{'' if lines == 1 else 's'}{cut}")
+
+    def go_to_moment(self, times: LogTimes, place: ClockPlace | SpanPlace) -> None:
+        """Go to what was written at a time."""
+        first, newest = times.first, times.newest
+        if first is None or newest is None:
+            self._say("nobody noted when this log was written", is_error=True)
+            return
+        if isinstance(place, ClockPlace):
+            moment = place.moment_near(newest)
+        else:
+            moment = newest - place.span if place.from_end else first + place.span
+        if moment > newest:
+            self._say(f"the newest output came at {_time_text(newest)}", is_error=True)
+            return
+        self.view.go_to_offset(times.offset_at(moment, size=self.view.byte_size))
+        is_before = moment < first
+        self._say(f"the first output came at {_time_text(first)}" if is_before else _time_text(moment))
 
     def find(self, direction: Direction) -> None:
         """Go to the next match in this direction, round the ends of the log; asks for a pattern when there is none."""
         path = self.view.path
         if self._pattern is None:
-            self.open_search()
+            self.ask(Prompt.SEARCH)
             return
         if path is None:
             return
         self._end_search()
         self._searched = LogFile(path)
         self._searched.refresh()
-        self._steps = find_next(self._searched, self._pattern, origin=self.view.search_origin, direction=direction)
+        filtered = self.view.filtered
+        matcher = self._pattern if filtered is None else BothMatch(self._pattern, filtered.pattern)
+        self._steps = find_next(self._searched, matcher, origin=self.view.search_origin, direction=direction)
         self._say("searching…")
         self.call_next(self._search_on)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Look for what was typed: upwards from the tail, else downwards."""
+        """Do what was typed, or say what is wrong with it."""
         event.stop()
-        if not event.value:
-            self.close_search()
-            return
+        typed = event.value
         try:
-            self._pattern = LogPattern(event.value)
+            match self._prompt:
+                case Prompt.SEARCH:
+                    self._search(LogPattern(typed) if typed else None)
+                case Prompt.FILTER:
+                    self._filter(LogPattern(typed) if typed else None)
+                case Prompt.GO:
+                    self._go(parse_place(typed) if typed.strip() else None)
+                case Prompt.SAVE:
+                    self._close_prompt()
+                    if typed.strip() and self.path is not None:
+                        pattern = None if self.view.filtered is None else self.view.filtered.pattern
+                        self.post_message(self.SaveWanted(self.path, typed.strip(), pattern))
         except UsageError as error:
             self._say(str(error), is_error=True)
-            return
-        self.view.highlight(self._pattern)
-        self.remove_class("-searching")
-        self.view.focus()
-        self.find(Direction.BACKWARDS if self.view.following else Direction.FORWARDS)
 
     def on_log_view_following_changed(self, message: LogView.FollowingChanged) -> None:
         """Say whether the tail is followed."""
         message.stop()
         self._show_place()
+
+    def _close_prompt(self) -> None:
+        self.remove_class("-asking")
+        self.view.focus()
+
+    def _search(self, pattern: LogPattern | None) -> None:
+        """Look for it: upwards from the tail, else downwards."""
+        self._end_search()
+        self._pattern = pattern
+        self.view.highlight(pattern)
+        self._close_prompt()
+        self._say("")
+        if pattern is not None:
+            self.find(Direction.BACKWARDS if self.view.following else Direction.FORWARDS)
+
+    def _filter(self, pattern: LogPattern | None) -> None:
+        self.view.show_only(pattern)
+        self._close_prompt()
+        self._say("")
+
+    def _go(self, place: LogPlace | None) -> None:
+        self._close_prompt()
+        self._say("")
+        match place:
+            case LinePlace(number=number):
+                self.view.go_to_line(number)
+            case SharePlace(share=share):
+                self.view.go_to_share(share)
+            case ClockPlace() | SpanPlace():
+                self.post_message(self.TimeWanted(place))
+            case None:
+                pass
 
     def _search_on(self) -> None:
         steps = self._steps
@@ -177,7 +288,9 @@ class LogPane(Guarded, Vertical):
             return
         view = self.view
         parts: list[Content] = []
-        if view.following:
+        if view.counted_share is not None:
+            parts.append(Content(f"counting lines, {view.counted_share:.0%}"))
+        elif view.following:
             parts.append(Content("at the end"))
         else:
             first, count = view.first_line_number, view.line_count
@@ -186,6 +299,13 @@ class LogPane(Guarded, Vertical):
             parts.append(Content.assemble(("G", "$primary"), " to the end"))
         if view.wrap:
             parts.append(Content("wrapped"))
+        if view.has_mark:
+            parts.append(Content.assemble("marked from here  ", ("c", "$primary"), " copy"))
+        if (filtered := view.filtered) is not None:
+            expression = even_line(filtered.pattern.expression, max_characters=_LONGEST_SHOWN)
+            lines = f"  {filtered.match_count:,} line{'' if filtered.match_count == 1 else 's'}"
+            so_far = "" if filtered.is_complete else f" so far, {filtered.searched_share:.0%} searched"
+            parts.append(Content.assemble("&", (expression, "$foreground"), lines, so_far))
         if self._note:
             parts.append(Content.styled(even_line(self._note), "$warning" if self._noted_error else ""))
         if self._pattern is not None:
@@ -196,3 +316,7 @@ class LogPane(Guarded, Vertical):
                 )
             )
         self.query_one("#log-place", Static).update(Content("   ").join(parts), layout=False)
+
+
+def _time_text(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"

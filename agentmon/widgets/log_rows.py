@@ -6,21 +6,42 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rich.cells import get_character_cell_size
 
-from agentmon.logs.line_text import TextStyle, styled_runs
+from agentmon.logs.line_text import PLAIN_STYLE, TextStyle, styled_runs
 from agentmon.widgets.cells import even_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agentmon.logs.log_file import LogFile, LogLine
+    from agentmon.logs.log_file import LogLine
 
 _CACHE_CHARACTERS: Final = 1_000_000
 _LINE_COST: Final = 1000
 _BATCH_LINES: Final = 64
+
+
+class LineSource(Protocol):
+    """Lines that are walked both ways: a log file, or those of its lines that match."""
+
+    @property
+    def size(self) -> int:
+        """The offset after the last line."""
+        ...
+
+    def line_start(self, offset: int) -> int:
+        """Return where the display line begins that holds the byte at ``offset``."""
+        ...
+
+    def lines_from(self, start: int, count: int) -> list[LogLine]:
+        """Return up to ``count`` lines from ``start`` on."""
+        ...
+
+    def lines_before(self, end: int, count: int) -> list[LogLine]:
+        """Return up to ``count`` lines before ``end``, first to last."""
+        ...
 
 
 class Position(NamedTuple):
@@ -50,7 +71,7 @@ class Row:
 class DisplayLine:
     """The text of one display line, safe to draw, with its styles and the cell where each character begins."""
 
-    __slots__ = ("_breaks", "_columns", "_edges", "_run_ends", "_styles", "end", "start", "text")
+    __slots__ = ("_breaks", "_columns", "_edges", "_run_ends", "_styles", "end", "is_plain", "start", "text")
 
     def __init__(self, line: LogLine) -> None:
         self.start = line.start
@@ -66,6 +87,7 @@ class DisplayLine:
             self._run_ends.append(length)
             self._styles.append(run.style)
         self.text = "".join(parts)
+        self.is_plain = all(style is PLAIN_STYLE for style in self._styles)
         self._edges: array[int] | None = None
         if not self.text.isascii():
             self._edges = array("l", accumulate(map(get_character_cell_size, self.text), initial=0))
@@ -136,7 +158,7 @@ class DisplayLine:
 
 
 class RowReader:
-    """Walks the rows of a log file; keeps the lines that were shown last.
+    """Walks the rows of a log; keeps the lines that were shown last.
 
     Attributes:
         columns: The width of a row in cells, at least 1.
@@ -144,13 +166,17 @@ class RowReader:
         wraps: Whether lines go on in the next row.
     """
 
-    def __init__(self, log: LogFile) -> None:
+    def __init__(self, log: LineSource) -> None:
         self.columns = 80
         self.left = 0
         self.wraps = False
         self._log = log
         self._lines: dict[tuple[int, int], DisplayLine] = {}
         self._cost = 0
+
+    def read_from(self, source: LineSource) -> None:
+        """Walk the lines of another source of the same log."""
+        self._log = source
 
     def forget(self) -> None:
         """Drop the kept lines: the file has another text now."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.color import Color
@@ -13,11 +16,13 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agentmon.logs.line_text import PLAIN_STYLE
-from agentmon.logs.log_file import LogFile
+from agentmon.logs.filtered_log import FilteredLog
+from agentmon.logs.line_marks import Level, find_level, find_links
+from agentmon.logs.line_text import PLAIN_STYLE, plain_text
+from agentmon.logs.log_file import INDEX_SLICE_S, LogFile
 from agentmon.widgets.cells import cells, cut
 from agentmon.widgets.guarded import Guarded
-from agentmon.widgets.log_rows import TOP, DisplayLine, Position, Row, RowReader
+from agentmon.widgets.log_rows import TOP, DisplayLine, LineSource, Position, Row, RowReader
 from agentmon.widgets.log_scroll_bar import LogScrollBar
 
 if TYPE_CHECKING:
@@ -36,6 +41,9 @@ _SIDEWAYS_CELLS: Final = 8
 _MAX_HIGHLIGHTS: Final = 200
 _MAX_HIGHLIGHT_CHARACTERS: Final = 4096
 _MAX_COPY_BYTES: Final = 4 * 1024 * 1024
+_COPIED_AT_ONCE: Final = 256
+_FILTER_PAINT_S: Final = 0.1
+"""How often rows that a filter finds are painted at most."""
 
 
 class LogView(Guarded, Widget, can_focus=True):
@@ -51,6 +59,11 @@ class LogView(Guarded, Widget, can_focus=True):
         "log-view--placeholder",
         "log-view--match",
         "log-view--current-match",
+        "log-view--marked",
+        "log-view--error",
+        "log-view--warning",
+        "log-view--info",
+        "log-view--debug",
     }
     DEFAULT_CSS = """
     LogView {
@@ -60,6 +73,11 @@ class LogView(Guarded, Widget, can_focus=True):
         .log-view--placeholder { color: $foreground 60%; }
         .log-view--match { background: $warning 40%; }
         .log-view--current-match { background: $warning; color: $background; }
+        .log-view--marked { background: $primary 25%; }
+        .log-view--error { color: $text-error; }
+        .log-view--warning { color: $text-warning; }
+        .log-view--info { color: $text-accent; }
+        .log-view--debug { color: $foreground 60%; }
     }
     """
 
@@ -110,6 +128,11 @@ class LogView(Guarded, Widget, can_focus=True):
         self._pattern: LogPattern | None = None
         self._current_offset: int | None = None
         self._wanted_line: int | None = None
+        self._filter: FilteredLog | None = None
+        self._is_filtering = False
+        self._painted_matches = 0
+        self._painted_at = 0.0
+        self._mark: int | None = None
         self.set_reactive(LogView.placeholder, placeholder)
         self.set_reactive(LogView.path, path)
 
@@ -147,6 +170,26 @@ class LogView(Guarded, Widget, can_focus=True):
         """The text of the rows in view, one line each."""
         return "\n".join(row.line.text[row.start : row.end] for row in self._frame())
 
+    @property
+    def counted_share(self) -> float | None:
+        """How much is counted while the lines up to a wanted one are, from 0.0 to 1.0; None when none is wanted."""
+        return self._log.indexed_share if self._log and self._wanted_line is not None else None
+
+    @property
+    def filtered(self) -> FilteredLog | None:
+        """The lines that are shown when only those that match are."""
+        return self._filter
+
+    @property
+    def byte_size(self) -> int:
+        """How large the log is."""
+        return self._log.size if self._log else 0
+
+    @property
+    def has_mark(self) -> bool:
+        """Whether a range of lines is marked."""
+        return self._mark is not None
+
     # What the owner calls
 
     def poll(self) -> None:
@@ -156,9 +199,12 @@ class LogView(Guarded, Widget, can_focus=True):
             return
         known_size, generation = log.size, log.generation
         if log.refresh():
+            if self._filter is not None:
+                self._filter.take_growth()
+                self._filter_on()
             if log.generation != generation:
                 reader.forget()
-                self._current_offset = None
+                self._current_offset = self._mark = None
                 self._top = Position(log.line_start(self._top.offset), 0) if log.size else TOP
                 self._repaint()
             elif self.following or not self._rows or self._rows[-1].line.end >= known_size:
@@ -174,12 +220,69 @@ class LogView(Guarded, Widget, can_focus=True):
         self._current_offset = None
         self._repaint()
 
+    def show_only(self, pattern: LogPattern | None) -> None:
+        """Show only the lines that match, as they are found; None shows all again."""
+        self._frame()
+        log, reader = self._log, self._reader
+        if log is None or reader is None or self.is_tail:
+            return
+        self._filter = None if pattern is None else FilteredLog(log, pattern)
+        reader.read_from(self._source(log))
+        self._top = Position(self._top.offset, 0)
+        self._painted_matches = 0
+        self._painted_at = 0.0
+        self._filter_on()
+        self._repaint()
+
+    def go_to_share(self, share: float) -> None:
+        """Go to this share of the bytes, from 0.0 to 1.0; at the end it is followed."""
+        log = self._log
+        if log is None or not log.size or self.is_tail:
+            return
+        if share >= 1.0:
+            self.following = True
+        else:
+            self._go_to(Position(log.line_start(int(log.size * share)), 0))
+
+    def toggle_mark(self) -> None:
+        """Mark the line at the top as one end of what is copied, or drop the mark."""
+        rows = self._frame()
+        self._mark = None if self._mark is not None or not rows else rows[0].line.start
+        self._repaint()
+
+    def text_to_copy(self) -> tuple[str, bool]:
+        """Return the selected text, else the marked lines, else those in view, and whether all of it is there."""
+        if (selection := self.text_selection) is not None and (selected := self.get_selection(selection)) is not None:
+            return selected[0], True
+        rows = self._frame()
+        log = self._log
+        if not rows or log is None:
+            return "", True
+        start, end = self._marked_span(rows)
+        texts: list[str] = []
+        offset = start
+        while offset <= end:
+            lines = self._source(log).lines_from(offset, _COPIED_AT_ONCE)
+            texts += [plain_text(line.content) for line in lines if line.start <= end]
+            if not lines:
+                break
+            offset = lines[-1].end
+            if offset - start > _MAX_COPY_BYTES:
+                return "\n".join(texts), offset > end
+        return "\n".join(texts), True
+
     def go_to_offset(self, offset: int) -> None:
         """Bring the display line at ``offset`` into view, its first match visible, and let go of the tail."""
         self._frame()
         reader = self._reader
         line = reader.line_at(offset) if reader else None
-        if reader is None or line is None or self.is_tail:
+        if reader is None or self.is_tail:
+            return
+        if line is None:
+            self._wanted_line = None
+            if self._filter is not None:
+                # Nothing that matches comes after it.
+                self.following = True
             return
         self._current_offset = line.start
         match = self._pattern.regex.search(line.text) if self._pattern else None
@@ -288,16 +391,21 @@ class LogView(Guarded, Widget, can_focus=True):
         event.stop()
         self.action_scroll_right()
 
+    def on_click(self, event: events.Click) -> None:
+        """Open the address that was clicked; copy it where no window could show it."""
+        link = event.style.link
+        if link and self.text_selection is None:
+            event.stop()
+            if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+                self.app.open_url(link)
+            else:
+                self.app.copy_to_clipboard(link)
+                self.notify("The address is copied: there is no window to open it in.", markup=False)
+
     def on_log_scroll_bar_moved(self, message: LogScrollBar.Moved) -> None:
         """Go where the scroll bar was put."""
         message.stop()
-        log = self._log
-        if log is None or not log.size:
-            return
-        if message.share >= 1.0:
-            self.following = True
-        else:
-            self._go_to(Position(log.line_start(int(log.size * message.share)), 0))
+        self.go_to_share(message.share)
 
     def watch_path(self, path: Path | None) -> None:
         """Open another file at its tail."""
@@ -387,7 +495,7 @@ class LogView(Guarded, Widget, can_focus=True):
     def _open(self, path: Path | None) -> None:
         if self._log:
             self._log.close()
-        self._log = self._reader = self._current_offset = self._wanted_line = None
+        self._log = self._reader = self._current_offset = self._wanted_line = self._filter = self._mark = None
         self._rows = []
         self._top, self._left = TOP, 0
         if path is not None:
@@ -399,6 +507,33 @@ class LogView(Guarded, Widget, can_focus=True):
         self._is_stale = True
         self.refresh()
 
+    def _source(self, log: LogFile) -> LineSource:
+        return log if self._filter is None else self._filter
+
+    def _marked_span(self, rows: list[Row]) -> tuple[int, int]:
+        """Return the starts of the first and the last line from the mark to the far end of the view."""
+        start, end = rows[0].line.start, rows[-1].line.start
+        return (start, end) if self._mark is None else (min(start, self._mark), max(end, self._mark))
+
+    def _filter_on(self) -> None:
+        """Search for a moment, paint what came, and go on behind the keys and paints that wait."""
+        filtered, log = self._filter, self._log
+        if filtered is None or log is None:
+            return
+        near = log.size - 1 if self.following else self._top.offset
+        is_complete = filtered.search_more(INDEX_SLICE_S, near=max(0, near), backwards=self.following)
+        now = monotonic()
+        if is_complete or (filtered.match_count != self._painted_matches and now - self._painted_at > _FILTER_PAINT_S):
+            self._painted_matches, self._painted_at = filtered.match_count, now
+            self._repaint()
+        if not is_complete and not self._is_filtering:
+            self._is_filtering = True
+            self.call_next(self._go_on_filtering)
+
+    def _go_on_filtering(self) -> None:
+        self._is_filtering = False
+        self._filter_on()
+
     def _go_to(self, position: Position) -> None:
         self._top = position
         self._wanted_line = None
@@ -407,7 +542,10 @@ class LogView(Guarded, Widget, can_focus=True):
 
     def _is_at_end(self) -> bool:
         rows = self._frame()
-        if self._log is None or not rows or rows[-1].line.end < self._log.size:
+        log = self._log
+        if log is None or not rows or self._source(log).lines_from(rows[-1].line.end, 1):
+            return False
+        if self._filter is not None and not self._filter.is_searched_after(rows[-1].line.start):
             return False
         reader = self._reader
         return reader is None or not reader.wraps or rows[-1].end >= len(rows[-1].line.text)
@@ -453,7 +591,9 @@ class LogView(Guarded, Widget, can_focus=True):
         self._frame_size = self.size
         self._rows = self._lay_out()
         if self._rows:
-            self._top = self._rows[0].position
+            if self._filter is None or self._filter.is_complete:
+                # What is found later may come between.
+                self._top = self._rows[0].position
             self._strips = self._row_strips(self._rows)
         else:
             self._strips = self._placeholder_strips()
@@ -480,6 +620,9 @@ class LogView(Guarded, Widget, can_focus=True):
             return
         start, end = self._rows[0].line.start, self._rows[-1].line.end
         shown = end - start
+        if self._filter is not None and len(self._rows) >= self._filter.match_count:
+            bar.show_part(0, 0, 0)
+            return
         if self.wrap and start == 0 and end >= self._log.size and self._rows[0].position.row:
             # All lines are in view in part only: a thumb one byte short still shows that there is more above.
             start, shown = 1, max(0, shown - 1)
@@ -488,6 +631,8 @@ class LogView(Guarded, Widget, can_focus=True):
     def _placeholder_strips(self) -> list[Strip]:
         problem = self._log.problem if self._log else ""
         text = f"The log cannot be read: {problem}." if problem else self.placeholder
+        if self._filter is not None and self._log is not None and self._log.size:
+            text = "No line matches." if self._filter.is_complete else "Looking for lines that match…"
         style = self.get_component_rich_style("log-view--placeholder")
         strips = []
         for line in text.split("\n")[: self.size.height]:
@@ -501,6 +646,8 @@ class LogView(Guarded, Widget, can_focus=True):
         selection = self.text_selection
         selected = self.screen.get_component_rich_style("screen--selection") if selection else base
         strips: list[Strip] = []
+        marked = self.get_component_rich_style("log-view--marked") if self._mark is not None else base
+        first_marked, last_marked = self._marked_span(rows) if rows else (0, 0)
         for row in rows:
             line = row.line
             segments = [Segment(" " * row.blanks, base)] if row.blanks else []
@@ -508,6 +655,9 @@ class LogView(Guarded, Widget, can_focus=True):
                 Segment(text, base if style is PLAIN_STYLE else self._style(style))
                 for text, style in line.parts(row.start, row.end)
             ]
+            segments = self._with_marks(segments, row)
+            if self._mark is not None and first_marked <= line.start <= last_marked:
+                segments = _overlaid(segments, row, row.start, row.end, Style(bgcolor=marked.bgcolor))
             if self._pattern is not None:
                 segments = self._with_matches(segments, row)
             if selection is not None and (span := selection.get_span(line.start)) is not None:
@@ -519,6 +669,18 @@ class LogView(Guarded, Widget, can_focus=True):
             # Only a wide character in a column of one cell is wider than its row.
             strips.append(strip if width <= room else strip.crop(0, room))
         return strips
+
+    def _with_marks(self, segments: list[Segment], row: Row) -> list[Segment]:
+        line = row.line
+        if line.is_plain and (level := find_level(line.text)) is not None and level.start < row.end:
+            colour = self.get_component_rich_style(_LEVEL_CLASSES[level.level]).color
+            segments = _overlaid(segments, row, level.start, level.end, Style(color=colour))
+        if "://" in line.text:
+            start, end = _near(line, row)
+            for link_start, link_end in find_links(line.text, start, end):
+                address = Style(link=line.text[link_start:link_end], underline=True)
+                segments = _overlaid(segments, row, link_start, link_end, address)
+        return segments
 
     def _with_matches(self, segments: list[Segment], row: Row) -> list[Segment]:
         if self._pattern is None:
@@ -536,11 +698,20 @@ class LogView(Guarded, Widget, can_focus=True):
         return known
 
 
-def _matches(pattern: LogPattern, line: DisplayLine, row: Row) -> list[tuple[int, int]]:
+_LEVEL_CLASSES: Final = {level: f"log-view--{level.value}" for level in Level}
+
+
+def _near(line: DisplayLine, row: Row) -> tuple[int, int]:
+    """Return the part of a line that is looked at for what to mark in the row: all but of very long lines."""
     start, end = 0, len(line.text)
     if end > _MAX_HIGHLIGHT_CHARACTERS:
         start = max(0, row.start - _MAX_HIGHLIGHT_CHARACTERS // 2)
         end = min(end, row.end + _MAX_HIGHLIGHT_CHARACTERS // 2)
+    return start, end
+
+
+def _matches(pattern: LogPattern, line: DisplayLine, row: Row) -> list[tuple[int, int]]:
+    start, end = _near(line, row)
     found: list[tuple[int, int]] = []
     for match in pattern.regex.finditer(line.text, start, end):
         if match.end() > row.start and match.start() < row.end:

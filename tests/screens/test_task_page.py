@@ -169,7 +169,7 @@ async def test_search_finds_marks_and_goes_on_round_the_end(tmp_path: Path) -> N
         await sees(stage, pilot, "line 500 of the log")
 
         await pilot.press("slash")
-        stage.screen.query_one("#log-search", LineInput).value = "line [17]7 of"
+        stage.screen.query_one("#log-prompt", LineInput).value = "line [17]7 of"
         await pilot.press("enter")
         await sees(stage, pilot, "line 77 of the log")
         await pilot.press("N")
@@ -179,7 +179,7 @@ async def test_search_finds_marks_and_goes_on_round_the_end(tmp_path: Path) -> N
         await pilot.press("escape")
 
         assert isinstance(stage.screen, TaskPage)
-        assert not stage.screen.query_one(LogPane).is_searching
+        assert not stage.screen.query_one(LogPane).has_something_open
 
 
 async def test_a_search_for_nothing_that_is_there_says_so(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ async def test_a_search_for_nothing_that_is_there_says_so(tmp_path: Path) -> Non
         task = await store.add_task()
         await store.add_run(task.id, output=MANY_LINES)
         await opened(stage, pilot, store, task.id, tab="log")
-        box = stage.screen.query_one("#log-search", LineInput)
+        box = stage.screen.query_one("#log-prompt", LineInput)
 
         for pattern, words in (("(", "not a regular expression"), ("nowhere", "not found")):
             await pilot.press("slash")
@@ -484,3 +484,122 @@ async def test_a_run_with_another_command_leaves_the_task_as_it_is(live_home: Li
 
         await sees(stage, pilot, "other")
         assert (await services.tasks.get(task.id)).input_context == replace(task.input_context)
+
+
+async def typed(pilot: Pilot[None], stage: Stage, key: str, text: str) -> None:
+    await pilot.press(key)
+    stage.screen.query_one("#log-prompt", LineInput).value = text
+    await pilot.press("enter")
+
+
+async def test_colon_goes_to_a_line_and_to_a_share_of_the_log(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=MANY_LINES)
+        await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "line 500 of the log")
+
+        await typed(pilot, stage, "colon", "120")
+        await sees(stage, pilot, "line 120 of the log", "of 500")
+        await typed(pilot, stage, "colon", "50%")
+        await sees(stage, pilot, "line 26")
+        await typed(pilot, stage, "colon", "100%")
+        await sees(stage, pilot, "line 500 of the log", "at the end")
+        await typed(pilot, stage, "colon", "somewhere")
+        await sees(stage, pilot, "not a place in a log")
+        await pilot.press("escape")
+        await typed(pilot, stage, "colon", "-5m")
+        await sees(stage, pilot, "nobody noted when this log was written")
+
+
+async def test_colon_goes_to_what_was_written_at_a_time(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        run = await store.add_run(task.id, output=MANY_LINES)
+        path = store.services.executions.log_path(run)
+        half = MANY_LINES.index(b"line 300 ")
+        path.with_name("journal.jsonl").write_text(
+            "".join(
+                f'{{"n":{number},"at_ms":{at_ms},"type":"output","bytes":{count},"lines":1,'
+                '"left_out_bytes":0,"last_line":""}\n'
+                for number, (at_ms, count) in enumerate([(10**12, half), (10**12 + 60_000, len(MANY_LINES))], 1)
+            )
+        )
+        await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "line 500 of the log")
+
+        await typed(pilot, stage, "colon", "-30s")
+        await sees(stage, pilot, "line 300 of the log")
+        await typed(pilot, stage, "colon", "+2m")
+        await sees(stage, pilot, "the newest output came at")
+
+
+async def test_ampersand_shows_only_lines_that_match_and_escape_shows_all(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        run = await store.add_run(task.id, output=MANY_LINES)
+        page = await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "line 500 of the log")
+
+        await typed(pilot, stage, "ampersand", "line 4[0-9]9")
+        await sees(stage, pilot, "line 409 of the log", "line 499 of the log", "10 lines")
+        assert "line 498 of" not in screen_text(stage)
+        with store.services.executions.log_path(run).open("ab") as log:
+            log.write(b"line 499 again\nline 500 again\n")
+        await sees(stage, pilot, "line 499 again", "11 lines")
+        await typed(pilot, stage, "slash", "^line ..9 of")
+        await sees(stage, pilot, "line 499 of the log")
+        await pilot.press("escape")
+        await typed(pilot, stage, "ampersand", "nowhere")
+        await sees(stage, pilot, "No line matches.", "0 lines")
+
+        await pilot.press("escape", "G")
+        await sees(stage, pilot, "line 500 again", "line 498 of the log")
+        assert stage.screen is page
+
+
+async def test_c_copies_the_lines_in_view_and_from_a_mark_on(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=MANY_LINES)
+        await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "line 500 of the log")
+
+        await pilot.press("c")
+        await sees(stage, pilot, "copied")
+        assert stage.clipboard.endswith("line 499 of the log\nline 500 of the log")
+        await typed(pilot, stage, "colon", "1")
+        await sees(stage, pilot, "line 1 of the log")
+        await pilot.press("v", "G")
+        await sees(stage, pilot, "marked from here", "line 500 of the log")
+        await pilot.press("c")
+        await sees(stage, pilot, "copied 500 lines")
+        assert stage.clipboard == MANY_LINES.decode().rstrip("\n")
+        await pilot.press("escape")
+        await until(pilot, lambda: "marked from here" not in screen_text(stage))
+
+
+async def test_capital_s_saves_the_log_and_asks_before_it_overwrites(tmp_path: Path) -> None:
+    stage = Stage()
+    target = tmp_path / "saved.log"
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=MANY_LINES)
+        page = await opened(stage, pilot, store, task.id, tab="log")
+
+        await typed(pilot, stage, "S", str(target))
+        await until(pilot, lambda: target.exists() and target.read_bytes() == MANY_LINES)
+        await typed(pilot, stage, "ampersand", "line 7 ")
+        await typed(pilot, stage, "S", str(target))
+        await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
+        await pilot.press("n")
+        await until(pilot, lambda: stage.screen is page)
+        assert target.read_bytes() == MANY_LINES
+        await typed(pilot, stage, "S", str(target))
+        await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
+        await pilot.press("y")
+        await until(pilot, lambda: target.read_bytes() == b"line 7 of the log\n")

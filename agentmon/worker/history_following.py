@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from agentmon.paths import find_paths
 from agentmon.schedule import local_zone_name
 from agentmon.worker.import_progress import find_running_import
+from agentmon.worker.separate_import import SeparateImport
 
 if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
@@ -46,7 +44,7 @@ class HistoryFollowing:
         self._clock = clock
         self._importer: HistoryImporter | None = None
         self._has_looked = False
-        self._apart: asyncio.subprocess.Process | None = None
+        self._apart = SeparateImport("sessions", "import", "--gently", "--json", paths=paths, niceness=_NICENESS)
         self._told_problems: dict[FileProblem, None] = {}
         self._rest_s = _FIRST_LOOK_AFTER_S
 
@@ -70,11 +68,9 @@ class HistoryFollowing:
         try:
             await asyncio.shield(importing)
         except asyncio.CancelledError:
+            self._apart.end()
             if self._importer is not None:
                 self._importer.stop()
-            if self._apart is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    self._apart.terminate()
             await asyncio.wait([importing])
             raise
 
@@ -101,7 +97,7 @@ class HistoryFollowing:
             return
         if not self._has_looked and await asyncio.to_thread(importer.unread_bytes, sources) > _APART_FROM_BYTES:
             self._has_looked = True
-            await self._import_apart()
+            await self._apart.run()
             importer.look_anew()
             self._rest_s = _FIRST_LOOK_AFTER_S
             return
@@ -109,29 +105,6 @@ class HistoryFollowing:
         self._tell(outcome)
         if not outcome.is_finished:
             self._rest_s = outcome.elapsed_s * _REST_PER_LOOK
-
-    async def _import_apart(self) -> None:
-        """Let another process read a long history, which would hold up what the worker does for the runs.
-
-        What it leaves unread, for whatever reason, is read here afterwards.
-        """
-        if find_paths() != self._paths:
-            return
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "agentmon", "sessions", "import", "--gently", "--json"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd="/",
-        )
-        self._apart = process
-        try:
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
-            code = await process.wait()
-            _log.info("old conversations were read by process %s, which ended with %s", process.pid, code)
-        finally:
-            self._apart = None
 
     def _tell(self, outcome: HistoryOutcome) -> None:
         if outcome.files:

@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import logging
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from agentmon.paths import find_paths
 from agentmon.schedule import local_zone_name
 from agentmon.settings import SYSTEM_ZONE
 from agentmon.usage.sources import list_places
 from agentmon.worker.folder_watching import Changes, FolderWatch
+from agentmon.worker.separate_import import SeparateImport
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -71,7 +70,7 @@ class UsageFollowing:
         self._clock = clock
         self._importer: UsageImporter | None = None
         self._has_looked = False
-        self._apart: asyncio.subprocess.Process | None = None
+        self._apart = SeparateImport("costs", "import", "--json", paths=paths, niceness=_NICENESS)
         self._told_problems: dict[FileProblem, None] = {}
         self._zone_name = ""
         self._system_zone = ""
@@ -140,11 +139,9 @@ class UsageFollowing:
         try:
             await asyncio.shield(importing)
         except asyncio.CancelledError:
+            self._apart.end()
             if self._importer is not None:
                 self._importer.stop()
-            if self._apart is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    self._apart.terminate()
             await asyncio.wait([importing])
             self._close()
             raise
@@ -153,8 +150,10 @@ class UsageFollowing:
         if self._importer is None:
             self._importer = await asyncio.to_thread(self._make_importer)
         if not self._has_looked and await asyncio.to_thread(self._importer.unread_bytes) > _APART_FROM_BYTES:
-            await self._import_apart()
+            await self._apart.run()
             self._importer.look_anew()
+        if self._apart.is_ended:
+            return
         self._has_looked = True
         changes = self._watch.take() if self._watch is not None else Changes(is_everything=True)
         self._is_look_due |= changes.is_everything
@@ -222,29 +221,6 @@ class UsageFollowing:
             if len(self._told_problems) > _MAX_TOLD_PROBLEMS:
                 del self._told_problems[next(iter(self._told_problems))]
             _log.warning("%s, at byte %s: %s was passed over", problem.path, problem.offset, problem.reason)
-
-    async def _import_apart(self) -> None:
-        """Let another process read a long history, which would hold up what the worker does for the runs.
-
-        What it leaves unread, for whatever reason, is read here afterwards.
-        """
-        if find_paths() != self._paths:
-            return
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "agentmon", "costs", "import", "--json"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd="/",
-        )
-        self._apart = process
-        try:
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
-            code = await process.wait()
-            _log.info("a long history was read by process %s, which ended with %s", process.pid, code)
-        finally:
-            self._apart = None
 
     async def _price_live(self) -> None:
         until_ms = round(self._clock.now().timestamp() * 1000) - _PRICED_AFTER_MS

@@ -165,6 +165,29 @@ async def test_a_long_history_is_read_by_a_process_of_its_own(
     assert "answers read of" not in caplog.text
 
 
+async def test_a_look_that_is_given_up_before_the_process_has_begun_does_not_wait_for_a_long_history(
+    live_home: LiveHome, history: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    del history
+    monkeypatch.setattr(usage_following, "_APART_FROM_BYTES", 1_000)
+    caplog.set_level("INFO")
+
+    async def is_importing() -> bool:
+        return any(task.get_name() == "import usage" for task in asyncio.all_tasks())
+
+    async with open_services(live_home.paths) as services:
+        following = _following(live_home, services)
+        looking = asyncio.create_task(following.look(load_cost_settings(None, {})))
+        await until(is_importing)
+        looking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await looking
+        await following.close()
+
+    assert "which ended with 0" not in caplog.text
+    assert "answers read of" not in caplog.text
+
+
 async def test_days_follow_the_setting_of_the_zone(live_home: LiveHome, history: Path) -> None:
     del history
     async with open_services(live_home.paths) as services:

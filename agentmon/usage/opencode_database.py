@@ -64,7 +64,11 @@ class _Progress:
     @classmethod
     def restore(cls, state: Mapping[str, object]) -> _Progress:
         """Return the progress that ``state`` wrote."""
-        progress = cls(sessions_ms=milliseconds_in(state, "sessions_ms"), newest_ms=milliseconds_in(state, "newest_ms"))
+        progress = cls(
+            sessions_ms=milliseconds_in(state, "sessions_ms"),
+            newest_ms=milliseconds_in(state, "newest_ms"),
+            is_first=state.get("is_first") is True,
+        )
         for table in objects_in(state, "tables"):
             name, unended = text_in(table, "name"), table.get("unended")
             progress.read_to[name] = count_in(table, "row"), text_in(table, "id")

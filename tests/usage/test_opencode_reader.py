@@ -194,6 +194,22 @@ def test_copies_whose_original_was_deleted_count_once_and_only_when_the_database
     assert len(told(history)) == 2
 
 
+def test_copies_whose_original_was_deleted_count_also_where_the_first_reading_was_cut_short(
+    database: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opencode_database, "ROWS_AT_ONCE", 2)
+    for number in range(5):
+        row_id = message_id(BEGUN_MS + 60_000 + number)
+        write_message(database, message(BEGUN_MS + number), row_id=row_id, session="ses_fork")
+    (source,) = find_sources(environ)
+
+    pieces = list(read_unread(source, None))
+    rest = list(read_unread(source, pieces[1].cursor))
+
+    assert [len(read.reading.answers) for read in pieces[:2]] == [0, 2]
+    assert sum(len(read.reading.answers) for read in rest) == 3
+
+
 def test_answers_of_the_same_moment_are_two(database: Path, environ: dict[str, str]) -> None:
     for number in (1, 2):
         write_message(database, message(BEGUN_MS), row_id=message_id(BEGUN_MS, number))

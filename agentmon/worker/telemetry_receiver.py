@@ -23,6 +23,7 @@ from agentmon.domain.ids import ExecutionId
 from agentmon.runners.telemetry_launch import TelemetryTarget
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import h11
@@ -137,7 +138,7 @@ class TelemetryReceiver:
         connection = h11.Connection(h11.SERVER)
         while True:
             try:
-                request, body = await _next_request(connection, reader)
+                request, body = await _next_request(connection, reader, self._is_known)
                 status = await self._answer(request, body) if request is not None else None
             except _TooLargeError:
                 status = 413
@@ -145,7 +146,11 @@ class TelemetryReceiver:
                 status = error.error_status_hint
             if status is None:
                 return
-            writer.write(_response(connection, status))
+            try:
+                writer.write(_response(connection, status))
+            except h11.LocalProtocolError:
+                # It asked with HEAD, which no agent does, and must not get a body.
+                return
             await writer.drain()
             if {connection.our_state, connection.their_state} != {h11.DONE}:
                 return
@@ -174,6 +179,9 @@ class TelemetryReceiver:
             await self._take(execution_id, message)
         return 200
 
+    def _is_known(self, request: h11.Request) -> bool:
+        return self._execution_of(dict(request.headers).get(b"authorization", b"")) is not None
+
     def _execution_of(self, authorization: bytes) -> ExecutionId | None:
         found = _TOKEN.match(authorization.replace(b"%20", b" "))
         if found is None or self._place is None:
@@ -201,22 +209,29 @@ class _TooLargeError(Exception):
     """A message is larger than ``MAX_BODY_BYTES``."""
 
 
-async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader) -> tuple[h11.Request | None, bytes]:
-    """Return the next request with its body; None when the other side has closed the connection."""
+async def _next_request(
+    connection: h11.Connection, reader: asyncio.StreamReader, is_known: Callable[[h11.Request], bool]
+) -> tuple[h11.Request | None, bytes]:
+    """Return the next request with its body; None when the other side has closed the connection.
+
+    The body of a request that is not known is read and dropped.
+    """
     import h11  # noqa: PLC0415 - seldom wanted
 
     request: h11.Request | None = None
-    body = bytearray()
+    body, size, is_kept = bytearray(), 0, False
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
             connection.receive_data(await asyncio.wait_for(reader.read(_READ_BYTES), _IDLE_S))
         elif isinstance(event, h11.Request):
-            request = event
+            request, is_kept = event, is_known(event)
         elif isinstance(event, h11.Data):
-            body += event.data
-            if len(body) > MAX_BODY_BYTES:
+            size += len(event.data)
+            if size > MAX_BODY_BYTES:
                 raise _TooLargeError
+            if is_kept:
+                body += event.data
         elif isinstance(event, h11.EndOfMessage):
             return request, bytes(body)
         else:

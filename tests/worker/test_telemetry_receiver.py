@@ -201,6 +201,19 @@ async def test_one_connection_carries_many_messages_and_garbage_ends_only_its_ow
         assert await asyncio.to_thread(ask) == [200, 200, 200]
 
 
+async def test_who_asks_for_the_head_alone_gets_no_body(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with _hearing(tmp_path) as hearing:
+
+        def ask() -> bytes:
+            with socket.create_connection(("127.0.0.1", hearing.port), timeout=10) as asking:
+                asking.sendall(b"HEAD /v1/logs HTTP/1.1\r\nHost: here\r\n\r\n")
+                return asking.recv(1000)
+
+        assert await asyncio.to_thread(ask) == b""
+        assert await hearing.send(_logs()) == 200
+    assert not caplog.records
+
+
 async def test_the_next_worker_hears_what_this_one_started(tmp_path: Path) -> None:
     async with _hearing(tmp_path) as hearing:
         port, headers = hearing.port, hearing.headers()

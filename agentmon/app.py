@@ -423,6 +423,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                     self.notify(notice, severity="warning", timeout=15)
                 self._data_version = services.data_version()
                 self._tell_screens()
+                await self._welcome(services)
                 poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
                 self._look_for_lost()
                 self._look_for_needs()
@@ -440,6 +441,20 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             await self._show_failure(error)
         finally:
             self._services_ended.set()
+
+    async def _welcome(self, services: Services) -> None:
+        """Show at the very first start what there is: nothing has ever happened, and nobody was welcomed."""
+        if not self._chosen_look.welcome or self._paths.welcomed.exists() or await services.audit.newest_id():
+            return
+        with suppress(OSError):
+            self._paths.welcomed.touch()
+        await self.show_welcome()
+
+    async def show_welcome(self) -> None:
+        """Show what was found here, and what to try."""
+        from agentmon.screens.welcome import WelcomeScreen, find_here  # noqa: PLC0415 - seldom wanted
+
+        await self.push_screen(WelcomeScreen(await find_here(await self.services())))
 
     async def _compare_versions(self) -> None:
         services = await self.services()

@@ -54,6 +54,11 @@ class Paths:
         return self.config_dir / "themes"
 
     @property
+    def welcomed(self) -> Path:
+        """There once somebody was welcomed."""
+        return self.data_dir / "welcomed"
+
+    @property
     def price_data_file(self) -> Path:
         """The price list that was fetched last; without it the installed one counts."""
         return self.data_dir / "genai-prices.jsonl"

@@ -281,6 +281,7 @@ class AppSettings(_TableSettings):
     reduced_motion: bool = Field(False, description="Whether nothing moves or pulses.")
     ascii: bool = Field(False, description="Whether only ASCII is drawn, for terminals and fonts with nothing else.")
     mouse: bool = Field(True, description="Whether the app hears the mouse; off leaves it to the terminal.")
+    welcome: bool = Field(True, description="Whether the very first start says what was found and what to try.")
 
 
 class BoardSettings(_TableSettings):

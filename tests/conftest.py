@@ -63,6 +63,7 @@ def live_home(monkeypatch: pytest.MonkeyPatch, worker_starts: WorkerStarts) -> I
     # Short, since sockets lie in it.
     folder = Path(tempfile.mkdtemp(prefix="amt-", dir="/tmp"))
     monkeypatch.setenv("AGENTMON_HOME", str(folder / "home"))
+    monkeypatch.setenv("AGENTMON_APP_WELCOME", "false")
     home = LiveHome(folder)
     try:
         yield home

@@ -87,7 +87,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def environment(place: Place, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL", "AGENTMON"))}
-    return kept | {"AGENTMON_HOME": str(place.paths.data_dir), "TERM": "xterm-256color", **more}
+    usual = {"AGENTMON_HOME": str(place.paths.data_dir), "TERM": "xterm-256color", "AGENTMON_APP_WELCOME": "false"}
+    return kept | usual | more
 
 
 def test_nothing_heavy_is_imported_before_the_first_frame(place: Place, tmp_path: Path) -> None:

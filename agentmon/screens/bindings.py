@@ -541,6 +541,10 @@ SETTINGS: Final = [
     *_row_keys("settings"),
 ]
 
+WELCOME: Final = [
+    Binding("enter,escape,space,q", "close", "Go on", key_display="enter", id="welcome.close", tooltip="Go on."),
+]
+
 SETTING_DIALOG: Final = [
     # Priority: a text field would take the key for itself.
     Binding("enter", "save", "Keep", key_display="enter", priority=True, id="setting.save", tooltip="Keep the value."),
@@ -777,6 +781,7 @@ TABLES: Final = {
     "Choice": CHOICE,
     "Settings": SETTINGS,
     "Setting": SETTING_DIALOG,
+    "Welcome": WELCOME,
     "Help": HELP,
     "Failure": FAILURE,
 }

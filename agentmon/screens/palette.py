@@ -30,6 +30,15 @@ class NamesActions(Protocol):
         ...
 
 
+@runtime_checkable
+class HasWelcome(Protocol):
+    """Whoever has something to say at a first start."""
+
+    async def show_welcome(self) -> None:
+        """Say it again."""
+        ...
+
+
 class ActionProvider(Provider):
     """Finds the actions behind the keys that work on the screen now, and the themes, by word and by sentence."""
 
@@ -59,6 +68,8 @@ class ActionProvider(Provider):
             run = partial(self.app.run_action, binding.action, active.node)
             words = _own_words(active.node, binding.action) or (binding.tooltip or binding.description).rstrip(".")
             yield binding.description, words, key, partial(_discard, run)
+        if isinstance(self.app, HasWelcome):
+            yield "Welcome", "Show the welcome of the first start", "", self.app.show_welcome
         for name in self._themes():
             kind = name.removeprefix("agentmon-").replace("-", " ")
             yield "Theme", f"Use the {kind} theme", "", partial(setattr, self.app, "theme", name)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-NAMES = ("theme", "reduced_motion", "ascii", "mouse")
+NAMES = ("theme", "reduced_motion", "ascii", "mouse", "welcome")
 _ROWS = "SELECT key, value FROM settings WHERE key >= 'app.' AND key < 'app/'"
 
 
@@ -26,6 +26,8 @@ class Look(NamedTuple):
     ascii: bool = False
     """Whether only ASCII is drawn."""
     mouse: bool = True
+    welcome: bool = False
+    """Whether a first start says what there is; only where somebody opens the app."""
 
 
 USUAL_LOOK = Look()
@@ -47,6 +49,7 @@ def find_look(database_path: Path, settings_file: Path, environ: Mapping[str, st
         reduced_motion=_is_true(words.get("reduced_motion"), usual.reduced_motion),
         ascii=_is_true(words.get("ascii"), usual.ascii),
         mouse=_is_true(words.get("mouse"), usual.mouse),
+        welcome=_is_true(words.get("welcome"), True),
     )
 
 

@@ -11,14 +11,16 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
-from agentmon.cli.output import flush, say_bytes, say_clean_line, say_document, tell
+from agentmon.cli.output import flush, say, say_bytes, say_clean_line, say_document, tell
 from agentmon.cli.removed_logs import require_log
-from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.amounts import size_text
+from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.executions import Execution
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.tasks import Task, Workspace
 from agentmon.logs.log_file import LogFile
 from agentmon.logs.log_text import iter_clean_lines, iter_raw_chunks, tail_lines
+from agentmon.logs.saving import write_new_file
 
 _LOOK_INTERVAL_S = 0.1
 _INDEX_SLICE_S = 1.0
@@ -48,6 +50,10 @@ def log(
         int | None,
         typer.Option("--try", min=1, metavar="N", help="The N-th try of the run, when it was tried again."),
     ] = None,
+    save_path: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Write it to a new file instead of printing it.")
+    ] = None,
+    is_overwriting: Annotated[bool, typer.Option("--overwrite", help="With --save, also over a file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print what a task's newest run printed, safe for the terminal.
@@ -59,11 +65,13 @@ def log(
       agentmon log 12 --try 1
       agentmon log 12 -f -n 20
       agentmon log 12 --raw > output.log
+      agentmon log 12 --save output.txt
     """
 
     async def work(services: Services, workspace: Workspace) -> None:
-        if as_json and is_raw:
-            raise UsageError("--raw and --json exclude each other", hint="--json names the file with the raw bytes")
+        _check_ways(is_raw=is_raw, as_json=as_json, is_following=is_following, save_path=save_path)
+        if is_overwriting and save_path is None:
+            raise UsageError("--overwrite belongs to --save", hint="agentmon log 12 --save FILE --overwrite")
         task = await numbered_task(services, workspace, number)
         execution = await _chosen_execution(services, task, execution_id)
         await require_log(services, task, execution)
@@ -71,7 +79,11 @@ def log(
         if try_number is None and execution.attempt:
             tell(_tries_note(number, execution))
         wanted = _Wanted(path=path, is_raw=is_raw, line_count=line_count)
-        if as_json:
+        if save_path is not None:
+            target = save_path.absolute()
+            byte_count = await asyncio.to_thread(_save, wanted, target, is_overwriting)
+            say(f"saved {size_text(byte_count)} to {target}")
+        elif as_json:
             if is_following and not is_earlier:
                 await services.queue.wait(execution.id)
             document = await asyncio.to_thread(_document, wanted, execution)
@@ -85,6 +97,13 @@ def log(
                 tell(f"{what}: the run is {execution.status.value.replace('_', ' ')}")
 
     with_workspace(folder, work)
+
+
+def _check_ways(*, is_raw: bool, as_json: bool, is_following: bool, save_path: Path | None) -> None:
+    if as_json and is_raw:
+        raise UsageError("--raw and --json exclude each other", hint="--json names the file with the raw bytes")
+    if save_path is not None and (is_following or as_json):
+        raise UsageError("--save goes with neither --follow nor --json", hint="a redirect (> FILE) takes both")
 
 
 async def _chosen_execution(services: Services, task: Task, execution_id: str | None) -> Execution:
@@ -171,6 +190,21 @@ def _print_present(wanted: _Wanted) -> None:
     else:
         for line in _clean_lines(wanted):
             say_clean_line(line)
+
+
+def _save(wanted: _Wanted, target: Path, overwrite: bool) -> int:
+    if not wanted.path.exists():
+        raise NotFoundError("no output yet: there is nothing to save")
+    if target.exists() and target.samefile(wanted.path):
+        raise UsageError("that is the log itself", hint="name another file")
+    if wanted.is_raw:
+        pieces: Iterator[bytes] = iter_raw_chunks(wanted.path, first_offset=_offset_of_last_lines(wanted))
+    else:
+        pieces = (f"{line}\n".encode() for line in _clean_lines(wanted))
+    try:
+        return write_new_file(target, pieces, overwrite=overwrite)
+    except ConflictError as error:
+        raise ConflictError(str(error), hint="--overwrite takes its place") from error
 
 
 def _clean_lines(wanted: _Wanted) -> Iterator[str]:

@@ -13,6 +13,8 @@ from agentmon.store.old_logs import OldLog, OldLogRepository
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.command_lines import CommandLine
 
 
@@ -30,6 +32,23 @@ def test_each_try_of_a_run_has_its_log(cli: CommandLine) -> None:
     assert third.code == 2
     assert "it had 2 tries" in third.stderr
     assert cli("log", number, "--try", "1", "-f", "--json").document()["lines"] == ["first"]
+
+
+def test_a_log_is_saved_to_a_new_file_and_over_one_only_when_told_to(cli: CommandLine, tmp_path: Path) -> None:
+    number = cli.add("colours", "--command", r"printf '\033[31mred\033[0m\nplain\n'")
+    cli("run", number, "--wait")
+    target = tmp_path / "saved.txt"
+
+    saved = cli("log", number, "--save", str(target))
+    assert (saved.code, target.read_text()) == (0, "red\nplain\n")
+    assert str(target) in saved.stdout
+    again = cli("log", number, "--save", str(target), "--raw")
+    assert again.code != 0
+    assert "--overwrite" in again.stderr
+    assert target.read_text() == "red\nplain\n"
+    assert cli("log", number, "--save", str(target), "--raw", "--overwrite").code == 0
+    assert target.read_bytes() == b"\x1b[31mred\x1b[0m\nplain\n"
+    assert cli("log", number, "--save", str(target), "--follow").code == 2
 
 
 def test_a_retry_that_only_waits_has_no_log_yet(cli: CommandLine) -> None:

@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import textwrap
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Task, TaskDraft
 from agentmon.services.actors import USER_ACTOR
@@ -38,6 +40,9 @@ class DemoTask:
     args: Mapping[str, object] = field(default_factory=dict)
     after: str | None = None
     """The title of an earlier task that must be done first."""
+    labels: tuple[str, ...] = ()
+    due_in: timedelta | None = None
+    """When it has to be done, from the start of the demo on."""
     is_started: bool = True
     is_long: bool = False
     """Whether it goes on until somebody stops or answers it, or a minute has passed."""
@@ -98,6 +103,8 @@ DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
     ),
     DemoTask(
         title="Find out why the discount is wrong",
+        labels=("cart", "bug"),
+        due_in=timedelta(days=-1),
         description="This test fails: the discount is rounded down. Open the log to see where.",
         priority=Priority.URGENT,
         slug="python",
@@ -106,6 +113,7 @@ DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
     ),
     DemoTask(
         title="Round half a cent up",
+        labels=("cart",),
         description="The demo agent plays a part and asks before it edits: w, then y. No model is called.",
         priority=Priority.HIGH,
         slug=DEMO_AGENT_SLUG,
@@ -128,6 +136,7 @@ DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
     ),
     DemoTask(
         title="Publish the packages",
+        labels=("release",),
         description="Waits for the build; run it with r when that is done.",
         slug="make",
         capability_key="build",
@@ -178,6 +187,8 @@ DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
     ),
     DemoTask(
         title="Write the release notes",
+        labels=("docs", "release"),
+        due_in=timedelta(days=2),
         description="No program yet: press e to choose one, or H and L to move the card by hand.",
         priority=Priority.LOW,
         is_started=False,
@@ -273,6 +284,7 @@ async def add_demo_tasks(
     await agents.add(make_demo_agent())
     known = {agent.slug: agent for agent in await agents.list()}
     added: dict[str, AddedDemoTask] = {}
+    began = SystemClock().now()
     for demo in chosen:
         if demo.slug is not None and demo.slug not in known:
             continue
@@ -284,6 +296,8 @@ async def add_demo_tasks(
             priority=demo.priority,
             assignee_agent_id=known[demo.slug].id if demo.slug is not None else None,
             input_context=InputContext(capability_key=demo.capability_key, args=demo.args),
+            labels=demo.labels,
+            due_at=None if demo.due_in is None else began + demo.due_in,
         )
         after = (added[demo.after].task.number,) if demo.after is not None else ()
         task = await tasks.add(workspace, draft, actor=USER_ACTOR, after=after)

@@ -63,7 +63,8 @@ SELECT s.parent_task_id, count(*), sum(s.status IN ('done', 'cancelled')) FROM t
 WHERE s.parent_task_id IN ({ids}) AND s.deleted_at IS NULL
 GROUP BY s.parent_task_id
 """
-_LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids}) ORDER BY label"
+_LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids})"
+"""The primary key gives those of a task in their order."""
 _PLACE: Final = """
 SELECT p.status, (
     SELECT count(*) FROM tasks t

@@ -9,7 +9,7 @@ from agentmon.store.file_import import FileImport
 from agentmon.store.history_rows import HistoryRows
 from agentmon.store.message_index import INDEX_SOME
 from agentmon.store.moments import moment_text
-from agentmon.store.usage_conversations import HISTORY
+from agentmon.store.usage_conversations import AGENT_TITLE, HISTORY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 _NAMED_OTHERWISE: Final = (
     "SELECT id, session_ref, title FROM sessions WHERE agent_id = (SELECT id FROM agents WHERE slug = ?) "
-    "AND json_extract(metadata, '$.origin') = ? AND (title IS NULL OR title = json_extract(metadata, '$.agent_title'))"
+    "AND json_extract(metadata, '$.origin') = ? "
+    f"AND (title IS NULL OR title = json_extract(metadata, '$.{AGENT_TITLE}'))"
 )
 _NAME: Final = (
-    "UPDATE sessions SET title = ?, metadata = json_set(metadata, '$.agent_title', ?), updated_at = ? WHERE id = ?"
+    f"UPDATE sessions SET title = ?, metadata = json_set(metadata, '$.{AGENT_TITLE}', ?), updated_at = ? WHERE id = ?"
 )
 
 

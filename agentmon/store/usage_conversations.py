@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 HISTORY: Final = "history"
 """The origin of a session that no execution made."""
+AGENT_TITLE: Final = "agent_title"
+"""Key of a session's metadata: the title that its agent gave it; one that a person gave is another."""
 _BEGUN_BEFORE_MS: Final = 2_000
 _TOLD_AFTER_MS: Final = 5_000
 """The clock of an answer may be this much outside of the execution that it belongs to."""
@@ -173,14 +175,18 @@ class Conversations:
         )
 
     def _take_facts(self, one: Conversation, told: HistorySession) -> None:
-        """Take what was told; of facts that differ the latest counts, but the folder is that of the earliest record."""
+        """Take what was told; of facts that differ the latest counts, but the folder is that of the earliest record.
+
+        A title that a person has given stays.
+        """
         if not one.is_history:
             return
         first_ms, last_ms = told.first_at_ms or 0, told.last_at_ms or 0
         is_latest = last_ms >= one.ended_at_ms
+        is_named_here = one.title not in {"", one.metadata.get(AGENT_TITLE)}
         is_earliest = not one.started_at_ms or (first_ms != 0 and first_ms < one.started_at_ms)
         facts = {
-            "title": told.title if is_latest or not one.title else None,
+            "title": told.title if (is_latest or not one.title) and not is_named_here else None,
             "model": told.model if is_latest or not one.model else None,
             "workspace": told.cwd if is_earliest or not one.workspace else None,
             "project": (told.project or told.cwd) if is_earliest or not one.project else None,
@@ -189,7 +195,11 @@ class Conversations:
             if fact and fact != getattr(one, name):
                 setattr(one, name, fact)
                 one.is_changed = True
-        more = {"parent_ref": told.parent_ref, "git_branch": told.git_branch if is_latest else None}
+        more = {
+            "parent_ref": told.parent_ref,
+            "git_branch": told.git_branch if is_latest else None,
+            AGENT_TITLE: facts["title"],
+        }
         metadata = {**one.metadata, **{name: fact for name, fact in more.items() if fact}}
         if metadata != one.metadata:
             one.metadata = metadata

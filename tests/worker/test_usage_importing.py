@@ -79,6 +79,35 @@ async def test_sessions_have_the_answers_that_they_paid(home: UsageHome) -> None
     assert {name: _words(one) for name, one in sums.items()} == expected_sums("by_session")
 
 
+async def test_what_a_person_called_a_conversation_stays_when_its_agent_calls_it_otherwise(home: UsageHome) -> None:
+    refs = [f"cccccccc-1111-4111-8111-00000000010{number}" for number in range(3)]
+    files = [home.folder / "claude" / "projects" / "-home-dev-webshop" / f"{ref}.jsonl" for ref in refs]
+
+    def tell(number: int, title: str, at: str) -> None:
+        answer = {
+            "type": "assistant",
+            "sessionId": refs[number],
+            "timestamp": at,
+            "message": {"id": f"msg_{number}_{at}", "model": "claude-opus-4-8", "usage": {"output_tokens": 5}},
+        }
+        records = [answer] + ([{"type": "ai-title", "sessionId": refs[number], "aiTitle": title}] if title else [])
+        with files[number].open("a") as file:
+            file.write("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records))
+
+    for number, title in enumerate(("first", "first", "")):
+        tell(number, title, "2026-11-20T10:00:00.000Z")
+    await home.read()
+    for number in (1, 2):
+        home.change(f"UPDATE sessions SET title = 'mine' WHERE session_ref = '{refs[number]}'")
+    for number in range(3):
+        tell(number, "second", "2026-11-20T11:00:00.000Z")
+    await home.read()
+
+    marks = ", ".join("?" * len(refs))
+    titles = home.rows(f"SELECT title FROM sessions WHERE session_ref IN ({marks}) ORDER BY session_ref", *refs)
+    assert titles == [("second",), ("mine",), ("mine",)]
+
+
 @pytest.mark.parametrize("zone_name", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kolkata"])
 @pytest.mark.parametrize("are_kept", [True, False])
 async def test_days_are_those_of_the_zone_kept_or_not(home: UsageHome, zone_name: str, are_kept: bool) -> None:

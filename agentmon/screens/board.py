@@ -67,7 +67,7 @@ _SORT_WORDS: Final = {
 }
 _EMPTY_BOARD: Final = "No tasks yet.\n\nn makes the first one.\n? shows all keys.\n\nagentmon demo shows it at work."
 _EMPTY_COLUMN: Final = "Nothing here."
-_NOTHING_FOUND: Final = "Nothing has this text."
+_NOTHING_FOUND: Final = "Nothing fits the filter."
 
 
 class BoardScreen(ServiceScreen[None]):
@@ -375,9 +375,28 @@ class BoardScreen(ServiceScreen[None]):
         message.stop()
         self._fold(message.column)
 
+    def on_board_column_dragged(self, message: BoardColumn.Dragged) -> None:
+        """Show where the dragged card would go."""
+        message.stop()
+        if not message.column.is_dragging:
+            return
+        over, region = self.get_widget_at(message.screen_x, message.screen_y)
+        for column in self._board.values():
+            if column is not over:
+                column.drop_index = None
+                continue
+            index = column.index_at(message.screen_y - region.y)
+            has_place = index is not None and self._sort is BoardSort.ORDER
+            column.drop_index = index if has_place else column.total
+
+    def _end_drag(self) -> None:
+        for column in self._board.values():
+            column.drop_index = None
+
     def on_board_column_dropped(self, message: BoardColumn.Dropped) -> None:
         """Put the dragged card where it was let go."""
         message.stop()
+        self._end_drag()
         target, region = self.get_widget_at(message.screen_x, message.screen_y)
         card = message.column.selected
         if not isinstance(target, BoardColumn) or card is None or card.task_id != message.task_id:
@@ -450,7 +469,12 @@ class BoardScreen(ServiceScreen[None]):
             box.display = bool(chosen)
 
     def action_clear(self) -> None:
-        """Clear the marks; without marks, the filter."""
+        """Leave a dragged card where it is; otherwise clear the marks, and without marks the filter."""
+        dragging = [column for column in self._board.values() if column.is_dragging]
+        if dragging:
+            dragging[0].cancel_drag()
+            self._end_drag()
+            return
         if self._marked:
             self._set_marked({})
             return

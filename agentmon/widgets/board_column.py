@@ -55,6 +55,7 @@ _STYLES: Final = {
     "warning": ("warning", False),
     "bad": ("error", False),
     "bar": ("primary", True),
+    "drop": ("warning", True),
 }
 """Theme variable and weight of each style."""
 _NOT_READ: Final = "…"
@@ -85,6 +86,8 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     is_pulse_low: var[bool] = var(False, init=False)
     """Whether the glyph of running cards is drawn faint at this moment."""
 
+    drop_index: var[int | None] = var(None, init=False)
+    """At which place a card that is dragged here would go; behind the last one where it is not over a card."""
     has_left: var[bool] = var(False, init=False)
     """Whether columns that do not fit stand on the left of this one."""
     has_right: var[bool] = var(False, init=False)
@@ -124,6 +127,15 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         def __init__(self, column: BoardColumn) -> None:
             super().__init__()
             self.column = column
+
+    class Dragged(Message):
+        """A card is dragged over a place of the screen; the parent shows where it would go."""
+
+        def __init__(self, column: BoardColumn, screen_x: int, screen_y: int) -> None:
+            super().__init__()
+            self.column = column
+            self.screen_x = screen_x
+            self.screen_y = screen_y
 
     class Dropped(Message):
         """A card was dragged and let go at a place of the screen."""
@@ -250,6 +262,10 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         """Draw the hint."""
         self.refresh()
 
+    def watch_drop_index(self) -> None:
+        """Draw the border and the place."""
+        self.refresh()
+
     def watch_has_left(self) -> None:
         """Draw the heading."""
         self.refresh()
@@ -313,6 +329,18 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             _, x, y = self._pressed
             distance = max(abs(event.screen_x - x), abs(event.screen_y - y))
             self._was_dragged = self._was_dragged or distance > _DRAG_DISTANCE
+            if self._was_dragged:
+                self.post_message(self.Dragged(self, event.screen_x, event.screen_y))
+
+    @property
+    def is_dragging(self) -> bool:
+        """Whether a card is dragged from here at this moment."""
+        return self._pressed is not None and self._was_dragged
+
+    def cancel_drag(self) -> None:
+        """Leave the dragged card where it is."""
+        self._pressed = None
+        self.release_mouse()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         """Let a dragged card go."""
@@ -432,7 +460,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, self.rich_style)
         if y == 0:
             return self._heading_line(width)
-        border = self._style("border-focus" if self.has_focus else "border")
+        border = self._style("drop" if self.drop_index is not None else "border-focus" if self.has_focus else "border")
         if y == height - 1:
             return Strip([Segment("╰" + "─" * (width - 2) + "╯", border)], width)
         right = Segment("┃" if self._is_thumb(y - 1) else "│", border)
@@ -441,20 +469,23 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             return Strip([Segment("│", border), *self._hint_line(y - 1, width - 2), right], width)
         if y - 1 >= len(rows):
             return Strip([Segment("│", border), Segment(" " * (width - 2), self._style("muted")), right], width)
-        _, is_selected, is_marked, line = rows[y - 1]
-        if is_marked:
-            gutter = Segment("*", self._style("warning", is_cursor=is_selected))
-        elif is_selected:
-            gutter = Segment("▌", self._style("bar", is_cursor=True))
-        else:
-            gutter = Segment(" ", self._style("muted"))
-        segments = [Segment("│", border), gutter]
+        _, is_selected, _, line = rows[y - 1]
+        segments = [Segment("│", border), self._gutter(y - 1)]
         segments.extend(Segment(part.text, self._style(part.style, is_cursor=is_selected)) for part in line)
         segments.append(right)
         return Strip(segments, width)
 
+    def _gutter(self, row: int) -> Segment:
+        """Return the cell before a line of a card: where a dragged card would go, a mark, or the selection."""
+        index, is_selected, is_marked, _ = self._rows[row]
+        if index == self.drop_index and (row == 0 or self._rows[row - 1][0] != index):
+            return Segment("▸", self._style("drop", is_cursor=is_selected))
+        if is_marked:
+            return Segment("*", self._style("warning", is_cursor=is_selected))
+        return Segment("▌", self._style("bar", is_cursor=True)) if is_selected else Segment(" ", self._style("muted"))
+
     def _heading_line(self, width: int) -> Strip:
-        border = self._style("border-focus" if self.has_focus else "border")
+        border = self._style("drop" if self.drop_index is not None else "border-focus" if self.has_focus else "border")
         heading = self._style("heading-focus" if self.has_focus else "heading")
         page = self.page
         count = "" if page is None else f" {self.total}"

@@ -124,3 +124,28 @@ async def test_a_column_over_its_limit_says_so(place: Place) -> None:
     async with open_board(place) as board:
         assert "Todo 2/1 over" in board.column(TODO).render_line(0).text
         assert "In progress 0/5 ─" in board.column(TaskStatus.IN_PROGRESS).render_line(0).text
+
+
+async def test_a_dragged_card_shows_where_it_goes_and_escape_leaves_it(place: Place) -> None:
+    await place.fill("a", "b")
+    await place.fill("c", status=TaskStatus.IN_PROGRESS)
+
+    async with open_board(place) as board:
+        todo, progress = board.column(TODO), board.column(TaskStatus.IN_PROGRESS)
+        await board.pilot.mouse_down(todo, offset=(4, 1))
+        await board.pilot.hover(progress, offset=(4, 1))
+        await board.until(lambda: progress.drop_index == 0, "the place is shown")
+        assert "▸" in progress.render_line(1).text
+        await board.press("escape")
+        assert progress.drop_index is None
+        await board.pilot.mouse_up(progress, offset=(4, 1))
+        await board.settled()
+        assert board.shown(TODO) == ["a", "b"]
+
+        await board.pilot.mouse_down(todo, offset=(4, 1))
+        await board.pilot.hover(progress, offset=(4, 1))
+        await board.until(lambda: progress.drop_index == 0, "the place is shown")
+        await board.pilot.mouse_up(progress, offset=(4, 1))
+        await board.until(lambda: board.shown(TaskStatus.IN_PROGRESS) == ["a", "c"], "moved to its place")
+        assert progress.drop_index is None
+        await board.settled()

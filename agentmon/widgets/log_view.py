@@ -76,7 +76,7 @@ class LogView(Guarded, Widget, can_focus=True):
         .log-view--marked { background: $primary 25%; }
         .log-view--error { color: $text-error; }
         .log-view--warning { color: $text-warning; }
-        .log-view--info { color: $text-accent; }
+        .log-view--info { color: $text-primary; }
         .log-view--debug { color: $foreground 60%; }
     }
     """

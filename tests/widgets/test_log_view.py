@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.style import Style
 from textual import events
 from textual.app import App, ComposeResult
 from textual.geometry import Offset
@@ -485,3 +486,79 @@ def test_rows_are_the_same_forwards_and_backwards(
             assert reader.backwards(row.position, 3) == rows[max(0, index - 3) : index]
             assert reader.forwards(row.position, 3) == rows[index : index + 3]
         assert all(row.line.cell(row.end) - row.line.cell(row.start) <= max(2, columns) for row in rows)
+
+
+def styles_of(app: LogApp, words: str) -> list[Style]:
+    """Return the styles of the segments that hold the words, as they are painted."""
+    strips = app.screen._compositor.render_strips()
+    return [segment.style or Style.null() for strip in strips for segment in strip if segment.text == words]
+
+
+async def test_a_level_stands_out_unless_the_log_has_colours_of_its_own(log_path: Path) -> None:
+    write(log_path, b"12:00 ERROR one\n12:01 WARNING two\n\x1b[32mok\x1b[0m DEBUG three\n")
+    app = LogApp(log_path)
+    async with app.run_test(size=(60, 5)):
+        (error,), (warning,) = styles_of(app, "ERROR"), styles_of(app, "WARNING")
+        assert error.color != warning.color
+        assert not styles_of(app, "DEBUG")
+
+
+async def test_a_web_address_is_a_link_that_a_click_opens(log_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(log_path, b"see https://example.org/a?b=1.\n")
+    monkeypatch.setenv("DISPLAY", ":9")
+    app = LogApp(log_path)
+    opened: list[str] = []
+    monkeypatch.setattr(app, "open_url", opened.append)
+    async with app.run_test(size=(60, 5)) as pilot:
+        (style,) = styles_of(app, "https://example.org/a?b=1")
+        assert style.link == "https://example.org/a?b=1"
+
+        await pilot.click(LogView, offset=Offset(1, 0))
+        assert not opened
+        await pilot.click(LogView, offset=Offset(6, 0))
+        assert opened == ["https://example.org/a?b=1"]
+
+
+async def test_a_web_address_is_copied_where_no_window_could_show_it(
+    log_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(log_path, b"see https://example.org/a?b=1.\n")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr("agentmon.widgets.log_view.sys.platform", "linux")
+    app = LogApp(log_path)
+    async with app.run_test(size=(60, 5)) as pilot:
+        await pilot.click(LogView, offset=Offset(6, 0))
+        assert app.clipboard == "https://example.org/a?b=1"
+
+
+async def test_a_filter_holds_while_the_log_grows_scrolls_and_is_replaced(log_path: Path) -> None:
+    write(log_path, numbered(3000))
+    app = LogApp(log_path)
+    async with app.run_test(size=(40, 4)) as pilot:
+        app.view.show_only(LogPattern("0$"))
+        await pilot.pause()
+        assert shown(app) == ["line 2960", "line 2970", "line 2980", "line 2990"]
+
+        app.view.action_scroll_lines(-2)
+        await pilot.pause()
+        assert shown(app) == ["line 2940", "line 2950", "line 2960", "line 2970"]
+        append(log_path, numbered(20, 3000))
+        await poll(app, pilot)
+        assert shown(app)[0] == "line 2940"
+        app.view.action_page_down()
+        app.view.action_page_down()
+        await pilot.pause()
+        assert app.view.following
+        assert shown(app) == ["line 2980", "line 2990", "line 3000", "line 3010"]
+        app.view.action_home()
+        await pilot.pause()
+        assert shown(app)[0] == "line 0"
+
+        write(log_path, numbered(15))
+        await poll(app, pilot)
+        assert shown(app)[:2] == ["line 0", "line 10"]
+        app.view.show_only(None)
+        await pilot.pause()
+        assert app.view.filtered is None
+        assert "line 1" in shown(app)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from agentmon.logs.filtered_log import FilteredLog
     from agentmon.logs.log_times import LogTimes
     from agentmon.logs.places import LogPlace
     from agentmon.logs.search import SearchStep
@@ -266,6 +267,7 @@ class LogPane(Guarded, Vertical):
             if step.matches:
                 self._end_search()
                 self.view.go_to_offset(step.matches[0])
+                self.view.count_matches()
                 self._say("went round the end" if step.has_wrapped else "")
                 return
             if monotonic() - started > _SLICE_S:
@@ -303,19 +305,31 @@ class LogPane(Guarded, Vertical):
             parts.append(Content.assemble("marked from here  ", ("c", "$primary"), " copy"))
         if (filtered := view.filtered) is not None:
             expression = even_line(filtered.pattern.expression, max_characters=_LONGEST_SHOWN)
-            lines = f"  {filtered.match_count:,} line{'' if filtered.match_count == 1 else 's'}"
-            so_far = "" if filtered.is_complete else f" so far, {filtered.searched_share:.0%} searched"
-            parts.append(Content.assemble("&", (expression, "$foreground"), lines, so_far))
+            parts.append(Content.assemble("&", (expression, "$foreground"), _count_words(filtered)))
         if self._note:
             parts.append(Content.styled(even_line(self._note), "$warning" if self._noted_error else ""))
         if self._pattern is not None:
             shown = even_line(self._pattern.expression, max_characters=_LONGEST_SHOWN)
             parts.append(
                 Content.assemble(
-                    "/", (shown, "$foreground"), "  ", ("n", "$primary"), " next  ", ("N", "$primary"), " before"
+                    "/",
+                    (shown, "$foreground"),
+                    _count_words(view.counted),
+                    "  ",
+                    ("n", "$primary"),
+                    " next  ",
+                    ("N", "$primary"),
+                    " before",
                 )
             )
         self.query_one("#log-place", Static).update(Content("   ").join(parts), layout=False)
+
+
+def _count_words(found: FilteredLog | None) -> str:
+    if found is None:
+        return ""
+    lines = f"  {found.match_count:,} line{'' if found.match_count == 1 else 's'}"
+    return lines if found.is_complete else f"{lines} so far, {found.searched_share:.0%} searched"
 
 
 def _time_text(moment: datetime) -> str:

@@ -129,6 +129,7 @@ class LogView(Guarded, Widget, can_focus=True):
         self._current_offset: int | None = None
         self._wanted_line: int | None = None
         self._filter: FilteredLog | None = None
+        self._counted: FilteredLog | None = None
         self._is_filtering = False
         self._painted_matches = 0
         self._painted_at = 0.0
@@ -181,6 +182,11 @@ class LogView(Guarded, Widget, can_focus=True):
         return self._filter
 
     @property
+    def counted(self) -> FilteredLog | None:
+        """The lines that hold what is marked, as far as they are counted; None when they are not."""
+        return self._counted
+
+    @property
     def byte_size(self) -> int:
         """How large the log is."""
         return self._log.size if self._log else 0
@@ -199,9 +205,10 @@ class LogView(Guarded, Widget, can_focus=True):
             return
         known_size, generation = log.size, log.generation
         if log.refresh():
-            if self._filter is not None:
-                self._filter.take_growth()
-                self._filter_on()
+            for found in (self._filter, self._counted):
+                if found is not None:
+                    found.take_growth()
+            self._filter_on()
             if log.generation != generation:
                 reader.forget()
                 self._current_offset = self._mark = None
@@ -217,8 +224,14 @@ class LogView(Guarded, Widget, can_focus=True):
     def highlight(self, pattern: LogPattern | None) -> None:
         """Mark what the pattern matches in the lines in view; None marks nothing."""
         self._pattern = pattern
-        self._current_offset = None
+        self._current_offset = self._counted = None
         self._repaint()
+
+    def count_matches(self) -> None:
+        """Count the lines that hold what is marked, in the background; where a filter holds, none are counted."""
+        if self._log is not None and self._pattern is not None and self._filter is None and self._counted is None:
+            self._counted = FilteredLog(self._log, self._pattern)
+            self._filter_on()
 
     def show_only(self, pattern: LogPattern | None) -> None:
         """Show only the lines that match, as they are found; None shows all again."""
@@ -227,6 +240,7 @@ class LogView(Guarded, Widget, can_focus=True):
         if log is None or reader is None or self.is_tail:
             return
         self._filter = None if pattern is None else FilteredLog(log, pattern)
+        self._counted = None
         reader.read_from(self._source(log))
         self._top = Position(self._top.offset, 0)
         self._painted_matches = 0
@@ -495,7 +509,8 @@ class LogView(Guarded, Widget, can_focus=True):
     def _open(self, path: Path | None) -> None:
         if self._log:
             self._log.close()
-        self._log = self._reader = self._current_offset = self._wanted_line = self._filter = self._mark = None
+        self._log = self._reader = self._current_offset = self._wanted_line = None
+        self._filter = self._counted = self._mark = None
         self._rows = []
         self._top, self._left = TOP, 0
         if path is not None:
@@ -518,14 +533,20 @@ class LogView(Guarded, Widget, can_focus=True):
     def _filter_on(self) -> None:
         """Search for a moment, paint what came, and go on behind the keys and paints that wait."""
         filtered, log = self._filter, self._log
-        if filtered is None or log is None:
+        if log is None:
             return
-        near = log.size - 1 if self.following else self._top.offset
-        is_complete = filtered.search_more(INDEX_SLICE_S, near=max(0, near), backwards=self.following)
-        now = monotonic()
-        if is_complete or (filtered.match_count != self._painted_matches and now - self._painted_at > _FILTER_PAINT_S):
-            self._painted_matches, self._painted_at = filtered.match_count, now
-            self._repaint()
+        is_complete = True
+        if filtered is not None:
+            was_complete = filtered.is_complete
+            near = log.size - 1 if self.following else self._top.offset
+            is_complete = filtered.search_more(INDEX_SLICE_S, near=max(0, near), backwards=self.following)
+            now = monotonic()
+            has_more = filtered.match_count != self._painted_matches and now - self._painted_at > _FILTER_PAINT_S
+            if has_more or (is_complete and not was_complete):
+                self._painted_matches, self._painted_at = filtered.match_count, now
+                self._repaint()
+        if is_complete and self._counted is not None:
+            is_complete = self._counted.search_more(INDEX_SLICE_S, near=0, backwards=False)
         if not is_complete and not self._is_filtering:
             self._is_filtering = True
             self.call_next(self._go_on_filtering)

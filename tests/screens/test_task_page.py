@@ -171,7 +171,7 @@ async def test_search_finds_marks_and_goes_on_round_the_end(tmp_path: Path) -> N
         await pilot.press("slash")
         stage.screen.query_one("#log-prompt", LineInput).value = "line [17]7 of"
         await pilot.press("enter")
-        await sees(stage, pilot, "line 77 of the log")
+        await sees(stage, pilot, "line 77 of the log", "/line [17]7 of  2 lines")
         await pilot.press("N")
         await sees(stage, pilot, "line 17 of the log")
         await pilot.press("N")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
 from agentmon.worker.import_progress import find_running_import
+from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from agentmon.store.message_indexing import MessageIndexRepository
     from agentmon.worker.history_importing import HistoryImporter
     from agentmon.worker.history_outcome import HistoryOutcome
-    from agentmon.worker.import_progress import FileProblem
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +31,6 @@ _REST_PER_LOOK: Final = 9
 """Reading takes at most a tenth of the time."""
 _APART_FROM_BYTES: Final = 20_000_000
 _NICENESS: Final = 15
-_MAX_TOLD_PROBLEMS: Final = 1_000
-"""The log says each once."""
 
 
 class HistoryFollowing:
@@ -45,7 +43,7 @@ class HistoryFollowing:
         self._importer: HistoryImporter | None = None
         self._has_looked = False
         self._apart = SeparateImport("sessions", "import", "--gently", "--json", paths=paths, niceness=_NICENESS)
-        self._told_problems: dict[FileProblem, None] = {}
+        self._problems = ProblemLog(_log)
         self._rest_s = _FIRST_LOOK_AFTER_S
 
     async def look(self, costs: CostSettings, history: HistorySettings) -> None:
@@ -112,13 +110,7 @@ class HistoryFollowing:
                 "%s messages and %s tool calls read of %s files in %.1f s",
                 *(outcome.messages, outcome.operations, outcome.files, outcome.elapsed_s),
             )
-        for problem in outcome.problems:
-            if problem in self._told_problems:
-                continue
-            self._told_problems[problem] = None
-            if len(self._told_problems) > _MAX_TOLD_PROBLEMS:
-                del self._told_problems[next(iter(self._told_problems))]
-            _log.warning("%s, at byte %s: %s was passed over", problem.path, problem.offset, problem.reason)
+        self._problems.tell(outcome.problems)
 
     def _make_importer(self) -> HistoryImporter:
         from agentmon.worker.history_importing import HistoryImporter  # noqa: PLC0415 - the start need not wait

@@ -17,6 +17,7 @@ from agentmon.usage.sources import CODEX, find_sources
 from agentmon.worker.file_cursors import is_changed, reader_cursor, stored_cursor, stored_path, unread_bytes
 from agentmon.worker.history_outcome import HistoryOutcome
 from agentmon.worker.import_progress import FileProblem, ImportProgress
+from agentmon.worker.refusals import Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _MAX_PROBLEMS: Final = 100
 _TELL_EVERY_S: Final = 0.2
-_TRY_AGAIN_AFTER_S: Final = 300.0
 _WITH_MESSAGES: Final = "with_messages"
 """In the state of a cursor: whether what was said up to there is kept as well."""
 
@@ -67,7 +67,7 @@ class HistoryImporter:
         self.keeps_messages = keeps_messages
         self._store: HistoryImport | None = None
         self._cursors: dict[str, FileCursor] | None = None
-        self._refused: dict[SourceFile, float] = {}
+        self._refused = Refusals()
         self._names_seen: dict[Path, tuple[int, int]] = {}
         self._is_stopping = threading.Event()
 
@@ -99,9 +99,7 @@ class HistoryImporter:
         return [
             source
             for source in reversed(sources)
-            if stored_path(source.path) in billed
-            and self._is_changed(source)
-            and time.monotonic() - self._refused.get(source, float("-inf")) >= _TRY_AGAIN_AFTER_S
+            if stored_path(source.path) in billed and self._is_changed(source) and not self._refused.has(source)
         ]
 
     def take_names(self) -> None:
@@ -145,7 +143,7 @@ class HistoryImporter:
                 is_read = self._read_one(source, run, most_s=most_s, rest_share=rest_share)
             except ConstraintError as error:
                 # One file must not keep all others away; it is looked at again when it changes.
-                self._refused[source] = time.monotonic()
+                self._refused.add(source)
                 run.problems.append(FileProblem(path=source.path, offset=0, reason=str(error)))
                 is_read = True
             if not is_read:
@@ -165,7 +163,7 @@ class HistoryImporter:
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]
             if read.cursor is None:
-                self._refused[source] = time.monotonic()
+                self._refused.add(source)
                 return True
             after = stored_cursor(source, read.cursor)
             after = replace(after, state={**after.state, _WITH_MESSAGES: self.keeps_messages})

@@ -13,6 +13,7 @@ from agentmon.schedule import local_zone_name
 from agentmon.settings import SYSTEM_ZONE
 from agentmon.usage.sources import list_places
 from agentmon.worker.folder_watching import Changes, FolderWatch
+from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from agentmon.store.agents import AgentRepository
     from agentmon.store.usage_days import UsageDayRepository
     from agentmon.store.usage_prices import UsagePriceRepository
-    from agentmon.worker.import_progress import FileProblem, ImportOutcome
+    from agentmon.worker.import_progress import ImportOutcome
     from agentmon.worker.usage_importing import UsageImporter
 
 _log = logging.getLogger(__name__)
@@ -45,8 +46,6 @@ _SYSTEM_ZONE_EVERY_S: Final = 600.0
 """To find its name, hundreds of files are looked at."""
 _APART_FROM_BYTES: Final = 20_000_000
 _NICENESS: Final = 10
-_MAX_TOLD_PROBLEMS: Final = 1_000
-"""The log says each once."""
 _PRICED_AFTER_MS: Final = 60_000
 """By then the agent's own file has told what a conversation told live, if it ever does."""
 
@@ -71,7 +70,7 @@ class UsageFollowing:
         self._importer: UsageImporter | None = None
         self._has_looked = False
         self._apart = SeparateImport("costs", "import", "--json", paths=paths, niceness=_NICENESS)
-        self._told_problems: dict[FileProblem, None] = {}
+        self._problems = ProblemLog(_log)
         self._zone_name = ""
         self._system_zone = ""
         self._system_zone_seen_at = float("-inf")
@@ -214,13 +213,7 @@ class UsageFollowing:
             return
         if outcome.files:
             _log.info("%s answers read of %s files in %.1f s", outcome.answers, outcome.files, outcome.elapsed_s)
-        for problem in outcome.problems:
-            if problem in self._told_problems:
-                continue
-            self._told_problems[problem] = None
-            if len(self._told_problems) > _MAX_TOLD_PROBLEMS:
-                del self._told_problems[next(iter(self._told_problems))]
-            _log.warning("%s, at byte %s: %s was passed over", problem.path, problem.offset, problem.reason)
+        self._problems.tell(outcome.problems)
 
     async def _price_live(self) -> None:
         until_ms = round(self._clock.now().timestamp() * 1000) - _PRICED_AFTER_MS

@@ -29,6 +29,7 @@ from agentmon.worker.import_progress import (
     write_progress,
 )
 from agentmon.worker.project_folders import ProjectFolders
+from agentmon.worker.refusals import Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 _TELL_EVERY_S: Final = 0.2
 _MAX_PROBLEMS: Final = 100
-_TRY_AGAIN_AFTER_S: Final = 300.0
 _APART_FROM_BYTES: Final = APART_FROM_BYTES
 _STAND_INS_OF_MS: Final = 3_600_000
 """How far every look but the first goes back."""
@@ -93,7 +93,7 @@ class UsageImporter:
         self._cursors: dict[str, FileCursor] | None = None
         self._projects = ProjectFolders()
         self._has_adopted = False
-        self._refused: dict[SourceFile, float] = {}
+        self._refused = Refusals()
         self._seen: dict[str, SourceFile] = {}
         self._seen_inodes: dict[int, str] = {}
         self._other_paths: set[str] = set()
@@ -165,7 +165,7 @@ class UsageImporter:
             source
             for source in sources
             if is_changed(source, cursors.get(stored_path(source.path)), parser_version(source))
-            and not self._was_refused(source)
+            and not self._refused.has(source)
         ]
 
     def unread_bytes(self) -> int:
@@ -219,7 +219,7 @@ class UsageImporter:
                     self._read_one(source, run, processes)
                 except ConstraintError as error:
                     # One file must not keep all others away; it is looked at again when it changes.
-                    self._refused[source] = time.monotonic()
+                    self._refused.add(source)
                     run.problems.append(FileProblem(path=source.path, offset=0, reason=str(error)))
                 if self._is_stopping.is_set():
                     break
@@ -237,10 +237,6 @@ class UsageImporter:
             elapsed_s=time.monotonic() - run.begun_at,
             problems=tuple(run.problems[:_MAX_PROBLEMS]),
         )
-
-    def _was_refused(self, source: SourceFile) -> bool:
-        """Return whether the file, as it is, could not be read or kept some time ago."""
-        return time.monotonic() - self._refused.get(source, float("-inf")) < _TRY_AGAIN_AFTER_S
 
     def _drop_stand_ins(self) -> None:
         """Look behind the files, since a conversation may have told an answer when its file was read already."""
@@ -270,7 +266,7 @@ class UsageImporter:
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]
             if read.cursor is None:
-                self._refused[source] = time.monotonic()
+                self._refused.add(source)
                 continue
             after = stored_cursor(source, read.cursor)
             if not self._open().write(self._piece(source, before, after, read)):

@@ -14,7 +14,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.costs import CostFilter, CostGroup, CostSums
 from agentmon.domain.errors import StoreError
 from agentmon.store.usage_days import UsageDayRepository, days_of_zone
-from agentmon.worker import usage_importing
+from agentmon.worker import refusals, usage_importing
 from agentmon.worker.usage_importing import UsageImporter
 from tests.usage.histories import SAMPLES, environ_of
 from tests.worker.usage_home import (
@@ -286,7 +286,7 @@ async def test_a_file_that_cannot_be_read_is_told_once_and_tried_again_later(
 
     first = await home.read()
     second = await home.read()
-    monkeypatch.setattr(usage_importing, "_TRY_AGAIN_AFTER_S", 0.0)
+    monkeypatch.setattr(refusals, "TRY_AGAIN_AFTER_S", 0.0)
     third = await home.read()
 
     assert [problem for problem in first.problems if problem.path == str(broken)]

@@ -31,9 +31,6 @@ _TRIES: Final = (
 )
 
 
-_MORE: Final = "  shows all keys of a screen, ctrl+p finds any action"
-
-
 class WelcomeScreen(Guarded, ModalScreen[None]):
     """A few lines; any of its keys goes on to the board."""
 

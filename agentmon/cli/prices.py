@@ -18,6 +18,7 @@ group = typer.Typer(rich_markup_mode=None)
 
 URL_VARIABLE = "AGENTMON_PRICES_URL"
 """Names another place that the newest price list is fetched from."""
+_AFTER_A_CHANGE = "answers that are recorded keep their cost; `agentmon costs reprice` looks it up anew"
 
 AtOption = Annotated[
     str | None, typer.Option("--at", metavar="DATE", help="The day, in UTC, such as 2026-03-01; today by default.")
@@ -153,6 +154,7 @@ def set_price(
     words = ", ".join(f"{kind} ${rate}" for kind, rate in rates.items())
     say(f"{'set' if is_new else 'changed'}: {model}  {words}")
     say(f"in {file}")
+    tell(_AFTER_A_CHANGE)
 
 
 def update(as_json: JsonOption = False) -> None:
@@ -181,6 +183,8 @@ def update(as_json: JsonOption = False) -> None:
         return
     say(f"{'new prices' if fetched.is_new else 'the same prices as before'}: {fetched.models} models")
     say(f"from {fetched.url} in {fetched.file}")
+    if fetched.is_new:
+        tell(_AFTER_A_CHANGE)
 
 
 def _dollars(text: str, kind: str) -> Decimal:

@@ -113,6 +113,7 @@ def test_a_price_that_is_set_counts_at_once_and_is_changed_by_the_next(cli: Comm
     assert first.document()["is_new"] is True
     assert second.stdout.startswith("set: my-model  input $2")
     assert third.stdout.startswith("changed: my-model")
+    assert "`agentmon costs reprice`" in third.stderr
     early = cli("prices", "show", "my-model", "--at", "2026-05-31", "--json").document()
     late = cli("prices", "show", "my-model", "--at", "2026-06-01", "--json").document()
     assert (early["rates"]["input"]["rate"], late["rates"]["input"]["rate"]) == ("1.5", "2")

@@ -211,7 +211,7 @@ def check(
     elif states:
         say("\n".join(f"{state.level.value}: {state_words(state)}" for state in states))
     else:
-        tell("there is no such budget")
+        tell("there is no such budget; `agentmon budget` lists those that are set")
     if level is not BudgetLevel.FINE:
         raise typer.Exit(_EXIT_CODES[level])
 

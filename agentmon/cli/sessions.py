@@ -39,6 +39,11 @@ SearchOption = Annotated[
 ]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Most sessions shown.")]
 
+_NOTHING_YET = (
+    "no conversation yet; `agentmon run NUMBER` starts one\n"
+    "`agentmon sessions import` reads those that agents had without agentmon"
+)
+
 
 def sessions(
     context: typer.Context,
@@ -255,7 +260,7 @@ def _print_list(folder: str | None, words: str, *, is_all: bool, is_live: bool, 
     if as_json:
         say_document(json_form(found))
     elif not found:
-        tell("no conversation has these words" if words else "no conversation yet; agentmon run NUMBER starts one")
+        tell("no conversation has these words" if words else _NOTHING_YET)
     else:
         rows = [
             (

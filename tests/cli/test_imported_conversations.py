@@ -22,6 +22,7 @@ def told(cli: CommandLine) -> CommandLine:
 
 
 def test_conversations_are_imported_listed_and_searched(told: CommandLine) -> None:
+    before = told("sessions")
     told("settings", "history.import_messages", "false")
     without = told("sessions", "import", "--json").document()
     unfound = told("sessions", "--search", "subagent", "--json").document()
@@ -33,6 +34,7 @@ def test_conversations_are_imported_listed_and_searched(told: CommandLine) -> No
     found = told("sessions", "--search", "starting suba", "--json").document()
     shown = told("sessions", "search", "subagent").stdout
 
+    assert "`agentmon sessions import`" in before.stderr
     assert (without["files"], without["messages"], without["operations"], unfound) == (10, 0, 6, [])
     assert (imported["files"], imported["messages"], imported["operations"]) == (10, 46, 6)
     assert "0 files had something new" in again

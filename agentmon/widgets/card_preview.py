@@ -9,8 +9,10 @@ from textual.content import Content
 from textual.reactive import var
 from textual.widgets import Static
 
+from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.widgets.card_text import (
+    due_part,
     elapsed_text,
     find_state_words,
     is_dated,
@@ -116,7 +118,10 @@ class CardPreview(Guarded, Vertical):
             others = [elapsed_text(card, now), schedule, *others]
         if card.waits_for and card.state is not LiveState.QUEUED:
             others.append(f"waits for {numbers_text(card.waits_for)}")
-        return facts + [(text, "$text-muted") for text in others if text]
+        due = None if now is None else due_part(card, now)
+        if due is not None and due.text:
+            facts.append((due.text, _COLOURS[due.style]))
+        return facts + [(text, "$text-muted") for text in (*others, labels_text(card.labels)) if text]
 
 
 def _reasons(card: Card) -> list[tuple[str, str]]:

@@ -168,7 +168,7 @@ def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_
 def _extras(card: Card, now: datetime) -> list[Part]:
     schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
     parts = (
-        _due_part(card, now),
+        due_part(card, now),
         Part(schedule, "muted"),
         Part(subtask_words(card.subtask_count, card.subtasks_closed), "muted"),
         Part(labels_text(card.labels), "muted"),
@@ -176,7 +176,8 @@ def _extras(card: Card, now: datetime) -> list[Part]:
     return [part for part in parts if part.text]
 
 
-def _due_part(card: Card, now: datetime) -> Part:
+def due_part(card: Card, now: datetime) -> Part:
+    """Return when an open card is due, and that it is overdue; without text when it is not due."""
     if card.due_at is None or not card.status.is_open:
         return Part("", "muted")
     from agentmon.domain.due_dates import due_words  # noqa: PLC0415 - most first frames show no due date

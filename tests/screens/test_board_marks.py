@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import TaskDraft
 from agentmon.screens.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker
+from tests.screen_stage import screen_text
 from tests.screens.boards import Place, make_place, open_board
 
 if TYPE_CHECKING:
@@ -149,3 +152,11 @@ async def test_a_dragged_card_shows_where_it_goes_and_escape_leaves_it(place: Pl
         await board.until(lambda: board.shown(TaskStatus.IN_PROGRESS) == ["a", "c"], "moved to its place")
         assert progress.drop_index is None
         await board.settled()
+
+
+async def test_the_preview_tells_the_due_date_and_the_labels(place: Place) -> None:
+    due_at = SystemClock().now() + timedelta(days=1)
+    await _fill(place, TaskDraft(title="login", labels=("auth", "web"), due_at=due_at))
+
+    async with open_board(place) as board:
+        await board.until(lambda: "due tomorrow  #auth #web" in screen_text(board.app), "the facts")

@@ -22,7 +22,8 @@ async def save_shown_log(screen: ServiceScreen[None], wanted: LogPane.SaveWanted
 
     async def save(*, overwrite: bool) -> None:
         size = await asyncio.to_thread(save_log, wanted.source, target, pattern=wanted.pattern, overwrite=overwrite)
-        screen.notify(f"Saved {size_text(size)} to {target}", markup=False)
+        what = "the log" if wanted.pattern is None else "the lines that match"
+        screen.notify(f"Saved {what}, {size_text(size)}, to {target}", markup=False)
 
     try:
         try:

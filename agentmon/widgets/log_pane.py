@@ -299,15 +299,15 @@ class LogPane(Guarded, Vertical):
             if first is not None and count is not None:
                 parts.append(Content(f"line {first:,} of {count:,}"))
             parts.append(Content.assemble(("G", "$primary"), " to the end"))
+        if self._note:
+            parts.append(Content.styled(even_line(self._note), "$warning" if self._noted_error else ""))
         if view.wrap:
             parts.append(Content("wrapped"))
         if view.has_mark:
-            parts.append(Content.assemble("marked from here  ", ("c", "$primary"), " copy"))
+            parts.append(Content.assemble("marked  ", ("c", "$primary"), " copy"))
         if (filtered := view.filtered) is not None:
             expression = even_line(filtered.pattern.expression, max_characters=_LONGEST_SHOWN)
             parts.append(Content.assemble("&", (expression, "$foreground"), _count_words(filtered)))
-        if self._note:
-            parts.append(Content.styled(even_line(self._note), "$warning" if self._noted_error else ""))
         if self._pattern is not None:
             shown = even_line(self._pattern.expression, max_characters=_LONGEST_SHOWN)
             parts.append(

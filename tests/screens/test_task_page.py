@@ -575,12 +575,12 @@ async def test_c_copies_the_lines_in_view_and_from_a_mark_on(tmp_path: Path) -> 
         await typed(pilot, stage, "colon", "1")
         await sees(stage, pilot, "line 1 of the log")
         await pilot.press("v", "G")
-        await sees(stage, pilot, "marked from here", "line 500 of the log")
+        await sees(stage, pilot, "marked  c copy", "line 500 of the log")
         await pilot.press("c")
         await sees(stage, pilot, "copied 500 lines")
         assert stage.clipboard == MANY_LINES.decode().rstrip("\n")
         await pilot.press("escape")
-        await until(pilot, lambda: "marked from here" not in screen_text(stage))
+        await until(pilot, lambda: "marked  c copy" not in screen_text(stage))
 
 
 async def test_capital_s_saves_the_log_and_asks_before_it_overwrites(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class Notifier:
         self._place_file = place_file
         self._clock = clock
         self._seen_id: int | None = None
+        self._is_forgotten = False
         self._waiting: asyncio.Queue[tuple[Channel, Notification, NotificationSettings]] = asyncio.Queue(_MOST_WAITING)
         self._complaints: dict[Channel, str] = {}
 
@@ -51,8 +52,9 @@ class Notifier:
             StoreError: The trail could not be read; the next look reads the same.
         """
         if not settings.is_worker_needed:
-            self._seen_id = None
+            await self._forget()
             return
+        self._is_forgotten = False
         if self._seen_id is None:
             self._seen_id = await asyncio.to_thread(_read_place, self._place_file)
         if self._seen_id is None:
@@ -87,6 +89,12 @@ class Notifier:
                 self._waiting.get_nowait()
         self._waiting.put_nowait((channel, notification, settings))
 
+    async def _forget(self) -> None:
+        """Let nothing that happens now be told when something is set up later."""
+        if not self._is_forgotten:
+            self._seen_id, self._is_forgotten = None, True
+            await asyncio.to_thread(_remove_place, self._place_file)
+
     async def _have_seen(self, event_id: int) -> None:
         self._seen_id = event_id
         await asyncio.to_thread(_write_place, self._place_file, event_id)
@@ -115,6 +123,11 @@ def _read_place(file: Path) -> int | None:
         return int(json.loads(file.read_text(encoding="utf-8"))["event_id"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def _remove_place(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        file.unlink()
 
 
 def _write_place(file: Path, event_id: int) -> None:

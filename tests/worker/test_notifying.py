@@ -93,6 +93,28 @@ async def test_what_happens_from_then_on_is_told_once_whoever_the_worker_is(tmp_
     assert _titles(told) == ["#2 a task: done", "#3 a task: done"]
 
 
+async def test_what_happened_while_nothing_was_set_up_is_not_told_later(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    async with opened_place(tmp_path) as place:
+        notifier = _notifier(place, tmp_path)
+        async with _running(notifier):
+            await notifier.look(_settings(told))
+            await notifier.look(_settings(told, done="toast"))
+            execution = await place.begin()
+            await place.tell(execution.id, ending=an_ending())
+            await notifier.look(_settings(told, done="toast"))
+            await notifier.look(_settings(told))
+            another = await place.begin()
+            await place.tell(another.id, ending=an_ending())
+            await notifier.look(_settings(told))
+
+            async def is_told() -> bool:
+                return bool(_titles(told))
+
+            await until(is_told)
+    assert _titles(told) == ["#2 a task: done"]
+
+
 async def test_in_quiet_hours_nothing_is_told_then_or_later(tmp_path: Path) -> None:
     told = tmp_path / "told"
     local = NOON.astimezone()

@@ -85,6 +85,14 @@ class FolderWatch:
         self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._watch_on()
+        except Exception:  # noqa: BLE001 - whatever it is, changes are found without the thread
+            _log.exception("the folders of agents are looked at every few seconds, since watching them ended")
+        finally:
+            self._is_complete = False
+
+    def _watch_on(self) -> None:
         while not self._is_ending.is_set():
             folders, distant = self._find_folders()
             rest_s = _FOLDERS_EVERY_S

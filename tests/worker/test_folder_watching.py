@@ -129,6 +129,25 @@ def test_watching_that_the_system_refuses_is_said_once_and_tried_again(
     assert caplog.text.count("OS file watch limit reached") == 1
 
 
+def test_a_watch_that_ends_before_its_time_says_that_it_is_not_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(folder_watching, "_FOLDERS_EVERY_S", 0.1)
+    is_broken = threading.Event()
+
+    def list_folders() -> list[str]:
+        if is_broken.is_set():
+            raise LookupError("no folder of the person")
+        return [str(tmp_path)]
+
+    with closing(FolderWatch(list_folders, lambda: None)) as watch:
+        wait_for(lambda: watch.is_complete)
+        is_broken.set()
+
+        wait_for(lambda: not watch.is_complete)
+        wait_for(lambda: "watching them ended" in caplog.text)
+
+
 def test_watching_can_be_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 

@@ -80,6 +80,7 @@ class LogPattern:
         # Lower-casing bytes knows ASCII only.
         if is_plain and (not self.ignores_case or expression.isascii()):
             self._literal = expression.encode("utf-8", "surrogatepass")
+        self._part = b"" if is_plain else _needed_part(expression, ignores_case=self.ignores_case)
 
     def matches(self, line: bytes) -> bool:
         """Return whether the expression matches somewhere in the visible text of a line."""
@@ -90,17 +91,24 @@ class LogPattern:
 
         A block that does not need a terminal shows its bytes as they are, and then every candidate matches.
         """
+        if self._part and not needs_terminal:
+            return self._lines_with_part(block)
         if not self._literal or (b" " in self._literal and b"\t" in block):
             return self._lines_one_by_one(block, needs_terminal=needs_terminal)
-        return self._lines_with_literal(block)
+        return self._lines_with_literal(block, self._literal)
 
-    def _lines_with_literal(self, block: bytes) -> Iterator[tuple[int, int]]:
+    def _lines_with_part(self, block: bytes) -> Iterator[tuple[int, int]]:
+        for start, end in self._lines_with_literal(block, self._part):
+            if self.regex.search(block[start:end].decode("utf-8", "replace")):
+                yield start, end
+
+    def _lines_with_literal(self, block: bytes, literal: bytes) -> Iterator[tuple[int, int]]:
         is_cleaned = b"\x1b" in block
         cleaned = _ESCAPE_SEQUENCE.sub(b"", block) if is_cleaned else block
         if self.ignores_case:
             cleaned = cleaned.lower()
         position = raw_start = 0
-        while (found := cleaned.find(self._literal, position)) >= 0:
+        while (found := cleaned.find(literal, position)) >= 0:
             if is_cleaned:
                 for _ in range(cleaned.count(b"\n", position, found)):
                     raw_start = block.find(b"\n", raw_start) + 1
@@ -123,6 +131,22 @@ class LogPattern:
             if search(text) and start < len(block):
                 yield start, end
             start = end + 1
+
+
+def _needed_part(expression: str, *, ignores_case: bool) -> bytes:
+    """Return the longest text that every match of the expression holds for certain; empty when none is known.
+
+    It only reads simple expressions; in others it finds nothing, and each line is looked at.
+    """
+    if re.search(r"[()|\n]|\\[xuUN0-9]", expression) or not expression.isascii():
+        return b""
+    # Outside ASCII, K and S have other forms that a search without case finds too.
+    usual = "[a-jl-rt-zA-JL-RT-Z0-9 _/:,;=<>@#%&!~\"'-]" if ignores_case else "[\\w /:,;=<>@#%&!~\"'-]"
+    pieces = re.findall(
+        rf"\\.|\{{\d*,?\d*\}}|\[\^?\]?(?:\\.|[^\]\\])*\]|(?:{usual}(?![*?{{]))+|.", expression, re.ASCII
+    )
+    runs = [piece for piece in pieces if re.fullmatch(f"{usual}{{2,}}", piece, re.ASCII)]
+    return max(runs, key=len, default="").encode()
 
 
 class BothMatch:

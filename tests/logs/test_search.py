@@ -117,3 +117,47 @@ def test_both_directions_find_every_line_that_matches(
 
         assert matching_starts(log, expression) == expected
         assert matching_starts(log, expression, Direction.BACKWARDS) == expected[::-1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "in",
+                " ab",
+                "A",
+                "k",
+                "s",
+                ".",
+                ".*",
+                "x?",
+                "x*",
+                "[0-9]",
+                "[]ab]",
+                r"\d+",
+                "^",
+                "$",
+                "b{0,2}",
+                "ab+",
+                "a{0}",
+                "a{0,12}",
+                "b{10,}",
+                r"\x61nn",
+                r"\.",
+                "{nn}",
+            ]
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.lists(st.text("inabAxks0],12{}K\u017f\u212a ", max_size=12), max_size=6),
+)
+def test_an_expression_finds_the_lines_that_a_look_at_each_finds(pieces: list[str], lines: list[str]) -> None:
+    pattern = LogPattern("".join(pieces) + "[0-9]*")
+    encoded = [line.encode() for line in lines]
+    block = b"".join(line + b"\n" for line in encoded)
+
+    found = [block[start:end] for start, end in pattern.candidates(block, needs_terminal=False)]
+
+    assert found == [line for line in encoded if pattern.matches(line)]

@@ -396,11 +396,13 @@ class CostsScreen(ServiceScreen[None]):
         if self._shown is None:
             return
         overview, now, money = self._shown.limits, self._clock.now(), self._measure.money
+        is_filtered = self._wanted.chosen != CostFilter()
         if self.has_class("-low"):
-            line = limit_line(overview, now, money)
+            line = limit_line(overview, now, money, is_filtered=is_filtered)
             lines = [line] if line else []
         else:
-            lines = limit_lines(overview, now, money, most=max(1, self.size.height // _ROWS_FOR_A_WINDOW))
+            most = max(1, self.size.height // _ROWS_FOR_A_WINDOW)
+            lines = limit_lines(overview, now, money, most=most, is_filtered=is_filtered)
         self.set_class(bool(lines), "-limited")
         self.query_one("#limits", Static).update(Content("\n").join(lines))
 

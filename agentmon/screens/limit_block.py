@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentmon.domain.amounts import MoneyFormat
-    from agentmon.domain.burn_rate import BurnRate
-    from agentmon.domain.projections import MonthProjection, WindowProjection
+    from agentmon.domain.projections import WindowProjection
     from agentmon.domain.usage_windows import UsageWindow
     from agentmon.services.limits import LimitOverview
 
@@ -31,7 +30,9 @@ _DAY_S: Final = 24 * _HOUR_S
 _WEEK_S: Final = 7 * _DAY_S
 
 
-def limit_lines(overview: LimitOverview, now: datetime, money: MoneyFormat, *, most: int) -> list[Content]:
+def limit_lines(
+    overview: LimitOverview, now: datetime, money: MoneyFormat, *, most: int, is_filtered: bool = False
+) -> list[Content]:
     """Return a line for each window that is known, and one for the rate and the month; none when nothing is known.
 
     Args:
@@ -39,6 +40,7 @@ def limit_lines(overview: LimitOverview, now: datetime, money: MoneyFormat, *, m
         now: The present time.
         money: How amounts are shown.
         most: Most windows that get a line.
+        is_filtered: Whether what stands around it is of a part only, which rate and month are not.
     """
     windows = _told(overview.windows)
     names = max((cells(_name(one)) for one in windows), default=0)
@@ -48,11 +50,11 @@ def limit_lines(overview: LimitOverview, now: datetime, money: MoneyFormat, *, m
     for window in windows[:most]:
         lead = ((f"{pad(_name(window), names)}  ", "bold"), (f"{pad(window.label, labels)}  ", "$text-muted"))
         lines.append(Content.assemble(*lead, *_use(window, now, money), *_end(ends.get(_key(window)), now)))
-    last = [*_rest(len(windows) - most), *_pace(overview.burn, overview.projection.month, money)]
+    last = [*_rest(len(windows) - most), *_pace(overview, money, is_filtered=is_filtered)]
     return [*lines, Content.assemble(*last)] if last else lines
 
 
-def limit_line(overview: LimitOverview, now: datetime, money: MoneyFormat) -> Content:
+def limit_line(overview: LimitOverview, now: datetime, money: MoneyFormat, *, is_filtered: bool = False) -> Content:
     """Return all of it in one line, for a screen without room; empty when nothing is known."""
     told = _told(overview.windows)
     official = [one for one in told if one.used_percent is not None]
@@ -67,7 +69,7 @@ def limit_line(overview: LimitOverview, now: datetime, money: MoneyFormat) -> Co
         mark = " est." if window.origin is WindowOrigin.ESTIMATE else ""
         until = _soon_text(window.resets_at_ms, now)
         parts += [(f"{window.label} ", "$text-muted"), (used, _style(window)), (f"{mark}{until}", "$text-muted")]
-    pace = _pace(overview.burn, overview.projection.month, money)
+    pace = _pace(overview, money, is_filtered=is_filtered)
     return Content.assemble(*parts, *([("   ", "")] if parts and pace else []), *pace)
 
 
@@ -114,9 +116,9 @@ def _end(end: WindowProjection | None, now: datetime) -> list[tuple[str, str]]:
     return [(f"~{end.used_percent:.0f} % then", "$text-muted")]
 
 
-def _pace(burn: BurnRate, month: MonthProjection, money: MoneyFormat) -> list[tuple[str, str]]:
+def _pace(overview: LimitOverview, money: MoneyFormat, *, is_filtered: bool) -> list[tuple[str, str]]:
     parts: list[tuple[str, str]] = []
-    rate = burn.hour
+    rate, month = overview.burn.hour, overview.projection.month
     if rate.tokens_per_minute >= 1:
         unknown = " + ?" if rate.unpriced_answers else ""
         per_minute = count_text(round(rate.tokens_per_minute))
@@ -125,7 +127,7 @@ def _pace(burn: BurnRate, month: MonthProjection, money: MoneyFormat) -> list[tu
         unknown = " + ?" if month.unpriced_answers else ""
         amount = money._replace(decimals=0).text(month.projected_nano)
         parts.append((f"this month ~{amount}{unknown} at this pace", "$text-muted"))
-    return parts
+    return [("in all: ", "$text-muted"), *parts] if is_filtered and parts else parts
 
 
 def _rest(count: int) -> list[tuple[str, str]]:

@@ -104,6 +104,15 @@ def test_the_rate_and_the_month_stand_in_the_last_line() -> None:
     assert texts(overview(rate=rate, month=MONTH)) == ["now $1.20 + ?/h · 45 K tokens/min this month ~$84 at this pace"]
 
 
+def test_beside_figures_of_a_part_rate_and_month_say_that_they_are_not() -> None:
+    shown = overview(official(97), month=MONTH)
+    lines = limit_lines(shown, NOW, DOLLARS, most=4, is_filtered=True)
+
+    assert lines[-1].plain.split() == ["in", "all:", "this", "month", "~$84", "at", "this", "pace"]
+    assert "in all: this month" in limit_line(shown, NOW, DOLLARS, is_filtered=True).plain
+    assert "in all" not in limit_lines(overview(official(10)), NOW, DOLLARS, most=4, is_filtered=True)[-1].plain
+
+
 def test_more_windows_than_there_is_room_for_are_counted() -> None:
     lines = texts(overview(estimate(), official(10), month=MONTH), most=1)
 

@@ -22,6 +22,9 @@ _COLOURS: Final = (
     *("primary", "secondary", "warning", "error", "success", "accent"),
     *("foreground", "background", "surface", "panel"),
 )
+_FROM_BEHIND: Final = re.compile(r"auto(?: \d{1,3}%)?|initial")
+"""Colours that follow from what lies behind them."""
+_STYLES: Final = frozenset({"none", "not", "bold", "b", "dim", "italic", "underline", "reverse", "strike"})
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -69,7 +72,32 @@ def read_own_theme(folder: Path, name: str) -> Theme:
             raise UsageError(
                 f"the theme {file}: {key} = {value!r} is no colour", hint='write it like "#82aaff"'
             ) from error
-    theme = replace(base, name=name, variables=base.variables | {key: str(value) for key, value in variables.items()})
+    variables = {key: str(value) for key, value in variables.items()}
+    usual = base.to_color_system().generate() | base.variables
+    for key, value in variables.items():
+        if not _is_usable(value, usual.get(key)):
+            raise UsageError(
+                f"the theme {file}: {key} = {value!r} cannot be used", hint='write a colour like "#82aaff", or "bold"'
+            )
+    theme = replace(base, name=name, variables=base.variables | variables)
     for key, value in written.items():
         setattr(theme, key, str(value))
     return theme
+
+
+def _is_usable(value: str, usual: str | None) -> bool:
+    """Return whether a variable may have the value in place of its usual one: a wrong one would end the app."""
+    is_style = bool(value.split()) and set(value.split()) <= _STYLES
+    if usual is None:
+        return is_style or _is_colour(value)
+    if _FROM_BEHIND.fullmatch(usual):
+        return _is_colour(value) or _FROM_BEHIND.fullmatch(value) is not None
+    return _is_colour(value) if _is_colour(usual) else is_style
+
+
+def _is_colour(value: str) -> bool:
+    try:
+        Color.parse(value)
+    except ColorParseError:
+        return False
+    return True

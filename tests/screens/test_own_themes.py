@@ -36,6 +36,11 @@ def test_a_theme_of_ones_own_stands_over_one_of_agentmons(tmp_path: Path) -> Non
         ("primary = 'mauvish'", "primary = 'mauvish' is no colour"),
         ("primry = '#fff'", "says 'primry'"),
         ("variables = 3", "says 'variables'"),
+        ("[variables]\nborder = 'nonsense'", "border = 'nonsense' cannot be used"),
+        ("[variables]\nborder = '@@;}'", "cannot be used"),
+        ("[variables]\nfooter-background = 12", "footer-background = '12' cannot be used"),
+        ("[variables]\nblock-cursor-text-style = 'loud'", "cannot be used"),
+        ("[variables]\nblock-cursor-text-style = 'red'", "cannot be used"),
         ("[", "cannot be read"),
     ],
 )
@@ -44,6 +49,20 @@ def test_a_theme_that_cannot_be_used_says_why(tmp_path: Path, written: str, prob
 
     with pytest.raises(UsageError, match=problem):
         read_own_theme(tmp_path, "bad")
+
+
+def test_variables_may_be_colours_and_words_of_styles(tmp_path: Path) -> None:
+    told = {
+        "border": "red",
+        "block-cursor-text-style": "bold underline",
+        "link-color": "auto 80%",
+        "link-background": "#123456",
+        "my-own": "#fff",
+    }
+    lines = [f"{name} = '{value}'\n" for name, value in told.items()]
+    (tmp_path / "mine.toml").write_text("".join(["[variables]\n", *lines]))
+
+    assert told.items() <= read_own_theme(tmp_path, "mine").variables.items()
 
 
 @pytest.mark.parametrize("name", ["missing", "../secret", ""])

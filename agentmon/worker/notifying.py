@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MOST_LINES: Final = 1_000
-"""Most lines of the trail that one look takes."""
+"""Most lines of the trail that are read at once."""
 _MOST_WAITING: Final = 50
 """Most that wait to be told: a channel that hangs loses the oldest, never the newest."""
 
@@ -60,15 +60,15 @@ class Notifier:
         if self._seen_id is None:
             await self._have_seen(await self._audit.newest_id())
             return
-        lines = await self._audit.news(self._seen_id, limit=_MOST_LINES)
-        if not lines:
-            return
         is_quiet = settings.are_hours_quiet(self._clock.now().astimezone())
-        for notification in [] if is_quiet else gathered(notifications_in(lines)):
-            for channel in sorted(settings.channels_of(notification.kind)):
-                if not channel.is_of_app:
-                    self._put(channel, notification, settings)
-        await self._have_seen(lines[-1][0].id)
+        while lines := await self._audit.news(self._seen_id, limit=_MOST_LINES):
+            for notification in [] if is_quiet else gathered(notifications_in(lines)):
+                for channel in sorted(settings.channels_of(notification.kind)):
+                    if not channel.is_of_app:
+                        self._put(channel, notification, settings)
+            await self._have_seen(lines[-1][0].id)
+            if len(lines) < _MOST_LINES:
+                return
 
     async def run(self) -> None:
         """Tell what waits, one after the other, until cancelled."""

@@ -15,7 +15,7 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.notifications import Notification, NotificationKind
 from agentmon.settings import NotificationSettings
 from agentmon.store.audit import AuditRepository
-from agentmon.worker import notification_channels
+from agentmon.worker import notification_channels, notifying
 from agentmon.worker.notification_channels import ChannelError, tell_command, tell_desktop, tell_webhook
 from agentmon.worker.notifying import Notifier
 from tests.live_home import add_command, run_to_end
@@ -91,6 +91,27 @@ async def test_what_happens_from_then_on_is_told_once_whoever_the_worker_is(tmp_
 
             await until(is_told_of_both)
     assert _titles(told) == ["#2 a task: done", "#3 a task: done"]
+
+
+async def test_one_look_tells_all_that_is_new_however_much_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifying, "_MOST_LINES", 1)
+    told = tmp_path / "told"
+    async with opened_place(tmp_path) as place:
+        notifier = _notifier(place, tmp_path)
+        async with _running(notifier):
+            await notifier.look(_settings(told))
+            for _ in range(3):
+                execution = await place.begin()
+                await place.tell(execution.id, ending=an_ending())
+            await notifier.look(_settings(told))
+
+            async def are_told() -> bool:
+                return len(_titles(told)) == 3
+
+            await until(are_told)
+    assert _titles(told) == ["#1 a task: done", "#2 a task: done", "#3 a task: done"]
 
 
 async def test_what_happened_while_nothing_was_set_up_is_not_told_later(tmp_path: Path) -> None:

@@ -446,7 +446,8 @@ class CostsScreen(ServiceScreen[None]):
         parts.append((f"   {PERIODS[self._period].name}", "$text-muted"))
         if self._shown is not None:
             table, measure = self._shown.table, self._measure
-            tokens, cost = f"{count_text(table.totals.total_tokens)} tokens", measure.money.text(table.totals.cost_nano)
+            tokens = f"{count_text(table.totals.total_tokens)} tokens"
+            cost = measure.money.text(table.totals.known_cost_nano) or "?"
             parts.append((f"   {tokens if measure.is_by_tokens else cost}", ""))
             if not table.buckets and self._can_go_back:
                 parts.append(("   nothing of this choice; esc takes it back", "$text-muted"))

@@ -120,9 +120,10 @@ def _pace(overview: LimitOverview, money: MoneyFormat, *, is_filtered: bool) -> 
     parts: list[tuple[str, str]] = []
     rate, month = overview.burn.hour, overview.projection.month
     if rate.tokens_per_minute >= 1:
-        unknown = " + ?" if rate.unpriced_answers else ""
-        per_minute = count_text(round(rate.tokens_per_minute))
-        parts.append((f"now {money.text(rate.cost_nano_per_hour)}{unknown}/h · {per_minute} tokens/min   ", ""))
+        cost = money.text(rate.cost_nano_per_hour)
+        if rate.unpriced_answers:
+            cost = f"{cost} + ?" if rate.cost_nano_per_hour else "?"
+        parts.append((f"now {cost}/h · {count_text(round(rate.tokens_per_minute))} tokens/min   ", ""))
     if month.known_days and month.projected_nano:
         unknown = " + ?" if month.unpriced_answers else ""
         amount = money._replace(decimals=0).text(month.projected_nano)

@@ -151,9 +151,11 @@ class _Layout(NamedTuple):
     @classmethod
     def fit(cls, bars: Sequence[Bar], top: int, width: int, rows: int, amount_text: Callable[[int], str]) -> _Layout:
         amounts = [""] * rows
-        amounts[0] = amount_text(top)
-        if rows >= _MIDDLE_FROM_ROWS:
-            amounts[rows // 2] = amount_text(top - top * (rows // 2) // rows)
+        if any(amount for bar in bars for _, amount in bar.parts):
+            amounts[0] = amount_text(top)
+            middle = amount_text(top - top * (rows // 2) // rows)
+            if rows >= _MIDDLE_FROM_ROWS and middle != amounts[0]:
+                amounts[rows // 2] = middle
         room = max(map(cells, amounts))
         axis = [" " * (room - cells(text)) + text + (" ┤" if text else " │") for text in amounts]
         left = room + 2

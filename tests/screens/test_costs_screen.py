@@ -296,6 +296,18 @@ async def test_a_folder_that_is_typed_filters_what_lies_below_it(filled_place: P
         assert all(label.startswith("/home/dev/") for label in labels(screen))
 
 
+async def test_what_has_no_known_price_is_no_sum_of_zero(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        screen._filter = CostFilter(model="acme-coder-9")
+        screen._go_elsewhere()
+        await board.until(lambda: screen._read_for == screen._wanted, "the model without a price")
+
+        assert "1 unpriced" in text_of(screen, "summary")
+        assert "?" in text_of(screen, "summary")
+        assert "$0.00" not in text_of(screen, "summary")
+
+
 async def test_a_filter_that_leaves_nothing_says_how_it_is_taken_back(filled_place: Place) -> None:
     async with open_board(filled_place, clock=FakeClock(NOW)) as board:
         screen = await open_costs(board)

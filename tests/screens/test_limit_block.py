@@ -104,6 +104,12 @@ def test_the_rate_and_the_month_stand_in_the_last_line() -> None:
     assert texts(overview(rate=rate, month=MONTH)) == ["now $1.20 + ?/h · 45 K tokens/min this month ~$84 at this pace"]
 
 
+def test_a_rate_of_which_no_price_is_known_is_no_zero() -> None:
+    (pace,) = texts(overview(rate=Rate(tokens_per_minute=1_800, unpriced_answers=8)))
+
+    assert pace == "now ?/h · 1.8 K tokens/min"
+
+
 def test_beside_figures_of_a_part_rate_and_month_say_that_they_are_not() -> None:
     shown = overview(official(97), month=MONTH)
     lines = limit_lines(shown, NOW, DOLLARS, most=4, is_filtered=True)

@@ -72,6 +72,17 @@ async def test_the_chart_has_its_axis_at_the_left_and_the_labels_below() -> None
     assert lines[1].rstrip().endswith("█")
 
 
+async def test_bars_of_nothing_have_no_amounts_beside_the_axis() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(24, 8)) as pilot:
+        app.chart.bars = tuple(Bar(f"{day}", ((0, 0),)) for day in (8, 9, 10))
+        await pilot.pause()
+        lines = app.lines()
+
+    assert "$" not in "".join(lines)
+    assert lines[-1].split() == ["8", "9", "10"]
+
+
 async def test_the_newest_bars_stay_when_there_is_no_room_for_all() -> None:
     app = ChartApp()
     async with app.run_test(size=(20, 5)) as pilot:

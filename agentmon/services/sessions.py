@@ -151,7 +151,9 @@ class SessionService:
         session = await self._sessions.get(session_id)
         executions = await self._sessions.executions(session_id)
         if not executions:
+            named = f"; it knows it as {session.session_ref}" if session.session_ref else ""
             raise UsageError(
-                "this session belongs to no task of agentmon", hint="its agent can go on with it outside of agentmon"
+                "this session belongs to no task of agentmon",
+                hint=f"its agent can go on with it outside of agentmon{named}",
             )
         return session, executions[-1]

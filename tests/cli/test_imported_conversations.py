@@ -42,3 +42,14 @@ def test_conversations_are_imported_listed_and_searched(told: CommandLine) -> No
     assert [one["match"] for one in found] == ["Starting a subagent."]
     assert "Starting a subagent." in shown
     assert "no conversation has these words" in told("sessions", "--search", 'giraffe" OR (').stderr
+
+
+def test_a_conversation_of_elsewhere_names_the_id_that_its_agent_knows(told: CommandLine) -> None:
+    told("sessions", "import")
+    listed = told("sessions", "--json").document()
+    session = next(one["session"] for one in listed if one["session"]["session_ref"])
+
+    refused = told("sessions", "resume", session["id"], "go on")
+
+    assert refused.code == 2
+    assert session["session_ref"] in refused.stderr

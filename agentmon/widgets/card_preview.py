@@ -140,5 +140,6 @@ def _reasons(card: Card) -> list[tuple[str, str]]:
     if card.state is LiveState.LOST:
         lines.append(("r runs it again.", "$text-muted"))
     if card.execution_id is None:
-        lines.append(("Never ran: r runs it.", "$text-muted"))
+        key = "r runs it" if card.command_word or card.agent_slug else "e chooses its program"
+        lines.append((f"Never ran: {key}.", "$text-muted"))
     return lines

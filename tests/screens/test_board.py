@@ -19,6 +19,7 @@ from agentmon.widgets.board_column import BoardColumn
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker
+from tests.screen_stage import screen_text
 from tests.screens.boards import Place, make_place, open_board
 
 if TYPE_CHECKING:
@@ -271,6 +272,7 @@ async def test_running_a_task_without_a_program_says_what_to_do_and_the_app_live
     await place.fill("a")
 
     async with open_board(place) as board:
+        await board.until(lambda: "Never ran: e chooses its program." in screen_text(board.app), "the preview")
         await board.press("r")
         await board.until(lambda: len(board.toasts) == 1)
 

@@ -68,7 +68,8 @@ def board(
     if as_json:
         say_document(json_form(page))
     else:
-        say("\n".join(board_lines(page, SystemClock().now(), terminal_width())))
+        is_filtered = bool(text_filter or saved)
+        say("\n".join(board_lines(page, SystemClock().now(), terminal_width(), is_filtered=is_filtered)))
 
 
 def print_board(root: Path) -> None:
@@ -84,7 +85,7 @@ async def read_page(
     return await services.board.page(workspace, requests)
 
 
-def board_lines(page: BoardPage, now: datetime, width: int) -> list[str]:
+def board_lines(page: BoardPage, now: datetime, width: int, *, is_filtered: bool = False) -> list[str]:
     """Return the lines of the board; none is wider than ``width``."""
     lines = [fit(f"{plain_line(page.workspace_name)}   {status_text(page.status_line)}", width)]
     for status in TaskStatus:
@@ -97,7 +98,8 @@ def board_lines(page: BoardPage, now: datetime, width: int) -> list[str]:
         if hidden > 0:
             lines.append(f"  … {hidden:,} more")
     if not any(column.total for column in page.columns.values()):
-        lines += ["", 'No tasks yet: agentmon task add "TITLE" --command "make test" --run']
+        nothing = 'No tasks yet: agentmon task add "TITLE" --command "make test" --run'
+        lines += ["", "No task fits the filter; agentmon board shows all." if is_filtered else nothing]
     return lines
 
 

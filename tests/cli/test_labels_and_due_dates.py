@@ -52,6 +52,7 @@ def test_the_board_is_filtered_by_what_is_typed_or_saved(cli: CommandLine) -> No
     assert titles("--filter", "!1 notes", "--save", "urgent") == ["Write the notes"]
     assert titles("--saved", "urgent") == ["Write the notes"]
     assert titles("--saved", "urgent", "--filter", "#gate") == []
+    assert "No task fits the filter" in cli("board", "--saved", "urgent", "--filter", "#gate").stdout
     assert cli("board", "--saved", "other").code == 2
     assert len(titles("--forget", "urgent")) >= 2
 

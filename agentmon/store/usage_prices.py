@@ -42,7 +42,7 @@ class UsagePriceRepository:
             )
 
     async def price_all(self, price: Callable[[BilledAnswer], PricedAnswer]) -> tuple[int, int]:
-        """Price every answer anew, in short transactions; return how many there are and how many changed."""
+        """Price every answer anew, in short transactions; return how many there are and how many costs changed."""
         seen = changed = last = 0
         while True:
             count, changes, last = await self._price(price, _SOME, (last, _PIECE), last=last)
@@ -60,6 +60,7 @@ class UsagePriceRepository:
     ) -> tuple[int, int, int]:
         sums = SumChanges()
         written = []
+        changes = 0
         async with self._database.writing() as connection:
             rows = (await connection.exec_driver_sql(statement, parameters)).mappings().all()
             for row in rows:
@@ -72,10 +73,11 @@ class UsagePriceRepository:
                 }
                 if all(row[name] == value for name, value in columns.items()):
                     continue
+                changes += row["cost_nano"] != priced.cost_nano
                 written.append((*columns.values(), row["place"]))
                 sums.take_away(row)
                 sums.add({**row, **columns})
             if written:
                 await connection.exec_driver_sql(_WRITE, written)
                 await write_sums(connection, sums)
-        return len(rows), len(written), last
+        return len(rows), changes, last

@@ -219,6 +219,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 budgets=BudgetRepository(database, money_words=settings.default_money_words()),
                 days=UsageDayRepository(database),
                 executions=executions,
+                settings=settings,
                 paths=paths,
                 clock=clock,
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,8 @@ class TrailNews:
 
     def __init__(self) -> None:
         self._seen_id: int | None = None
+        # A look that takes long is waited for: two from the same line would tell it twice.
+        self._looking = asyncio.Lock()
 
     async def find(self, services: Services, *, is_board_shown: bool, now: datetime) -> ToldNews:
         """Return what is new since the last call; nothing at the first.
@@ -49,10 +52,11 @@ class TrailNews:
             is_board_shown: Whether the person looks at the board, which shows by itself what became of runs.
             now: The time.
         """
-        if self._seen_id is None:
-            self._seen_id = await services.audit.newest_id()
-            return ToldNews()
-        self._seen_id, found = await services.audit.notifications(self._seen_id)
+        async with self._looking:
+            if self._seen_id is None:
+                self._seen_id = await services.audit.newest_id()
+                return ToldNews()
+            self._seen_id, found = await services.audit.notifications(self._seen_id)
         news = [one for one in gathered(found) if one.kind is not NotificationKind.NEEDS_YOU]
         if not news:
             return ToldNews()

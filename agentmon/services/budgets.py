@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
     from agentmon.paths import Paths
+    from agentmon.services.settings import SettingsService
     from agentmon.store.budgets import BudgetRepository
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.usage_days import UsageDayRepository
@@ -33,12 +34,14 @@ class BudgetService:
         budgets: BudgetRepository,
         days: UsageDayRepository,
         executions: ExecutionRepository,
+        settings: SettingsService,
         paths: Paths,
         clock: Clock,
     ) -> None:
         self._budgets = budgets
         self._days = days
         self._executions = executions
+        self._settings = settings
         self._paths = paths
         self._clock = clock
 
@@ -78,26 +81,29 @@ class BudgetService:
 
         Raises:
             UsageError: The limit is not above nothing, or the period means nothing for this scope.
+            ConflictError: An agent would let more be spent than a person did.
         """
         if limit <= 0:
             raise UsageError("a budget has to be above nothing", hint="`agentmon pause` lets nothing start at all")
         if scope is BudgetScope.EXECUTION and period is not BudgetPeriod.TOTAL:
             raise UsageError("the budget of a single run is one in all", hint="leave --per away, or say --per total")
-        budget = await self._budgets.set(
-            Budget(
-                id=BudgetId(new_id()),
-                scope=scope,
-                scope_id=scope_id,
-                period=period,
-                unit=unit,
-                limit=limit,
-                counts_cached=counts_cached,
-                action=action,
-                created_at=self._clock.now(),
-            ),
-            actor=actor,
-            at=self._clock.now(),
+        wanted = Budget(
+            id=BudgetId(new_id()),
+            scope=scope,
+            scope_id=scope_id,
+            period=period,
+            unit=unit,
+            limit=limit,
+            counts_cached=counts_cached,
+            action=action,
+            created_at=self._clock.now(),
         )
+        place = (scope, scope_id, period, unit)
+        for present in await self._budgets.list():
+            found = (present.scope, present.scope_id, present.period, present.unit)
+            if found == place and wanted.allows_more_than(present):
+                await self._settings.require_may_decide(actor)
+        budget = await self._budgets.set(wanted, actor=actor, at=self._clock.now())
         wake_worker(self._paths.worker_socket)
         return next(state for state in await self.states() if state.budget.id == budget.id)
 
@@ -125,7 +131,9 @@ class BudgetService:
 
         Raises:
             NotFoundError: There is none of this id.
+            ConflictError: An agent would take it away.
         """
+        await self._settings.require_may_decide(actor)
         removed = await self._budgets.remove(budget_id, actor=actor, at=self._clock.now())
         wake_worker(self._paths.worker_socket)
         return removed

@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
 ZONE_KEY: Final = "costs.timezone"
 WORKSPACE_LIMIT_KEY: Final = "workspace.max_running"
-_OF_PERSONS: Final = ("approvals.", "notifications.command", "notifications.webhook")
+_OF_PERSONS: Final = ("approvals.", "costs.", "notifications.command", "notifications.webhook")
 """How the keys begin that an agent may not set.
 
-The worker runs that command, and sends to that address, outside of what an agent is allowed.
+The worker runs that command, and sends to that address, outside of what an agent is allowed; and what is not counted is
+in no budget.
 """
 _WORKSPACE_LIMIT_HELP: Final = "Most executions of this workspace that run at one time; 0 means no limit of its own."
 

@@ -107,7 +107,8 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
             needs_you = connection.execute(NEEDING_YOU).fetchone()[0]
             settings = StoredSettings(connection.execute(SETTINGS).fetchall())
             cost, unpriced, tokens, budget = connection.execute(TODAY, {"today": settings.today()}).fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, KeyError, ValueError):
+        # Values that no release writes count as little as a database that cannot be read.
         return None
     return StatusCounts(
         running=counts.get("running", 0) + counts.get("cancelling", 0),

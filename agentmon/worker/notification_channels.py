@@ -26,6 +26,7 @@ WEBHOOK_TIMEOUT_S: Final = 10.0
 _WEBHOOK_PAUSES_S: Final = (0.5, 2.0)
 """Before the second and the third try."""
 _MAX_COMPLAINT: Final = 200
+_READ_BYTES: Final = 4_096
 _CLIENT_ERRORS: Final = range(400, 500)
 
 
@@ -109,7 +110,7 @@ async def _run(command: list[str], told: bytes) -> None:
         raise ChannelError(f"{command[0]} could not be started: {error.strerror}") from error
     try:
         async with asyncio.timeout(COMMAND_TIMEOUT_S):
-            _, complaint = await process.communicate(told)
+            _, complaint, _ = await asyncio.gather(_hand_over(process, told), _last_words(process), process.wait())
     except TimeoutError as error:
         raise ChannelError(f"it took longer than {COMMAND_TIMEOUT_S:.0f} s and was ended") from error
     finally:
@@ -121,6 +122,24 @@ async def _run(command: list[str], told: bytes) -> None:
     if process.returncode:
         said = _plain(complaint.decode("utf-8", "replace").strip().rpartition("\n")[2])
         raise ChannelError(f"it ended with {process.returncode}" + (f": {said}" if said else ""))
+
+
+async def _hand_over(process: asyncio.subprocess.Process, told: bytes) -> None:
+    """Give the program its standard input; one that does not want it is no failure."""
+    if process.stdin is None:
+        return
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(told)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _last_words(process: asyncio.subprocess.Process) -> bytes:
+    """Return the end of what the program complains, however much that is."""
+    last = b""
+    while process.stderr is not None and (part := await process.stderr.read(_READ_BYTES)):
+        last = (last + part)[-_READ_BYTES:]
+    return last
 
 
 def _plain(text: str) -> str:

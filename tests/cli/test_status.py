@@ -63,6 +63,25 @@ def test_the_bar_of_tmux_gets_its_own_format_and_never_an_error(cli: CommandLine
     )
 
 
+def test_a_zone_that_nobody_knows_is_a_database_out_of_order(cli: CommandLine) -> None:
+    cli("settings")
+    with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
+        before = connection.execute("SELECT value FROM settings WHERE key = 'usage.zone'").fetchone()
+        connection.execute("INSERT OR REPLACE INTO settings VALUES ('usage.zone', '\"Mars/Base\"', '', '')")
+    try:
+        told = cli.run_alone("tmux-status")
+        status = cli.run_alone("status")
+    finally:
+        with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
+            connection.execute("DELETE FROM settings WHERE key = 'usage.zone'")
+            if before is not None:
+                connection.execute("INSERT INTO settings VALUES ('usage.zone', ?, '', '')", before)
+
+    assert (told.code, told.stdout) == (0, "agentmon ?\n")
+    assert status.code == 1
+    assert "agentmon doctor says why" in status.stderr
+
+
 def test_what_needs_a_person_stands_out_in_the_bar_of_tmux() -> None:
     counts = StatusCounts(running=2, queued=3, needs_you=1, is_paused=True, cost_today_nano=4_210_000_000)
 

@@ -6,12 +6,15 @@ import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
+from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import Actor, ActorType
+from agentmon.services.actors import USER_ACTOR
 from agentmon.services.settings import SettingOrigin
 from agentmon.store.money_setting import find_money_words, money_format
 
 if TYPE_CHECKING:
+    from agentmon.domain.budgets import BudgetState
     from tests.live_home import LiveHome
 
 
@@ -161,3 +164,27 @@ async def test_an_agent_may_not_set_what_the_worker_runs_and_where_it_sends(live
             await services.settings.reset("approvals.agents_may_decide", actor=agent)
 
         await services.settings.set("notifications.done", "none", actor=agent)
+
+
+async def test_an_agent_may_tighten_a_budget_and_neither_loosen_nor_remove_it(live_home: LiveHome) -> None:
+    agent = Actor(type=ActorType.AGENT, id="a")
+    async with open_services(live_home.paths) as services:
+
+        async def set_budget(limit: int, actor: Actor, action: BudgetAction = BudgetAction.STOP) -> BudgetState:
+            return await services.budgets.set(
+                scope=BudgetScope.ALL, period=BudgetPeriod.DAY, limit=limit, action=action, actor=actor
+            )
+
+        state = await set_budget(100, USER_ACTOR)
+        for limit, action in ((101, BudgetAction.STOP), (50, BudgetAction.WARN)):
+            with pytest.raises(ConflictError, match="an agent may not"):
+                await set_budget(limit, agent, action)
+        with pytest.raises(ConflictError, match="an agent may not"):
+            await services.budgets.remove(state.budget.id, actor=agent)
+        with pytest.raises(ConflictError, match="an agent may not"):
+            await services.settings.set("costs.import_history", "false", actor=agent)
+
+        tightened = await set_budget(50, agent)
+        raised = await set_budget(200, USER_ACTOR)
+
+        assert (tightened.budget.limit, raised.budget.limit) == (50, 200)

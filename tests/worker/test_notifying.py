@@ -213,6 +213,11 @@ async def test_a_command_that_does_not_read_its_input_is_no_failure() -> None:
     await tell_command("true", TOLD)
 
 
+async def test_of_a_command_that_complains_without_end_the_last_words_are_told() -> None:
+    with pytest.raises(ChannelError, match=r"^it ended with 5: the end$"):
+        await tell_command("head -c 3000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo the end >&2; exit 5", TOLD)
+
+
 async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -369,6 +369,12 @@ _TRIGGERS = (
 )
 """Keep the counts of sessions and tool calls."""
 
+_AGENT_TITLES = """
+UPDATE sessions SET metadata = json_set(metadata, '$.agent_title', title)
+WHERE json_extract(metadata, '$.origin') = 'history' AND title IS NOT NULL
+"""
+"""Up to now every title of a conversation of history was its agent's."""
+
 _WITH_DAYS = (
     """
 UPDATE sessions SET day_local = local_day(started_at), project = coalesce(
@@ -473,6 +479,7 @@ def upgrade() -> None:
         _fill_days(connection, _settled_zone(connection))
         for statement in _COUNTED:
             connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(_AGENT_TITLES)
     for statement in (*_TRIGGERS, *_MESSAGE_INDEX):
         connection.exec_driver_sql(statement)
     # The worker takes them up in pieces.

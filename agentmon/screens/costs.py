@@ -96,7 +96,7 @@ _ROWS_FOR_A_WINDOW: Final = 10
 _LONGEST_TITLE: Final = 200
 _EMPTY: Final = (
     ("No usage yet.\n\n", "bold"),
-    ("What Claude Code, Codex and Gemini CLI wrote down on this machine is read by the worker;\n", ""),
+    ("What coding agents wrote down on this machine is read by the worker;\n", ""),
     ("agentmon costs import", "$primary bold"),
     (" reads it now and says which folders it looks into.", ""),
 )

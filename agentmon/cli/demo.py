@@ -23,8 +23,9 @@ from agentmon.domain.board import BoardPage
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.tasks import Workspace
+from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
-from agentmon.services.demo import AddedDemoTask, add_demo_tasks, write_project
+from agentmon.services.demo import AddedDemoTask, add_demo_tasks, write_prices, write_project
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _APP_ENDS_WITHIN_S = 10.0
@@ -50,6 +51,7 @@ def demo(as_json: JsonOption = False) -> None:
     with _ending_by_exception(), _demo_place() as place:
         tell("setting the demo up …")
         write_project(place.project)
+        write_prices(find_paths().prices_file)
         if is_shown:
             exit_code = _show(place)
         else:

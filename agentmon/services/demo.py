@@ -8,13 +8,14 @@ import subprocess
 import textwrap
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Task, TaskDraft
 from agentmon.services.actors import USER_ACTOR
-from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
+from agentmon.services.demo_agent import DEMO_AGENT_SLUG, DEMO_MODEL, make_demo_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -275,6 +276,15 @@ def write_project(folder: Path) -> None:
         if git is not None:
             _git(git, folder, "add", "--", *names)
             _git(git, folder, "commit", "-q", "-m", subject)
+
+
+def write_prices(file: Path) -> None:
+    """Give the model of the demo a price, so that its costs are to be seen."""
+    from agentmon.usage.prices.own_prices import write_own_price  # noqa: PLC0415 - nothing else here needs prices
+    from agentmon.usage.prices.rates import Kind  # noqa: PLC0415
+
+    rates = {Kind.INPUT: Decimal(3), Kind.CACHE_READ: Decimal("0.3"), Kind.OUTPUT: Decimal(15)}
+    write_own_price(file, model=DEMO_MODEL, rates=rates)
 
 
 async def add_demo_tasks(

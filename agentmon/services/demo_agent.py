@@ -20,6 +20,7 @@ from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.runners import demo_agent
 
 DEMO_AGENT_SLUG: Final = "demo-agent"
+DEMO_MODEL: Final = "demo-model"
 
 
 def make_demo_agent(*, pace_s: float | None = None) -> Agent:
@@ -47,7 +48,7 @@ def make_demo_agent(*, pace_s: float | None = None) -> Agent:
             resume_flags=("--resume", "{{value}}"),
             flags={"session_id": ("--session-id", "{{value}}")},
             permission_modes=("manual", "acceptEdits"),
-            models=("demo-model",),
+            models=(DEMO_MODEL,),
         ),
         capabilities=(
             Capability(

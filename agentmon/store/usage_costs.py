@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _CHOSEN: Final = "(SELECT value FROM json_each(?))"
 _LABELS: Final[Mapping[CostGroup, str]] = {
-    CostGroup.SESSION: f"SELECT id, coalesce(title, session_ref, '') AS label FROM sessions WHERE id IN {_CHOSEN}",
+    CostGroup.SESSION: "SELECT id, coalesce(nullif(title, ''), nullif(substr(trim(initial_prompt), 1, 200), ''), "
+    f"session_ref, '') AS label FROM sessions WHERE id IN {_CHOSEN}",
     CostGroup.TASK: f"SELECT id, '#' || number || ' ' || title AS label FROM tasks WHERE id IN {_CHOSEN}",
     CostGroup.EXECUTION: "SELECT e.id, '#' || t.number || ' ' || t.title AS label FROM executions e "
     f"JOIN tasks t ON t.id = e.task_id WHERE e.id IN {_CHOSEN}",
@@ -68,7 +69,7 @@ class CostRepository:
             return {}
         async with self._database.reading() as connection:
             rows = await connection.exec_driver_sql(statement, (json.dumps(ids),))
-            return {row.id: row.label for row in rows}
+            return {row.id: row.label.strip().partition("\n")[0].rstrip() for row in rows}
 
     async def of_session(self, session_id: str, *, limit: int) -> tuple[AnswerSource, ...]:
         """Return the answers of a session, oldest first."""

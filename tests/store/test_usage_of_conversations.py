@@ -12,7 +12,8 @@ import pytest
 from agentmon.domain.billing import BilledAnswer, HistorySession
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import CostNews, SessionNews, UsageNews
-from agentmon.domain.costs import FileCursor, PricedAnswer
+from agentmon.domain.costs import CostGroup, FileCursor, PricedAnswer
+from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.store.usage_prices import UsagePriceRepository
 from tests.store.conversation_place import NOON_MS, an_ending, opened_place
@@ -315,3 +316,13 @@ def test_a_session_of_history_costs_what_its_answers_do(place: ConversationPlace
     assert place.rows("SELECT total_tokens, total_cost_nano FROM sessions") == [
         {"total_tokens": 33, "total_cost_nano": 33_000}
     ]
+
+
+async def test_a_session_without_a_title_is_called_by_its_first_words(place: ConversationPlace) -> None:
+    named, unnamed = [await place.begin(prompt=f"\n  Fix {what}  \nplease") for what in ("it", "that")]
+    await place.tell(named.id, SessionNews(session_ref=REF, title="Mending"))
+    sessions = [await place.session_id(one.id) for one in (named, unnamed)]
+
+    labels = await CostRepository(place.database).labels(CostGroup.SESSION, [str(one) for one in sessions])
+
+    assert [labels[one] for one in sessions] == ["Mending", "Fix that"]

@@ -92,7 +92,14 @@ class CostService:
 
         Raises:
             UsageError: The zone or a day cannot be read, or there is no such span of days.
+            NotFoundError: There is no such agent.
         """
+        if chosen.agent_slug:
+            slugs = [agent.slug for agent in await self._agents.list(active_only=False)]
+            if chosen.agent_slug not in slugs:
+                raise NotFoundError(
+                    f"there is no agent {chosen.agent_slug!r}", hint=f"agents are: {', '.join(sorted(slugs))}"
+                )
         stored = await settled_zone(self._days, self._settings, self._clock)
         zone_name = stored if zone_name is None else check_zone(zone_name)
         days = LocalDays(ZoneInfo(zone_name))

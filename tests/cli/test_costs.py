@@ -208,6 +208,7 @@ def test_a_copy_that_was_stamped_anew_costs_what_the_answer_did(
         (("--since", "2026-01-01", "--last", "3"), "exclude each other"),
         (("--since", "2026-03-02", "--until", "2026-03-01"), "comes after the last"),
         (("explain", "zzz"), "there is no session and no answer 'zzz'"),
+        (("--agent", "nosuch"), "agents are: "),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_next_step(

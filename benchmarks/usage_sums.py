@@ -80,7 +80,7 @@ models(place, slug, model, small_model) AS (VALUES (0, :slug0, :model0, :model1)
 SELECT n AS number, printf('%08x-0000-7000-8000-000000000001', n) AS id,
     CASE WHEN n % :executed = 0 THEN printf('%08x-0000-7000-8000-000000000002', n) END AS execution_id,
     CASE WHEN n % :executed = 0 THEN printf('%08x-0000-7000-8000-000000000003', n) END AS task_id,
-    a.id AS agent_id, m.model, m.small_model, '/work/project-' || (n * 7 % :projects) AS project,
+    a.id AS agent_id, m.model, m.small_model, '/home/dev/project-' || (n * 7 % :projects) AS project,
     '2026-01-01T00:00:00.000Z' AS created_at
 FROM counted JOIN models m ON m.place = n * 5 % 3 JOIN agents a ON a.slug = m.slug
 """

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -49,11 +47,18 @@ class CommandLine:
             "TZ": "UTC",
         }
         self.paths = find_paths(self.environ)
+        self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            assert self._server.stdin is not None
+            assert self._server.stdout is not None
+            self._server.stdin.close()
+            self._server.wait(DEADLINE_S)
+            self._server.stdout.close()
         end_everything(self.paths)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -73,7 +78,7 @@ class CommandLine:
             "environ": {**self.environ, **(environ or {})},
             "streams": streams,
         }
-        server = _server()
+        server = self._running_server()
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(json.dumps(request) + "\n")
@@ -111,25 +116,13 @@ class CommandLine:
         """Add a task and return its number as people type it."""
         return str(self("task", "add", title, *options, "--json").document()["number"])
 
-
-@cache
-def _server() -> subprocess.Popen[str]:
-    """Return the process that forks commands, for all homes of this one; it ends when nobody can ask it any more."""
-    server = subprocess.Popen(
-        [sys.executable, "-P", str(SERVER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd="/",
-        start_new_session=True,
-    )
-    atexit.register(_end, server)
-    return server
-
-
-def _end(server: subprocess.Popen[str]) -> None:
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.close()
-    server.wait(DEADLINE_S)
-    server.stdout.close()
+    def _running_server(self) -> subprocess.Popen[str]:
+        if self._server is None:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", str(SERVER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        return self._server

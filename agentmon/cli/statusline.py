@@ -84,6 +84,8 @@ def _print_other(command: str, written: bytes) -> None:
     import subprocess  # noqa: PLC0415
 
     started: list[int] = []
+    asked: list[int] = []
+    is_starting = True
 
     def end() -> None:
         for pid in started:
@@ -91,7 +93,11 @@ def _print_other(command: str, written: bytes) -> None:
                 os.killpg(pid, signal.SIGKILL)
 
     def end_with_this(number: int, _: object) -> None:
-        # Claude Code ends a line that takes too long, and knows nothing of what that has started.
+        # Claude Code ends a line that takes too long, and knows nothing of what that has started. While it is being
+        # started its number is not known yet.
+        if is_starting:
+            asked.append(number)
+            return
         end()
         os._exit(128 + number)
 
@@ -106,8 +112,12 @@ def _print_other(command: str, written: bytes) -> None:
             start_new_session=True,
         )
     except (OSError, ValueError):
+        is_starting = False
         return
     started.append(process.pid)
+    is_starting = False
+    if asked:
+        end_with_this(asked[0], None)
     try:
         said, _ = process.communicate(written, timeout=THEN_TIMEOUT_S)
     except subprocess.TimeoutExpired as late:

@@ -59,6 +59,7 @@ class Database:
         self._write_lock = asyncio.Lock()
         self._writing_task: asyncio.Task[object] | None = None
         self._watcher: sqlite3.Connection | None = None
+        self._is_closed = False
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
@@ -125,7 +126,11 @@ class Database:
         return version
 
     async def close(self) -> None:
-        """Close every connection; the last one of all processes folds the write-ahead log into the file. Idempotent."""
+        """Close every connection for good; the last one of all processes folds the write-ahead log into the file.
+
+        Idempotent. Whoever asks for a connection afterwards, as work that is still being cancelled may, gets an error.
+        """
+        self._is_closed = True
         if self._watcher is not None:
             self._watcher.close()
             self._watcher = None
@@ -142,6 +147,9 @@ class Database:
             await asyncio.to_thread(connection.wait, at_most_s=_END_WITHIN_S)
 
     def _connect(self, database: str, **options: Any) -> EndableConnection:  # noqa: ANN401 - those of sqlite3.connect
+        if self._is_closed:
+            # The pool would open it all the same, and nobody would close it any more.
+            raise StoreError("the database is closed")
         connection = connect(database, **options)
         self._connections.add(connection)
         return connection

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from sqlalchemy import func, select, text
 
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import (
     DatabaseBusyError,
     DatabaseDamagedError,
@@ -557,3 +558,17 @@ def test_a_loop_that_ends_in_the_midst_of_reading_ends(tmp_path: Path, ticks: in
 
     assert not ended.is_alive()
     assert not [thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name]
+
+
+async def test_a_closed_database_opens_no_connection_any_more(tmp_path: Path) -> None:
+    opened = await open_database(tmp_path / "a.db", backups_dir=tmp_path, release="1", clock=SystemClock())
+    async with opened.database.reading():
+        pass
+    await opened.database.close()
+
+    with pytest.raises(StoreError, match="closed"):
+        async with opened.database.reading():
+            pass
+    with pytest.raises(StoreError, match="closed"):
+        async with opened.database.writing():
+            pass

@@ -423,7 +423,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                     self.notify(notice, severity="warning", timeout=15)
                 self._data_version = services.data_version()
                 self._tell_screens()
-                await self._welcome(services)
+                _greeting: Worker[None] = self.run_worker(
+                    partial(self._welcome, services), name="welcome", group="welcome", exit_on_error=False
+                )
                 poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
                 self._look_for_lost()
                 self._look_for_needs()

@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentmon.app import AgentmonApp
+from agentmon.domain.errors import StoreError
 from agentmon.domain.tasks import TaskDraft
+from agentmon.screens import welcome
 from agentmon.screens.board import BoardScreen
 from agentmon.screens.welcome import WelcomeScreen, find_here
 from agentmon.services.actors import USER_ACTOR
@@ -13,6 +15,8 @@ from tests.stored_runs import stored
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 LOOK = Look(welcome=True)
 
@@ -47,6 +51,22 @@ async def test_who_has_used_it_before_or_does_not_want_it_is_not_welcomed(tmp_pa
             await used.services()
             await pilot.pause()
             assert isinstance(used.screen, BoardScreen)
+
+
+async def test_a_welcome_that_fails_is_told_and_the_app_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_services: object) -> list[tuple[str, str]]:
+        raise StoreError("the disk is gone")
+
+    monkeypatch.setattr(welcome, "find_here", fail)
+    async with stored(tmp_path) as place:
+        app = AgentmonApp(place.services.paths, tmp_path, look=LOOK)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: any("the disk is gone" in toast.message for toast in app._notifications))
+            services = await app.services()
+            assert await services.audit.newest_id() == 0
+            assert isinstance(app.screen, BoardScreen)
 
 
 async def test_what_was_found_names_agents_and_tools(tmp_path: Path) -> None:

@@ -243,7 +243,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             for problem in keymap.problems[:_MOST_TOLD_PROBLEMS]:
                 self.notify(f"{self._paths.keymap_file.name}: {problem}", severity="warning", timeout=15)
         if self._paths.themes_dir.is_dir():
-            from agentmon.screens.own_themes import own_theme_names, read_own_theme  # noqa: PLC0415 - most have none
+            from agentmon.screens.own_themes import read_own_theme  # noqa: PLC0415 - most have none
+            from agentmon.services.theme_names import own_theme_names  # noqa: PLC0415 - as above
 
             for name in own_theme_names(self._paths.themes_dir):
                 try:

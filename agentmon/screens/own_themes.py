@@ -11,6 +11,7 @@ from textual.color import Color, ColorParseError
 
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.screens.themes import DARK, HIGH_CONTRAST, LIGHT
+from agentmon.services.theme_names import is_theme_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,15 +26,6 @@ _COLOURS: Final = (
 _FROM_BEHIND: Final = re.compile(r"auto(?: \d{1,3}%)?|initial")
 """Colours that follow from what lies behind them."""
 _STYLES: Final = frozenset({"none", "not", "bold", "b", "dim", "italic", "underline", "reverse", "strike"})
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
-
-def own_theme_names(folder: Path) -> list[str]:
-    """Return the names of the themes in the folder; none when it is not there."""
-    try:
-        return sorted(file.stem for file in folder.glob("*.toml") if _NAME.fullmatch(file.stem))
-    except OSError:
-        return []
 
 
 def read_own_theme(folder: Path, name: str) -> Theme:
@@ -50,7 +42,7 @@ def read_own_theme(folder: Path, name: str) -> Theme:
         UsageError: The file cannot be used; the message says why.
     """
     file = folder / f"{name}.toml"
-    if not _NAME.fullmatch(name) or not file.is_file():
+    if not is_theme_name(name) or not file.is_file():
         raise NotFoundError(f"there is no theme {name!r}", hint=f"themes of your own are files in {folder}")
     try:
         written = tomllib.loads(file.read_text(encoding="utf-8-sig"))

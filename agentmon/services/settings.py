@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,7 @@ from agentmon.domain.events import ActorType
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
 from agentmon.schedule import check_zone
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.theme_names import THEME_KEY, require_theme
 from agentmon.settings import (
     SYSTEM_ZONE,
     WorkerSettings,
@@ -168,6 +170,9 @@ class SettingsService:
         await self.get(key, workspace)
         if key == ZONE_KEY and text.strip().lower() != SYSTEM_ZONE:
             text = check_zone(text)
+        if key == THEME_KEY:
+            text = text.strip()
+            await asyncio.to_thread(require_theme, text, self._paths.themes_dir)
         if key.startswith(_OF_PERSONS):
             await self.require_may_decide(actor)
         if workspace is not None and key == WORKSPACE_LIMIT_KEY:

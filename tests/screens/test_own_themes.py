@@ -6,8 +6,9 @@ import pytest
 
 from agentmon.app import AgentmonApp
 from agentmon.domain.errors import NotFoundError, UsageError
-from agentmon.screens.own_themes import own_theme_names, read_own_theme
-from agentmon.screens.themes import LIGHT
+from agentmon.screens.own_themes import read_own_theme
+from agentmon.screens.themes import LIGHT, THEMES
+from agentmon.services.theme_names import AGENTMON_THEMES, own_theme_names
 from agentmon.store.look_setting import Look
 from tests.screens.scenes import scene
 from tests.waiting import until
@@ -71,6 +72,10 @@ def test_a_theme_that_is_not_there_is_not_found(tmp_path: Path, name: str) -> No
         read_own_theme(tmp_path, name)
 
 
+def test_every_theme_of_agentmon_can_be_chosen() -> None:
+    assert [theme.name for theme in THEMES] == list(AGENTMON_THEMES)
+
+
 async def test_the_chosen_theme_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     themes = tmp_path / "agentmon" / "themes"
     themes.mkdir(parents=True)
@@ -85,6 +90,10 @@ async def test_the_chosen_theme_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
             return (await services.settings.get("app.theme")).value == "pink"
 
         await until(is_kept)
+        with pytest.raises(UsageError, match="no theme 'pinker'") as refused:
+            await services.settings.set("app.theme", "pinker")
+
+    assert "agentmon-light, agentmon-high-contrast, bad, pink;" in refused.value.hint
 
 
 def test_the_app_begins_with_the_theme_that_was_chosen(tmp_path: Path) -> None:

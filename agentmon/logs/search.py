@@ -82,6 +82,11 @@ class LogPattern:
             self._literal = expression.encode("utf-8", "surrogatepass")
         self._part = b"" if is_plain else _needed_part(expression, ignores_case=self.ignores_case)
 
+    @classmethod
+    def of_words(cls, words: str) -> LogPattern:
+        """Return the pattern that finds these words letter for letter, with smart case too."""
+        return cls(_SPECIAL_IN_PATTERN.sub(r"\\\g<0>", words))
+
     def matches(self, line: bytes) -> bool:
         """Return whether the expression matches somewhere in the visible text of a line."""
         return self.regex.search(plain_text(line)) is not None

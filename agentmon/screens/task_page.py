@@ -25,6 +25,7 @@ from agentmon.screens.log_saving import save_shown_log
 from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
 from agentmon.screens.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.task_facts import FACT_NAMES, TaskFacts, fact_lines, log_removal_words, read_task_facts, try_words
+from agentmon.screens.task_places import LogSpot, TalkSpot
 from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.audit_list import AuditList
 from agentmon.widgets.cells import even_line
@@ -95,12 +96,27 @@ class TaskPage(ServiceScreen[None]):
         workspace: WorkspaceGetter,
         execution_id: ExecutionId | None = None,
         tab: str = "details",
+        at: LogSpot | TalkSpot | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """Make the page.
+
+        Args:
+            task_id: The task.
+            services: Gives the services once they are there.
+            workspace: Gives the workspace.
+            execution_id: The run that is shown, with its log; None for the newest.
+            tab: What is shown at first.
+            at: A place in the log of that run, or in its conversation, that is shown instead.
+            clock: Tells the time.
+        """
         super().__init__(services, workspace)
         self._task_id = task_id
         self._picked_id = execution_id
         self._first_tab = "log" if execution_id is not None else tab
+        if at is not None:
+            self._first_tab = "log" if isinstance(at, LogSpot) else "conversation"
+        self._wanted_spot = at
         self._clock = clock or SystemClock()
         self._shown: TaskFacts | None = None
         self._source: ConversationSource | None = None
@@ -162,6 +178,7 @@ class TaskPage(ServiceScreen[None]):
             audit = self.query_one(AuditList)
             audit.folder = snapshot.workspace_root
             audit.history = snapshot.history
+        self._go_to_spot()
         self._run_clocks()
         self._plan_waits()
         self.refresh_bindings()
@@ -566,6 +583,17 @@ class TaskPage(ServiceScreen[None]):
             f"{count:,} tool call{'' if count == 1 else 's'}   enter shows one whole" if count else "No tool calls yet."
         )
         self.query_one("#operations-heading", Static).update(Content.styled(words, "$text-muted"), layout=False)
+
+    def _go_to_spot(self) -> None:
+        """Go where the page was opened at, once."""
+        spot, self._wanted_spot = self._wanted_spot, None
+        match spot:
+            case LogSpot(offset=offset, words=words) if self._picked is not None:
+                self.query_one(LogPane).show_spot(offset, words)
+            case TalkSpot(key=key):
+                self.query_one(ConversationPane).view.select(key)
+            case _:
+                pass
 
     def _plan_waits(self) -> None:
         facts = self._shown

@@ -181,6 +181,25 @@ class LogPane(Guarded, Vertical):
         is_before = moment < first
         self._say(f"the first output came at {_time_text(first)}" if is_before else _time_text(moment))
 
+    def show_spot(self, offset: int, words: str = "") -> None:
+        """Go to the line that holds this byte, with words marked that ``n`` and ``N`` look for on.
+
+        Args:
+            offset: A byte of the log; beyond its end it is the last line.
+            words: What is marked, letter for letter; nothing marks nothing.
+        """
+        self._end_search()
+        self._pattern = LogPattern.of_words(words) if words else None
+        self.view.highlight(self._pattern)
+        self._say("")
+        # A log that has no room yet knows no third of its height, at which the line is put.
+        self.call_after_refresh(self._arrive, offset)
+
+    def _arrive(self, offset: int) -> None:
+        self.view.go_to_offset(offset)
+        self.view.count_matches()
+        self._show_place()
+
     def find(self, direction: Direction) -> None:
         """Go to the next match in this direction, round the ends of the log; asks for a pattern when there is none."""
         path = self.view.path

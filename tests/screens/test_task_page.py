@@ -17,6 +17,7 @@ from agentmon.screens.frame import StoreChanged
 from agentmon.screens.run_dialog import RunDialog
 from agentmon.screens.task_editor import TaskEditor
 from agentmon.screens.task_page import TaskPage
+from agentmon.screens.task_places import LogSpot
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.old_logs import OldLog, OldLogRepository
 from agentmon.widgets.form import LineInput, TextBox
@@ -43,6 +44,7 @@ async def opened(
     *,
     execution_id: ExecutionId | None = None,
     tab: str = "details",
+    at: LogSpot | None = None,
 ) -> TaskPage:
     page = TaskPage(
         task_id=task_id,
@@ -50,6 +52,7 @@ async def opened(
         workspace=store.get_workspace,
         execution_id=execution_id,
         tab=tab,
+        at=at,
     )
     stage.show(page)  # type: ignore[arg-type] # a screen ends with its own type
     await until(pilot, lambda: stage.screen is page and page._shown is not None)
@@ -180,6 +183,28 @@ async def test_search_finds_marks_and_goes_on_round_the_end(tmp_path: Path) -> N
 
         assert isinstance(stage.screen, TaskPage)
         assert not stage.screen.query_one(LogPane).has_something_open
+
+
+async def test_the_page_opens_at_a_place_of_a_log_with_words_marked(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
+        task = await store.add_task()
+        older = await store.add_run(task.id, output=MANY_LINES)
+        await store.add_run(task.id, output=b"another run\n")
+
+        spot = LogSpot(offset=MANY_LINES.index(b"177 of"), words="177 OF".lower())
+        page = await opened(stage, pilot, store, task.id, execution_id=older.id, at=spot)
+
+        await sees(stage, pilot, "line 177 of the log", "run 1 of 2", "/177 of  1 line  n next")
+        assert 3 < next(at for at, row in enumerate(screen_text(stage).splitlines()) if "line 177 of" in row) < 14
+        stage.screen.post_message(StoreChanged())
+        await pilot.press("n", "g")
+        await sees(stage, pilot, "line 1 of the log", "line 1 of 500")
+        page.dismiss(None)
+        await until(pilot, partial(_is_left, stage, page))
+
+        await opened(stage, pilot, store, task.id, execution_id=older.id, at=LogSpot(offset=10**9))
+        await sees(stage, pilot, "line 500 of the log")
 
 
 async def test_a_search_for_nothing_that_is_there_says_so(tmp_path: Path) -> None:

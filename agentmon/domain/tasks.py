@@ -67,6 +67,8 @@ class Task:
     """The next time of its schedule."""
     version: int = 1
     """Grows with every change; an edit names the version it was made on, so that none overwrites another unseen."""
+    archived_at: datetime | None = None
+    """Off the board since then, with everything kept; None while it is on the board."""
     created_at: datetime
     updated_at: datetime
 

@@ -43,13 +43,15 @@ LEFT JOIN executions e ON e.id = (
     ORDER BY newest.created_at DESC, newest.id DESC LIMIT 1)
 LEFT JOIN sessions s ON s.id = e.session_id
 LEFT JOIN agents r ON r.id = e.agent_id AND e.status = 'queued' AND r.parked_until > :now
-WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS NULL {text_filter}
+WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS NULL AND t.archived_at IS NULL
+  {text_filter}
 ORDER BY {order}
 LIMIT :limit OFFSET :offset
 """
 _TOTALS: Final = """
 SELECT t.status, count(*) FROM tasks t
-WHERE t.workspace_id = :workspace_id AND t.deleted_at IS NULL {text_filter}
+WHERE t.status IN ('todo', 'in_progress', 'blocked', 'done', 'cancelled') AND t.workspace_id = :workspace_id
+  AND t.deleted_at IS NULL AND t.archived_at IS NULL {text_filter}
 GROUP BY t.status
 """
 _WAITS_FOR: Final = """
@@ -69,8 +71,8 @@ _PLACE: Final = """
 SELECT p.status, (
     SELECT count(*) FROM tasks t
     WHERE t.workspace_id = p.workspace_id AND t.status = p.status AND t.deleted_at IS NULL
-      AND {before} {text_filter})
-FROM tasks p WHERE p.id = :task_id AND p.deleted_at IS NULL
+      AND t.archived_at IS NULL AND {before} {text_filter})
+FROM tasks p WHERE p.id = :task_id AND p.deleted_at IS NULL AND p.archived_at IS NULL
 """
 
 

@@ -75,7 +75,12 @@ async def _number_anew(connection: AsyncConnection, workspace_id: str, status: T
 
 def _in_column(workspace_id: str, status: TaskStatus) -> Sequence[ColumnElement[bool]]:
     tasks = tables.tasks
-    return (tasks.c.workspace_id == workspace_id, tasks.c.status == status, tasks.c.deleted_at.is_(None))
+    return (
+        tasks.c.workspace_id == workspace_id,
+        tasks.c.status == status,
+        tasks.c.deleted_at.is_(None),
+        tasks.c.archived_at.is_(None),
+    )
 
 
 async def _edge(

@@ -66,6 +66,7 @@ def task_of(row: RowMapping) -> Task:
         schedule=None if row["cron"] is None else Schedule(cron=row["cron"], zone=row["cron_zone"]),
         next_run_at=row["next_run_at"],
         version=row["version"],
+        archived_at=row["archived_at"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )

@@ -66,6 +66,8 @@ _EMPTY: Final = {"server_default": text("''")}
 _EMPTY_LIST: Final = {"server_default": text("'[]'")}
 _EMPTY_OBJECT: Final = {"server_default": text("'{}'")}
 _METADATA: Final = {"name": "metadata", "server_default": text("'{}'")}
+_BOARD_ORDER: Final = ("status", "workspace_id", "sort_order", "id", "deleted_at", "archived_at")
+"""With the columns of the condition, since SQLite reads the row for those that an index does not hold."""
 
 metadata: Final = MetaData(
     naming_convention={
@@ -234,7 +236,7 @@ class AgentCapabilityRow(_Row, table=True):
 
 
 class TaskRow(_Row, table=True):
-    """A card; a deleted one keeps its row, so that it can be brought back and its number is never used again."""
+    """A card; a deleted or archived one keeps its row, so that it comes back and its number is never used again."""
 
     __tablename__ = "tasks"
     __table_args__ = (
@@ -245,11 +247,14 @@ class TaskRow(_Row, table=True):
         CheckConstraint("parent_task_id <> id", name="no_parent_of_itself"),
         CheckConstraint("(cron IS NULL) = (cron_zone IS NULL)", name="cron_with_zone"),
         _where(
-            "ix_tasks_workspace_id_status_sort_order",
-            "workspace_id",
-            "status",
-            "sort_order",
-            where=text("deleted_at IS NULL"),
+            "ix_tasks_board",
+            *_BOARD_ORDER,
+            where=text("deleted_at IS NULL AND archived_at IS NULL"),
+        ),
+        _where(
+            "ix_tasks_archived",
+            *_BOARD_ORDER,
+            where=text("deleted_at IS NULL AND archived_at IS NOT NULL"),
         ),
         Index(None, "parent_task_id"),
         Index(None, "assignee_agent_id"),
@@ -278,6 +283,8 @@ class TaskRow(_Row, table=True):
     deleted_at: datetime | None = Field(sa_type=_MOMENT)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
+    archived_at: datetime | None = Field(sa_type=_MOMENT)
+    """Off the board since then, with everything kept."""
 
 
 class TaskDependencyRow(_Row, table=True):

@@ -565,8 +565,11 @@ def test_an_id_of_the_stream_is_never_used_twice(connection: sqlite3.Connection)
         ("SELECT id FROM executions WHERE heartbeat_at < ?", "ix_executions_heartbeat_at"),
         ("SELECT count(*) FROM executions WHERE agent_id = ? AND status = 'running'", "ix_executions_agent_id_status"),
         (
-            "SELECT 1 FROM tasks WHERE workspace_id = ? AND status = 'todo' AND deleted_at IS NULL ORDER BY sort_order",
-            "ix_tasks_workspace_id_status_sort_order",
+            (
+                "SELECT id FROM tasks WHERE workspace_id = ? AND status = 'todo' AND deleted_at IS NULL"
+                " AND archived_at IS NULL ORDER BY sort_order, id"
+            ),
+            "COVERING INDEX ix_tasks_board",
         ),
         ("SELECT id FROM tasks WHERE parent_task_id = ?", "ix_tasks_parent_task_id"),
         ("SELECT id FROM events WHERE session_id = ? AND id > 5 ORDER BY id", "ix_events_session_id_id"),

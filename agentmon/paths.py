@@ -74,6 +74,11 @@ class Paths:
         return self.logs_dir / "worker.log"
 
     @property
+    def worker_loops(self) -> Path:
+        """How the worker's loops fare, as it said last."""
+        return self.run_dir / "worker-loops.json"
+
+    @property
     def import_progress(self) -> Path:
         """How far the import of usage is; there only while one goes on."""
         return self.run_dir / "usage-import.json"

@@ -32,7 +32,7 @@ def write_error(logs_dir: Path, error: BaseException) -> Path | None:
         logs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         if log_file.exists() and log_file.stat().st_size > _FILE_MAX_BYTES:
             log_file.replace(log_file.with_name("app.log.1"))
-        _append(log_file, f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {_traceback_text(error)}\n")
+        _append(log_file, f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {traceback_text(error)}\n")
     except OSError:
         return None
     return log_file
@@ -48,7 +48,7 @@ def write_crash_report(logs_dir: Path, error: BaseException) -> Path | None:
     )
     try:
         logs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _append(report_file, heading + _traceback_text(error))
+        _append(report_file, heading + traceback_text(error))
     except OSError:
         return None
     return report_file
@@ -64,7 +64,8 @@ def without_environment(text: str, environ: Mapping[str, str]) -> str:
     return redact(text)
 
 
-def _traceback_text(error: BaseException) -> str:
+def traceback_text(error: BaseException) -> str:
+    """Return the error with its traceback, without secrets; the values of variables are not in it."""
     return without_environment("".join(traceback.format_exception(error)), os.environ)
 
 

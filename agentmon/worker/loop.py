@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
+from agentmon.logs.error_file import traceback_text
 from agentmon.settings import (
     load_approval_settings,
     load_cost_settings,
@@ -23,6 +26,7 @@ from agentmon.worker.approving import Approver
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.history_following import HistoryFollowing
+from agentmon.worker.loop_report import write_loop_report
 from agentmon.worker.notifying import Notifier
 from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
@@ -30,13 +34,14 @@ from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
 from agentmon.worker.starting import Starter
 from agentmon.worker.status_intake import StatusIntake
+from agentmon.worker.supervisor import Supervisor, Turn
 from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
 from agentmon.worker.usage_following import UsageFollowing
 from agentmon.worker.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine
+    from collections.abc import Callable, Collection, Coroutine, Mapping
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
@@ -55,7 +60,13 @@ _LONGEST_BUSY_CYCLE_S: Final = 0.25
 _MAX_START_TRIES: Final = 3
 _MAX_TRIES_WITH_PROBLEM: Final = 15
 """Some 45 s without tmux."""
-_PAUSE_AFTER_ERROR_S: Final = 1.0
+QUEUE_LOOP: Final = "queue"
+"""The name of the loop that claims, starts, watches and settles."""
+_LONGEST_QUEUE_PAUSE_S: Final = 5.0
+"""Whoever frees the database or the disk wants to see that runs go on."""
+_IMPORT_HANGS_AFTER_S: Final = 1_800.0
+"""A first history of many gigabytes is read in one turn."""
+REPORT_EVERY_S: Final = 5.0
 _SAME_COMPLAINT_EVERY_S: Final = 300.0
 """How often the log says the same: a full disk can last for days."""
 
@@ -137,9 +148,11 @@ class WorkerLoop:
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
         self._is_stopping = False
+        self._told_to_stop = asyncio.Event()
         self._has_adopted = False
-        self._complaint = ""
-        self._complained_at = float("-inf")
+        self._complaints: dict[str, tuple[str, float]] = {}
+        self._loops_changed = asyncio.Event()
+        self._supervisor = Supervisor(clock=clock, on_failure=self._note_failure, on_change=self._loops_changed.set)
         self._seen_version: int | None = None
         self._noticed_version: int | None = None
         self._has_waiting = True
@@ -155,81 +168,76 @@ class WorkerLoop:
         """Let ``run`` return."""
         self._is_stopping = True
         self._woken.set()
+        self._told_to_stop.set()
 
     async def run(self) -> None:
         """Settle what an earlier worker left, then work until ``stop``, or until the database or the place is gone."""
         asyncio.get_running_loop().add_reader(self._wake.fileno(), self._take_messages)
         try:
             async with asyncio.TaskGroup() as group:
-                screens = group.create_task(self._look_at_screens(), name="look at screens")
-                usage = group.create_task(self._follow_usage(), name="follow usage")
-                history = group.create_task(self._follow_history(), name="follow history")
-                telling = group.create_task(self._tell_person(), name="tell the person")
+                beside = [group.create_task(loop, name=name) for name, loop in self._loops_beside().items()]
+                queue = Turn(QUEUE_LOOP, partial(self._work_once, group), longest_pause_s=_LONGEST_QUEUE_PAUSE_S)
                 while not self._is_stopping:
-                    await self._work_once(group)
-                    await self._wait()
-                screens.cancel()
-                telling.cancel()
-                usage.cancel()
-                history.cancel()
+                    if await self._supervisor.attempt(queue):
+                        await self._wait()
+                    else:
+                        await self._pause()
+                for task in beside:
+                    task.cancel()
         finally:
             await self._telemetry.close()
             asyncio.get_running_loop().remove_reader(self._wake.fileno())
 
-    async def _look_at_screens(self) -> None:
-        """Look at the agents' own screens in a pace of their own, so that nothing else holds them up."""
-        while True:
-            try:
-                await self._screens.look()
-            except AgentmonError as error:
-                self._complain(str(error))
-                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
-            except Exception:
-                _log.exception("the looks at screens go on after an error of the worker's own")
-                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
-            await self._screens.rest()
-
-    async def _tell_person(self) -> None:
-        """Tell what happened over channels that may be slow, or hang."""
-        while True:
-            try:
-                await self._notifier.run()
-            except Exception:
-                _log.exception("telling goes on after an error of the worker's own")
-                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+    def _loops_beside(self) -> Mapping[str, Coroutine[None, None, None]]:
+        """Return what goes on beside the queue, each in a pace of its own, so that none holds up another."""
+        keep = self._supervisor.keep
+        return {
+            "look at screens": keep(Turn("screens of agents", self._screens.look), rest=self._screens.rest),
+            "follow usage": self._follow_usage(),
+            "follow history": self._follow_history(),
+            "tell the person": keep(Turn("notifications", self._notifier.tell_next), rest=self._notifier.wait),
+            "report": self._report(),
+        }
 
     async def _follow_usage(self) -> None:
-        """Import what agents write down of their answers in a pace of its own."""
+        """Import what agents write down of their answers."""
+
+        async def look() -> None:
+            await self._usage.look(self._cost_settings)
+            await self._statuses.take_in()
+
         try:
-            while True:
-                await self._usage.rest()
-                try:
-                    await self._usage.look(self._cost_settings)
-                    await self._statuses.take_in()
-                except AgentmonError as error:
-                    self._complain(str(error))
-                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
-                except Exception:
-                    _log.exception("the looks at files of agents go on after an error of the worker's own")
-                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+            await self._supervisor.keep(Turn("usage import", look, _IMPORT_HANGS_AFTER_S), rest=self._usage.rest)
         finally:
             await self._usage.close()
 
     async def _follow_history(self) -> None:
         """Import what agents write down of what is said and done, in the time that is left."""
+
+        async def look() -> None:
+            await self._history.look(self._cost_settings, self._history_settings)
+
+        turn = Turn("conversation import", look, _IMPORT_HANGS_AFTER_S)
         try:
-            while True:
-                await self._history.rest()
-                try:
-                    await self._history.look(self._cost_settings, self._history_settings)
-                except AgentmonError as error:
-                    self._complain(str(error))
-                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
-                except Exception:
-                    _log.exception("the looks at conversations of agents go on after an error of the worker's own")
-                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+            await self._supervisor.keep(turn, rest=self._history.rest)
         finally:
             self._history.close()
+
+    async def _report(self) -> None:
+        """Tell everybody how the loops fare, whenever that changes and every few seconds."""
+        while True:
+            states, now = self._supervisor.states, self._clock.now()
+            await asyncio.to_thread(write_loop_report, self._paths.worker_loops, states, at=now)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REPORT_EVERY_S):
+                    await self._loops_changed.wait()
+            self._loops_changed.clear()
+
+    def _note_failure(self, name: str, error: Exception) -> None:
+        if isinstance(error, AgentmonError):
+            self._complain(f"{name}: {error}", of=name)
+        else:
+            self._complain(f"{name} goes on after an error of the worker's own\n{traceback_text(error)}", of=name)
 
     def _take_messages(self) -> None:
         # At once, also while the loop is busy: a socket that stays readable would keep the event loop spinning.
@@ -271,12 +279,6 @@ class WorkerLoop:
         except DatabaseMovedError as error:
             _log.warning("%s", error)
             self.stop()
-        except AgentmonError as error:
-            self._complain(str(error))
-            await self._pause()
-        except Exception:
-            _log.exception("the worker goes on after an error of its own")
-            await self._pause()
 
     async def _settle_in(self, group: asyncio.TaskGroup) -> None:
         await self._has_news([""], is_poll=True)
@@ -434,11 +436,12 @@ class WorkerLoop:
             _log.exception("execution %s: an error of the worker's own", execution_id)
         self._woken.set()
 
-    def _complain(self, complaint: str) -> None:
-        """Say in the log what is wrong, and the same again only after minutes."""
+    def _complain(self, complaint: str, *, of: str = "") -> None:
+        """Say in the log what is wrong of something, and the same again only after minutes."""
         now = time.monotonic()
-        if complaint != self._complaint or now - self._complained_at >= _SAME_COMPLAINT_EVERY_S:
-            self._complaint, self._complained_at = complaint, now
+        before, at = self._complaints.get(of, ("", 0.0))
+        if complaint != before or now - at >= _SAME_COMPLAINT_EVERY_S:
+            self._complaints[of] = (complaint, now)
             _log.warning("%s", complaint)
 
     async def _wait(self) -> None:
@@ -454,5 +457,6 @@ class WorkerLoop:
         """Wait before the work that failed is done again, all of it."""
         self._seen_version = None
         self._read_all_at = float("-inf")
-        if not self._is_stopping:
-            await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._supervisor.pause_s(QUEUE_LOOP)):
+                await self._told_to_stop.wait()

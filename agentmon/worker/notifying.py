@@ -43,6 +43,7 @@ class Notifier:
         self._seen_id: int | None = None
         self._is_forgotten = False
         self._waiting: asyncio.Queue[tuple[Channel, Notification, NotificationSettings]] = asyncio.Queue(_MOST_WAITING)
+        self._next: tuple[Channel, Notification, NotificationSettings] | None = None
         self._complaints: dict[Channel, str] = {}
 
     async def look(self, settings: NotificationSettings) -> None:
@@ -70,18 +71,24 @@ class Notifier:
             if len(lines) < _MOST_LINES:
                 return
 
-    async def run(self) -> None:
-        """Tell what waits, one after the other, until cancelled."""
-        while True:
-            channel, notification, settings = await self._waiting.get()
-            try:
-                await tell(channel, notification, settings)
-            except ChannelError as error:
-                if self._complaints.get(channel) != str(error):
-                    _log.warning("notification over %s was not told: %s", channel.value, error)
-                self._complaints[channel] = str(error)
-            else:
-                self._complaints.pop(channel, None)
+    async def wait(self) -> None:
+        """Wait until something is to be told."""
+        if self._next is None:
+            self._next = await self._waiting.get()
+
+    async def tell_next(self) -> None:
+        """Tell what has waited longest; what a channel refuses is logged once and not tried again."""
+        if self._next is None:
+            return
+        (channel, notification, settings), self._next = self._next, None
+        try:
+            await tell(channel, notification, settings)
+        except ChannelError as error:
+            if self._complaints.get(channel) != str(error):
+                _log.warning("notification over %s was not told: %s", channel.value, error)
+            self._complaints[channel] = str(error)
+        else:
+            self._complaints.pop(channel, None)
 
     def _put(self, channel: Channel, notification: Notification, settings: NotificationSettings) -> None:
         if self._waiting.full():

@@ -40,9 +40,15 @@ class _Noon:
         return NOON
 
 
+async def _tell_all(notifier: Notifier) -> None:
+    while True:
+        await notifier.wait()
+        await notifier.tell_next()
+
+
 @asynccontextmanager
 async def _running(notifier: Notifier) -> AsyncIterator[None]:
-    running = asyncio.create_task(notifier.run())
+    running = asyncio.create_task(_tell_all(notifier))
     try:
         yield
     finally:

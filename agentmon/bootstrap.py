@@ -25,6 +25,7 @@ from agentmon.services.notifications import NotificationService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.request_checks import RequestChecks
+from agentmon.services.quick_add import QuickAddService
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
 from agentmon.services.summaries import SummaryService
@@ -55,6 +56,7 @@ from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.summaries import SummaryRepository
 from agentmon.store.task_labels import LabelRepository
 from agentmon.store.tasks import TaskRepository
+from agentmon.store.task_picks import TaskPickRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -79,6 +81,7 @@ class Services:
     workspaces: WorkspaceService
     tasks: TaskService
     audit: AuditService
+    quick_add: QuickAddService
     notifications: NotificationService
     queue: QueueService
     executions: ExecutionService
@@ -124,7 +127,12 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         workers = WorkerService(paths)
         workspaces = WorkspaceService(workspace_rows, clock)
         cards = TaskService(
-            tasks, DependencyRepository(database), SubtaskRepository(database), LabelRepository(database), clock
+            tasks,
+            DependencyRepository(database),
+            SubtaskRepository(database),
+            LabelRepository(database),
+            TaskPickRepository(database),
+            clock,
         )
         approvals = ApprovalRepository(database)
         queue = QueueService(
@@ -148,6 +156,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             audit=AuditService(AuditRepository(database)),
             notifications=NotificationService(settings, clock),
             queue=queue,
+            quick_add=QuickAddService(tasks=cards, agents=agents, clock=clock),
             approvals=ApprovalService(
                 approvals=approvals,
                 rules=ApprovalRuleRepository(database),

@@ -23,6 +23,7 @@ from agentmon.cli import (
     notify,
     pausing,
     prices,
+    quick_add,
     rules,
     run,
     sessions,
@@ -74,6 +75,7 @@ def show_status(as_json: JsonOption = False) -> None:
     raise typer.Exit(print_status(["--json"] if as_json else []))
 
 
+register(root, "add", quick_add.add)
 register(root, "run", run.run)
 register(root, "stop", stop.stop)
 register(root, "pause", pausing.pause)

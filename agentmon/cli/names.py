@@ -2,6 +2,7 @@
 
 COMMAND_NAMES = frozenset(
     {
+        "add",
         "agents",
         "answer",
         "approve",

@@ -10,6 +10,7 @@ from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.labels import parse_labels
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Schedule
 from agentmon.schedule import check_cron, check_zone, next_time
+from agentmon.store.tasks import NewTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import TaskId
     from agentmon.domain.task_graph import TaskGraph
+    from agentmon.domain.task_picks import TaskPick
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Task, TaskDraft, Workspace
     from agentmon.store.dependencies import DependencyRepository
     from agentmon.store.subtasks import SubtaskRepository
     from agentmon.store.task_labels import LabelRepository
+    from agentmon.store.task_picks import TaskPickRepository
     from agentmon.store.tasks import TaskRepository
 
 
@@ -36,12 +39,14 @@ class TaskService:
         dependencies: DependencyRepository,
         subtasks: SubtaskRepository,
         labels: LabelRepository,
+        picks: TaskPickRepository,
         clock: Clock,
     ) -> None:
         self._tasks = tasks
         self._dependencies = dependencies
         self._subtasks = subtasks
         self._labels = labels
+        self._picks = picks
         self._clock = clock
 
     async def add(self, workspace: Workspace, draft: TaskDraft, *, actor: Actor, after: Sequence[int] = ()) -> Task:
@@ -51,15 +56,18 @@ class TaskService:
             UsageError: The title is empty or too long, a label is none, or the schedule cannot be read.
             NotFoundError: A number in ``after`` names no task, or the parent is not there.
         """
-        draft = await self._checked(draft)
-        return await self._tasks.add(
-            workspace.id,
-            draft,
-            after=after,
-            next_run_at=await self._next_run_at(draft),
-            actor=actor,
-            at=self._clock.now(),
-        )
+        (task,) = await self.add_all(workspace, [(draft, tuple(after))], actor=actor)
+        return task
+
+    async def add_all(
+        self, workspace: Workspace, drafts: Sequence[tuple[TaskDraft, tuple[int, ...]]], *, actor: Actor
+    ) -> tuple[Task, ...]:
+        """Make tasks, each with the numbers of those that it waits for: all of them, or none; see ``add``."""
+        new_tasks = []
+        for draft, after in drafts:
+            checked = await self._checked(draft)
+            new_tasks.append(NewTask(checked, after, await self._next_run_at(checked)))
+        return await self._tasks.add_all(workspace.id, new_tasks, actor=actor, at=self._clock.now())
 
     async def edit(self, task_id: TaskId, draft: TaskDraft, *, expected_version: int, actor: Actor) -> Task:
         """Write the draft over the task of that version.
@@ -137,6 +145,10 @@ class TaskService:
     async def known_labels(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the labels that tasks of the workspace have, the most used first."""
         return await self._labels.known(workspace.id)
+
+    async def picks(self, workspace: Workspace, typed: str, *, limit: int = 8) -> tuple[TaskPick, ...]:
+        """Return open tasks for what is typed of their number or title, the best first; the newest for nothing."""
+        return await self._picks.find(workspace.id, typed, limit=limit)
 
     async def list(self, workspace: Workspace, *, statuses: Sequence[TaskStatus] = ()) -> tuple[Task, ...]:
         """Return the tasks of the columns, all when none is named, in the order of the board."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, insert, select, update
 
@@ -43,6 +43,16 @@ if TYPE_CHECKING:
     from agentmon.store.database import Database
 
 
+class NewTask(NamedTuple):
+    """A task that is to be made."""
+
+    draft: TaskDraft
+    after: tuple[int, ...]
+    """Numbers of the tasks that it waits for."""
+    next_run_at: datetime | None
+    """The next time of the draft's schedule; None without one."""
+
+
 class TaskRepository:
     """Reads and changes tasks, each change with its line in the audit trail."""
 
@@ -72,38 +82,19 @@ class TaskRepository:
         Raises:
             NotFoundError: A number in ``after`` names no task of the workspace, or the parent is not there.
         """
-        tasks = tables.tasks
-        task_id = new_id()
+        (task,) = await self.add_all(workspace_id, [NewTask(draft, tuple(after), next_run_at)], actor=actor, at=at)
+        return task
+
+    async def add_all(
+        self, workspace_id: WorkspaceId, new_tasks: Sequence[NewTask], *, actor: Actor, at: datetime
+    ) -> tuple[Task, ...]:
+        """Put new tasks at the bottom of Todo, one below the other, as ``add`` does: all of them, or none.
+
+        Raises:
+            NotFoundError: One waits for a task that is not in the workspace, or its parent is not there.
+        """
         async with self._database.writing() as connection:
-            await require_parent(connection, workspace_id, task_id, draft.parent_task_id)
-            newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
-            number = (await connection.execute(newest)).scalar_one() + 1
-            await connection.execute(
-                insert(tasks).values(
-                    id=task_id,
-                    number=number,
-                    owner_id=LOCAL_USER_ID,
-                    workspace_id=workspace_id,
-                    status=TaskStatus.TODO,
-                    sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
-                    created_at=at,
-                    updated_at=at,
-                    next_run_at=next_run_at,
-                    **_draft_row(draft),
-                )
-            )
-            await write_labels(connection, task_id, draft.labels)
-            await append_task_event(
-                connection,
-                task_id=task_id,
-                actor=actor,
-                event_type=TaskEventType.TASK_CREATED,
-                payload={"number": number, "title": draft.title},
-                at=at,
-            )
-            for prerequisite in after:
-                await add_dependency(connection, await _row(connection, task_id), prerequisite, actor=actor, at=at)
-            return task_of(await _row(connection, task_id))
+            return tuple([await _add(connection, workspace_id, one, actor=actor, at=at) for one in new_tasks])
 
     async def edit(
         self,
@@ -322,6 +313,43 @@ class TaskRepository:
         await append_task_event(
             connection, task_id=row["id"], actor=actor, event_type=event_type, payload={"title": row["title"]}, at=at
         )
+
+
+async def _add(
+    connection: AsyncConnection, workspace_id: WorkspaceId, new: NewTask, *, actor: Actor, at: datetime
+) -> Task:
+    tasks = tables.tasks
+    task_id = new_id()
+    draft = new.draft
+    await require_parent(connection, workspace_id, task_id, draft.parent_task_id)
+    newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
+    number = (await connection.execute(newest)).scalar_one() + 1
+    await connection.execute(
+        insert(tasks).values(
+            id=task_id,
+            number=number,
+            owner_id=LOCAL_USER_ID,
+            workspace_id=workspace_id,
+            status=TaskStatus.TODO,
+            sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
+            created_at=at,
+            updated_at=at,
+            next_run_at=new.next_run_at,
+            **_draft_row(draft),
+        )
+    )
+    await write_labels(connection, task_id, draft.labels)
+    await append_task_event(
+        connection,
+        task_id=task_id,
+        actor=actor,
+        event_type=TaskEventType.TASK_CREATED,
+        payload={"number": number, "title": draft.title},
+        at=at,
+    )
+    for prerequisite in new.after:
+        await add_dependency(connection, await _row(connection, task_id), prerequisite, actor=actor, at=at)
+    return task_of(await _row(connection, task_id))
 
 
 async def _row(connection: AsyncConnection, task_id: str, *, deleted_too: bool = False) -> RowMapping:

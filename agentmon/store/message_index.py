@@ -1,53 +1,28 @@
-"""The index of words of messages: kept up behind the messages, so that text that streams in costs nothing more.
-
-Triggers note which messages are not in the index as they are now; ``INDEX_SOME`` takes them up. Whoever searches looks
-through those few as well. The index knows a message by its row number, which stays as it is: whoever makes the table of
-messages again has to fill the index anew.
-"""
+"""The index of words of messages, and which of its searches find a word."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-UNINDEXED: Final = "unindexed_messages"
-INDEX: Final = "message_words"
+from agentmon.store.word_index import WordIndex
 
-SCHEMA: Final = (
-    f"CREATE TABLE {UNINDEXED} (message_row INTEGER NOT NULL PRIMARY KEY, indexed VARCHAR)",
-    # Without the places of words the index is a third as large; what needs them is looked up in the message.
-    (
-        f"CREATE VIRTUAL TABLE {INDEX} USING fts5(content, content='messages', content_rowid='rowid', "
-        "tokenize='unicode61', detail='none', columnsize=0)"
-    ),
-    # No trigger touches the index itself: SQLite refuses that where schemas are not trusted.
-    (
-        "CREATE TRIGGER tr_messages_added AFTER INSERT ON messages "
-        f"BEGIN INSERT INTO {UNINDEXED} (message_row) VALUES (NEW.rowid) ON CONFLICT DO NOTHING; END"
-    ),
-    (
-        "CREATE TRIGGER tr_messages_changed AFTER UPDATE OF content ON messages WHEN NEW.content IS NOT OLD.content "
-        f"AND NOT EXISTS (SELECT 1 FROM {UNINDEXED} WHERE message_row = OLD.rowid) "
-        f"BEGIN INSERT INTO {UNINDEXED} (message_row, indexed) VALUES (OLD.rowid, OLD.content); END"
-    ),
-    (
-        "CREATE TRIGGER tr_messages_removed AFTER DELETE ON messages BEGIN INSERT INTO "
-        f"{UNINDEXED} (message_row, indexed) VALUES (OLD.rowid, OLD.content) ON CONFLICT DO NOTHING; END"
-    ),
+MESSAGES: Final = WordIndex(
+    rows="messages",
+    noun="message",
+    texts={"content": "{row}.content"},
+    changed_by="content",
+    # What needs the places of words is looked up in the message.
+    options="content='messages', content_rowid='rowid', tokenize='unicode61', detail='none', columnsize=0",
+    newest_first=False,
 )
+UNINDEXED: Final = MESSAGES.unindexed
+INDEX: Final = MESSAGES.words
+SCHEMA: Final = MESSAGES.schema
 """What a fresh database gets with the table of messages; ``indexed`` is what the index holds of a message by now."""
-
-_SOME: Final = f"SELECT message_row FROM {UNINDEXED} ORDER BY message_row LIMIT 1000"
-INDEX_SOME: Final = (
-    (
-        f"INSERT INTO {INDEX} ({INDEX}, rowid, content) SELECT 'delete', message_row, indexed FROM {UNINDEXED} "
-        f"WHERE indexed IS NOT NULL AND message_row IN ({_SOME})"
-    ),
-    f"INSERT INTO {INDEX} (rowid, content) SELECT rowid, content FROM messages WHERE rowid IN ({_SOME})",
-    f"DELETE FROM {UNINDEXED} WHERE message_row IN ({_SOME})",
-)
+INDEX_SOME: Final = MESSAGES.index_some
 """Take up at most a thousand messages, all in one transaction."""
-HAS_UNINDEXED: Final = f"SELECT EXISTS (SELECT 1 FROM {UNINDEXED})"
+HAS_UNINDEXED: Final = MESSAGES.has_unindexed
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _LEAST_PREFIX: Final = 2

@@ -49,7 +49,8 @@ from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.store.activity_sums import TRIGGERS
 from agentmon.store.column_types import Json, Moment, growing_id, word
-from agentmon.store.message_index import SCHEMA as MESSAGE_INDEX
+from agentmon.store.message_index import MESSAGES
+from agentmon.store.search_index import LOG_SCHEMA, ROW_INDEXES
 
 _ID: Final = String(36)
 _MOMENT: Final = Moment()
@@ -1100,9 +1101,17 @@ for _table_name, _triggers in TRIGGERS.items():
             DDL(_trigger).execute_if(dialect="sqlite"),  # type: ignore[no-untyped-call] # as above
         )
 
-for _statement in MESSAGE_INDEX:
+for _index in (MESSAGES, *ROW_INDEXES):
+    for _statement in _index.schema:
+        event.listen(
+            metadata.tables[_index.rows],
+            "after_create",
+            DDL(_statement).execute_if(dialect="sqlite"),  # type: ignore[no-untyped-call] # as above
+        )
+
+for _statement in LOG_SCHEMA:
     event.listen(
-        messages,
+        executions,
         "after_create",
         DDL(_statement).execute_if(dialect="sqlite"),  # type: ignore[no-untyped-call] # as above
     )

@@ -27,9 +27,9 @@ from agentmon.domain.errors import (
     UsageError,
 )
 from agentmon.store import inspection
-from agentmon.store.inspection import connect_untouched
 from agentmon.store.migrations import run_migrations
 from agentmon.store.revision import HEAD_REVISION, REVISIONS
+from agentmon.store.untouched import connect_untouched
 from agentmon.store.upgrade import Migrations, PreparedDatabase, prepare_database
 
 if TYPE_CHECKING:
@@ -259,11 +259,12 @@ def test_an_old_database_is_upgraded_after_a_backup_with_every_row_kept(path: Pa
 
 def test_an_upgraded_table_keeps_its_rules_and_indexes(path: Path, tmp_path: Path) -> None:
     prepare(path)
-    before = {(kind, name) for kind, name, *_ in schema(path)}
+    # Triggers go with the old table: a revision that makes one again writes them anew.
+    before = {(kind, name) for kind, name, *_ in schema(path) if kind != "trigger"}
 
     prepare(path, migrations=later_migrations(tmp_path / "later"))
 
-    assert {(kind, name) for kind, name, *_ in schema(path)} == before
+    assert {(kind, name) for kind, name, *_ in schema(path) if kind != "trigger"} == before
     statement = next(str(sql) for _, name, _, sql in schema(path) if name == "tasks")
     for rule in ("ck_tasks_status", "ck_tasks_priority", "uq_tasks_workspace_id_number", "fk_tasks_workspace_id"):
         assert rule in statement

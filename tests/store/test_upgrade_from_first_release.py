@@ -12,8 +12,10 @@ from agentmon.domain.clock import FakeClock
 from agentmon.domain.execution_status import WaitReason
 from agentmon.domain.ids import LOCAL_USER_ID, WorkerId
 from agentmon.store.claims import ClaimRepository
+from agentmon.store.message_index import MESSAGES
 from agentmon.store.migrations import run_migrations
 from agentmon.store.revision import HEAD_REVISION
+from agentmon.store.search_index import ROW_INDEXES
 from agentmon.store.upgrade import Migrations, prepare_database
 from agentmon.store.usage_days import ZONE_KEY
 from tests.store.queue_place import opened_again
@@ -287,8 +289,8 @@ def _all_rows(path: Path) -> dict[str, list[dict[str, object]]]:
         connection.row_factory = sqlite3.Row
         tables = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' "
-            "AND name NOT IN ('alembic_version', 'sqlite_sequence', 'unindexed_messages') "
-            "AND name NOT GLOB 'message_words*'"
+            "AND name NOT IN ('alembic_version', 'sqlite_sequence') AND name NOT GLOB 'unindexed_*' "
+            "AND name NOT GLOB '*_words*'"
         ).fetchall()
         return {
             table["name"]: [dict(row) for row in connection.execute(f"SELECT * FROM {table['name']} ORDER BY 1, 2")]
@@ -324,7 +326,7 @@ def test_every_row_of_every_table_keeps_what_it_had(before: dict[str, list[dict[
     assert set(after) - set(before) == {
         *("approvals", "approval_rules", "usage_files", "daily_usage", "budgets"),
         *("daily_model_usage", "monthly_usage", "session_usage", "daily_sessions", "daily_operations"),
-        *("limit_snapshots", "history_files", "task_labels"),
+        *("limit_snapshots", "history_files", "task_labels", "log_indexes", "log_pieces"),
     }
     after["settings"] = [row for row in after["settings"] if row["key"] != ZONE_KEY]
     for table, rows in before.items():
@@ -463,8 +465,10 @@ def test_every_reason_to_wait_may_be_written_and_no_other(upgraded: Path) -> Non
             connection.execute("UPDATE executions SET wait_reason = 'boredom' WHERE id = 'waits'")
 
 
-def test_every_message_waits_for_the_index_of_words(upgraded: Path) -> None:
+def test_all_that_is_searched_waits_for_its_index_of_words(upgraded: Path) -> None:
     with closing(sqlite3.connect(upgraded)) as connection:
-        rows = connection.execute("SELECT rowid FROM messages ORDER BY rowid").fetchall()
-        assert rows
-        assert connection.execute("SELECT message_row FROM unindexed_messages ORDER BY 1").fetchall() == rows
+        for index in (MESSAGES, *ROW_INDEXES):
+            rows = connection.execute(f"SELECT rowid FROM {index.rows} ORDER BY rowid").fetchall()
+            assert rows
+            noted = connection.execute(f"SELECT {index.row_column} FROM {index.unindexed} ORDER BY 1").fetchall()
+            assert noted == rows

@@ -26,9 +26,147 @@ _ARCHIVE = (
     ),
 )
 
+_SEARCH = (
+    (
+        "CREATE TABLE unindexed_tasks (task_row INTEGER NOT NULL PRIMARY KEY, indexed_title VARCHAR, "
+        "indexed_description VARCHAR)"
+    ),
+    (
+        "CREATE VIRTUAL TABLE task_words USING fts5(title, description, content='', tokenize='unicode61', "
+        "detail='column', columnsize=0, prefix='2 3')"
+    ),
+    (
+        "CREATE TRIGGER tr_tasks_words_added AFTER INSERT ON tasks BEGIN INSERT INTO unindexed_tasks (task_row) "
+        "VALUES (NEW.rowid) ON CONFLICT DO NOTHING; END"
+    ),
+    (
+        "CREATE TRIGGER tr_tasks_words_changed AFTER UPDATE OF title, description ON tasks WHEN (NEW.title IS NOT "
+        "OLD.title OR coalesce(NEW.description, '') IS NOT coalesce(OLD.description, '')) AND NOT EXISTS (SELECT "
+        "1 FROM unindexed_tasks WHERE task_row = OLD.rowid) BEGIN INSERT INTO unindexed_tasks (task_row, "
+        "indexed_title, indexed_description) VALUES (OLD.rowid, OLD.title, coalesce(OLD.description, '')); END"
+    ),
+    (
+        "CREATE TRIGGER tr_tasks_words_removed AFTER DELETE ON tasks BEGIN INSERT INTO unindexed_tasks (task_row, "
+        "indexed_title, indexed_description) VALUES (OLD.rowid, OLD.title, coalesce(OLD.description, '')) ON "
+        "CONFLICT DO NOTHING; END"
+    ),
+    "CREATE TABLE unindexed_sessions (session_row INTEGER NOT NULL PRIMARY KEY, indexed VARCHAR)",
+    (
+        "CREATE VIRTUAL TABLE session_words USING fts5(content, content='', tokenize='unicode61', detail='none', "
+        "columnsize=0, prefix='2 3')"
+    ),
+    (
+        "CREATE TRIGGER tr_sessions_words_added AFTER INSERT ON sessions BEGIN INSERT INTO unindexed_sessions "
+        "(session_row) VALUES (NEW.rowid) ON CONFLICT DO NOTHING; END"
+    ),
+    (
+        "CREATE TRIGGER tr_sessions_words_changed AFTER UPDATE OF title, initial_prompt ON sessions WHEN "
+        "(coalesce(NEW.title, '') || ' ' || NEW.initial_prompt) IS NOT (coalesce(OLD.title, '') || ' ' || "
+        "OLD.initial_prompt) AND NOT EXISTS (SELECT 1 FROM unindexed_sessions WHERE session_row = OLD.rowid) "
+        "BEGIN INSERT INTO unindexed_sessions (session_row, indexed) VALUES (OLD.rowid, (coalesce(OLD.title, '') "
+        "|| ' ' || OLD.initial_prompt)); END"
+    ),
+    (
+        "CREATE TRIGGER tr_sessions_words_removed AFTER DELETE ON sessions BEGIN INSERT INTO unindexed_sessions "
+        "(session_row, indexed) VALUES (OLD.rowid, (coalesce(OLD.title, '') || ' ' || OLD.initial_prompt)) ON "
+        "CONFLICT DO NOTHING; END"
+    ),
+    "CREATE TABLE unindexed_operations (operation_row INTEGER NOT NULL PRIMARY KEY, indexed VARCHAR)",
+    (
+        "CREATE VIRTUAL TABLE operation_words USING fts5(content, content='', tokenize='unicode61', "
+        "detail='none', columnsize=0, prefix='2 3')"
+    ),
+    (
+        "CREATE TRIGGER tr_operations_words_added AFTER INSERT ON operations BEGIN INSERT INTO "
+        "unindexed_operations (operation_row) VALUES (NEW.rowid) ON CONFLICT DO NOTHING; END"
+    ),
+    (
+        "CREATE TRIGGER tr_operations_words_changed AFTER UPDATE OF tool_name, target, input_summary, "
+        "output_summary, error ON operations WHEN (NEW.tool_name || ' ' || NEW.target || ' ' || NEW.input_summary "
+        "|| ' ' || NEW.output_summary || ' ' || coalesce(NEW.error, '')) IS NOT (OLD.tool_name || ' ' || "
+        "OLD.target || ' ' || OLD.input_summary || ' ' || OLD.output_summary || ' ' || coalesce(OLD.error, '')) "
+        "AND NOT EXISTS (SELECT 1 FROM unindexed_operations WHERE operation_row = OLD.rowid) BEGIN INSERT INTO "
+        "unindexed_operations (operation_row, indexed) VALUES (OLD.rowid, (OLD.tool_name || ' ' || OLD.target || "
+        "' ' || OLD.input_summary || ' ' || OLD.output_summary || ' ' || coalesce(OLD.error, ''))); END"
+    ),
+    (
+        "CREATE TRIGGER tr_operations_words_removed AFTER DELETE ON operations BEGIN INSERT INTO "
+        "unindexed_operations (operation_row, indexed) VALUES (OLD.rowid, (OLD.tool_name || ' ' || OLD.target || "
+        "' ' || OLD.input_summary || ' ' || OLD.output_summary || ' ' || coalesce(OLD.error, ''))) ON CONFLICT DO "
+        "NOTHING; END"
+    ),
+    "CREATE TABLE unindexed_documents (document_row INTEGER NOT NULL PRIMARY KEY, indexed VARCHAR)",
+    (
+        "CREATE VIRTUAL TABLE document_words USING fts5(content, content='', tokenize='unicode61', detail='none', "
+        "columnsize=0, prefix='2 3')"
+    ),
+    (
+        "CREATE TRIGGER tr_documents_words_added AFTER INSERT ON documents BEGIN INSERT INTO unindexed_documents "
+        "(document_row) VALUES (NEW.rowid) ON CONFLICT DO NOTHING; END"
+    ),
+    (
+        "CREATE TRIGGER tr_documents_words_changed AFTER UPDATE OF title, source_url, content ON documents WHEN "
+        "(NEW.title || ' ' || coalesce(NEW.source_url, '') || ' ' || NEW.content) IS NOT (OLD.title || ' ' || "
+        "coalesce(OLD.source_url, '') || ' ' || OLD.content) AND NOT EXISTS (SELECT 1 FROM unindexed_documents "
+        "WHERE document_row = OLD.rowid) BEGIN INSERT INTO unindexed_documents (document_row, indexed) VALUES "
+        "(OLD.rowid, (OLD.title || ' ' || coalesce(OLD.source_url, '') || ' ' || OLD.content)); END"
+    ),
+    (
+        "CREATE TRIGGER tr_documents_words_removed AFTER DELETE ON documents BEGIN INSERT INTO "
+        "unindexed_documents (document_row, indexed) VALUES (OLD.rowid, (OLD.title || ' ' || "
+        "coalesce(OLD.source_url, '') || ' ' || OLD.content)) ON CONFLICT DO NOTHING; END"
+    ),
+    (
+        "CREATE TABLE unindexed_logs (execution_id VARCHAR(36) NOT NULL PRIMARY KEY, FOREIGN KEY(execution_id) "
+        "REFERENCES executions (id) ON DELETE CASCADE) WITHOUT ROWID"
+    ),
+    (
+        "CREATE TABLE log_indexes (execution_id VARCHAR(36) NOT NULL PRIMARY KEY, inode BIGINT NOT NULL, end_byte "
+        "BIGINT NOT NULL, end_line BIGINT NOT NULL, end_hash BIGINT NOT NULL, skipped_bytes BIGINT DEFAULT 0 NOT "
+        "NULL, FOREIGN KEY(execution_id) REFERENCES executions (id) ON DELETE CASCADE) WITHOUT ROWID"
+    ),
+    (
+        "CREATE TABLE log_pieces (id INTEGER PRIMARY KEY AUTOINCREMENT, execution_id VARCHAR(36) NOT NULL, "
+        "start_byte BIGINT NOT NULL, end_byte BIGINT NOT NULL, first_line BIGINT NOT NULL, words BLOB NOT NULL, "
+        "FOREIGN KEY(execution_id) REFERENCES executions (id) ON DELETE CASCADE)"
+    ),
+    "CREATE INDEX ix_log_pieces_execution_id_start_byte ON log_pieces (execution_id, start_byte)",
+    (
+        "CREATE VIRTUAL TABLE log_words USING fts5(content, content='', tokenize='unicode61', detail='none', "
+        "columnsize=0, prefix='2 3')"
+    ),
+    (
+        "CREATE TRIGGER tr_executions_log_came AFTER INSERT ON executions WHEN NEW.log_byte_size > 0 BEGIN INSERT "
+        "INTO unindexed_logs (execution_id) VALUES (NEW.id) ON CONFLICT DO NOTHING; END"
+    ),
+    (
+        "CREATE TRIGGER tr_executions_log_changed AFTER UPDATE OF log_byte_size, log_file_path, log_removed_at, "
+        "ended_at ON executions WHEN NEW.log_byte_size IS NOT OLD.log_byte_size OR NEW.log_file_path IS NOT "
+        "OLD.log_file_path OR NEW.log_removed_at IS NOT OLD.log_removed_at OR (NEW.ended_at IS NOT OLD.ended_at "
+        "AND NEW.log_byte_size > 0) BEGIN INSERT INTO unindexed_logs (execution_id) VALUES (NEW.id) ON CONFLICT "
+        "DO NOTHING; END"
+    ),
+)
+"""Indexes of words over tasks, sessions, tool calls, documents and logs."""
+
+_NOTED = (
+    "INSERT INTO unindexed_tasks (task_row) SELECT rowid FROM tasks",
+    "INSERT INTO unindexed_sessions (session_row) SELECT rowid FROM sessions",
+    "INSERT INTO unindexed_operations (operation_row) SELECT rowid FROM operations",
+    "INSERT INTO unindexed_documents (document_row) SELECT rowid FROM documents",
+    (
+        "INSERT INTO unindexed_logs (execution_id) SELECT id FROM executions WHERE log_byte_size > 0 AND "
+        "log_removed_at IS NULL"
+    ),
+)
+"""What is there already: the worker takes it up in pieces."""
+
 
 def upgrade() -> None:
-    """Give the tasks a time since which they are off the board, with indexes for those on it and those off it."""
+    """Give the tasks a time since which they are off the board, with indexes for those on it and those off it.
+
+    What is searched gets indexes of words, which are filled later.
+    """
     connection = op.get_bind()
-    for statement in _ARCHIVE:
+    for statement in (*_ARCHIVE, *_SEARCH, *_NOTED):
         connection.exec_driver_sql(statement)

@@ -85,6 +85,15 @@ BOARD: Final = [
         id="board.release",
         tooltip="Let the parked program of the task start again.",
     ),
+    Binding(
+        "plus",
+        "quick_add",
+        "Add",
+        show=False,
+        key_display="+",
+        id="board.quick-add",
+        tooltip="Make a task from one line: fix login !1 @claude #auth after:38.",
+    ),
     Binding("a", "attach", "Attach", id="board.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding(
         "y", "show_request", "Answer", id="board.answer", tooltip="Show what its agent asks, with the keys to decide."
@@ -407,6 +416,29 @@ RUN_DIALOG: Final = [
         "take_suggestion",
         "Take the suggestion",
         priority=True,
+QUICK_ADD: Final = [
+    # Priority: these must work from within the line.
+    Binding("enter", "add", "Add", key_display="enter", priority=True, id="quick-add.add", tooltip="Make the task."),
+    Binding(
+        "ctrl+r,ctrl+enter,shift+enter",
+        "add_and_run",
+        "Add and run",
+        key_display="ctrl+r",
+        priority=True,
+        id="quick-add.run",
+        tooltip="Make the task and run it.",
+    ),
+    Binding(
+        "tab",
+        "complete",
+        "Complete",
+        priority=True,
+        id="quick-add.complete",
+        tooltip="Complete the last word; again takes the next way.",
+    ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="quick-add.cancel", tooltip="Make no task."),
+]
+
         id="run-dialog.take-suggestion",
         tooltip="Put the suggested command line into the field.",
     ),
@@ -755,6 +787,7 @@ def key_words(key: str) -> str:
 def key_word(key: str) -> str:
     """Return one key as people call it: ``ctrl+p``, ``shift+←``, ``esc``; the same words everywhere."""
     *modifiers, name = key.split("+")
+    "plus": "+",
     return "+".join([*modifiers, _KEY_NAMES.get(name, name)])
 
 
@@ -786,3 +819,4 @@ TABLES: Final = {
     "Failure": FAILURE,
 }
 """All tables under the names of their screens, in the order of the help."""
+    "Task on one line": QUICK_ADD,

@@ -745,10 +745,26 @@ class BoardScreen(ServiceScreen[None]):
         if edit is None:
             return
         self._changes.remember_edit(edit)
-        await self._follow(await self.services(), edit.after.id)
-        if edit.should_run:
-            self._followed_id = edit.after.id
-            await run_tasks(self, [edit.after.id], now=self._clock.now())
+        await self._show_made(edit.after.id, should_run=edit.should_run)
+
+    async def _show_made(self, task_id: TaskId, *, should_run: bool) -> None:
+        """Select a task that was made or changed, and run it where that was asked for."""
+        await self._follow(await self.services(), task_id)
+        if should_run:
+            self._followed_id = task_id
+            await run_tasks(self, [task_id], now=self._clock.now())
+
+    def action_quick_add(self) -> None:
+        """Make a task from one line."""
+        self.open_dialog(self._quick_add(), name="quick add")
+
+    async def _quick_add(self) -> None:
+        from agentmon.screens.quick_add import quick_add  # noqa: PLC0415 - not part of the first frame
+
+        added = await quick_add(self)
+        if added is not None:
+            task, should_run = added
+            await self._show_made(task.id, should_run=should_run)
 
     # Moving cards.
 

@@ -11,6 +11,7 @@ from agentmon.domain.quick_add import QuickProblem, parse_quick
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.folders import existing_folder
+from agentmon.services.quick_completion import QuickCompleter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +64,10 @@ class QuickAddService:
         self._tasks = tasks
         self._agents = agents
         self._clock = clock
+
+    def completer(self, workspace: Workspace) -> QuickCompleter:
+        """Return what completes lines for the workspace while they are typed."""
+        return QuickCompleter(tasks=self._tasks, agents=self._agents, workspace=workspace)
 
     async def read(self, workspace: Workspace, text: str) -> QuickReading:
         """Return what the line means; every line can be read, since it is read while it is typed."""

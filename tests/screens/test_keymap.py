@@ -36,8 +36,8 @@ def test_without_a_file_nothing_is_changed(tmp_path: Path) -> None:
     ("written", "keys"),
     [
         ('"board.new" = "ctrl+n"', "ctrl+n"),
-        ('board.new = ["N", "f2", "ctrl + k"]', "N,f2,ctrl+k"),
-        ('board.new = "+"', "plus"),
+        ('board.new = ["Z", "f2", "ctrl + k"]', "Z,f2,ctrl+k"),
+        ('board.new = "*"', "asterisk"),
         ('board.new = "ctrl++"', "ctrl+plus"),
         ('board.new = "$"', "dollar_sign"),
         ('board.new = "ins"', "insert"),

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from agentmon.domain.amounts import DOLLAR, MoneyFormat
 from agentmon.domain.board import BoardSort
 from agentmon.domain.errors import UsageError
+from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
 from agentmon.domain.notifications import Channel, NotificationKind, parse_channels, parse_quiet_hours
 
@@ -281,7 +282,19 @@ class AppSettings(_TableSettings):
     reduced_motion: bool = Field(False, description="Whether nothing moves or pulses.")
     ascii: bool = Field(False, description="Whether only ASCII is drawn, for terminals and fonts with nothing else.")
     mouse: bool = Field(True, description="Whether the app hears the mouse; off leaves it to the terminal.")
+    execution_columns: str = Field(
+        "",
+        description="The columns of executions from left to right, such as: state task model cost; empty is the usual.",
+    )
     welcome: bool = Field(True, description="Whether the very first start says what was found and what to try.")
+
+    @field_validator("execution_columns")
+    @classmethod
+    def _require_columns(cls, text: str) -> str:
+        try:
+            return columns_text(parse_columns(text))
+        except UsageError as error:
+            raise ValueError(f"{error}; {error.hint}") from error
 
 
 class BoardSettings(_TableSettings):

@@ -18,7 +18,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import Execution, ExecutionListing
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.spending import spent_words
-from agentmon.domain.tasks import Task, Workspace
+from agentmon.domain.tasks import Workspace
 
 
 def list_executions(
@@ -42,7 +42,7 @@ def list_executions(
         if number is None:
             return await services.executions.list(None if is_all else workspace, limit=limit), note, money
         task = await numbered_task(services, workspace, number)
-        return await _listings_of(services, task, limit), note, money
+        return await services.executions.list(None, task_id=task.id, limit=limit), note, money
 
     listings, note, money = with_workspace(folder, work)
     if as_json:
@@ -75,21 +75,3 @@ def _newest_words(execution: Execution) -> str:
     if execution.status is ExecutionStatus.QUEUED and execution.not_before is not None:
         return waiting_text(execution, Obstacles(agent=None)).partition(" ")[2]
     return execution.error or execution.last_line or ""
-
-
-async def _listings_of(services: Services, task: Task, limit: int) -> tuple[ExecutionListing, ...]:
-    agents = {agent.id: agent for agent in await services.agents.list(active_only=False)}
-    listings = []
-    for execution in (await services.executions.of_task(task.id))[:limit]:
-        agent = agents.get(execution.agent_id)
-        capabilities = agent.capabilities if agent is not None else ()
-        listings.append(
-            ExecutionListing(
-                execution=execution,
-                task_number=task.number,
-                task_title=task.title,
-                agent_slug=agent.slug if agent is not None else "",
-                capability_key=next((one.key for one in capabilities if one.id == execution.capability_id), ""),
-            )
-        )
-    return tuple(listings)

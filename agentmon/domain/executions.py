@@ -184,6 +184,8 @@ class ExecutionListing:
     task_title: str
     agent_slug: str
     capability_key: str
+    model: str | None = None
+    """The model of its conversation; None where nothing told one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -389,6 +389,7 @@ TASK_EDITOR: Final = [
     # Priority: these must work from within the text fields of the dialog.
     Binding("ctrl+s", "save", "Save", priority=True, id="editor.save", tooltip="Save the task."),
     Binding(
+    Binding("c", "choose_columns", "Columns", id="executions.columns", tooltip="Choose the columns and their order."),
         "ctrl+r",
         "save_and_run",
         "Save and run",
@@ -707,6 +708,20 @@ RULE_DIALOG: Final = [
     Binding("escape", "cancel", "Cancel", key_display="esc", id="rule.cancel", tooltip="Make no rule, decide nothing."),
 ]
 
+COLUMNS_DIALOG: Final = [
+    Binding("space", "toggle_column", "Show", key_display="space", id="columns.toggle", tooltip="Show or hide it."),
+    Binding(
+        "J,shift+down", "move(1)", "Move", key_display="J/K", id="columns.move-right", tooltip="Take it further right."
+    ),
+    Binding("K,shift+up", "move(-1)", "Left", show=False, id="columns.move-left", tooltip="Take it further left."),
+    Binding("d", "reset", "Default", id="columns.reset", tooltip="Choose the usual columns."),
+    # Priority: the list would take the key to choose a row, and the footer would not say so.
+    Binding("enter", "keep", "Keep", key_display="enter", priority=True, id="columns.keep", tooltip="Keep the choice."),
+    Binding("escape,q", "cancel", "Cancel", key_display="esc", id="columns.cancel", tooltip="Leave all as it is."),
+    Binding("j", "go_row(1)", "Next", show=False, id="columns.next", tooltip="Go to the next one."),
+    Binding("k", "go_row(-1)", "Above", show=False, id="columns.previous", tooltip="Go to the one above."),
+]
+
 DETAIL: Final = [
     Binding("escape,q,enter", "close", "Back", key_display="esc", id="detail.close", tooltip="Go back."),
     Binding("j,down", "scroll(1)", "Scroll", key_display="j/k", id="detail.down", tooltip="Scroll down."),
@@ -818,5 +833,6 @@ TABLES: Final = {
     "Help": HELP,
     "Failure": FAILURE,
 }
+    "Columns": COLUMNS_DIALOG,
 """All tables under the names of their screens, in the order of the help."""
     "Task on one line": QUICK_ADD,

@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import SystemClock
+from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
@@ -20,7 +21,7 @@ from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.screens.running import ask_kill, stop_run
 from agentmon.screens.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.wait_clock import WaitClock
-from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
+from agentmon.widgets.execution_table import ExecutionTable, SortOrder
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.state_words import WAITING_STATES, Wait
@@ -117,6 +118,7 @@ class ExecutionsScreen(ServiceScreen[None]):
         if self._table is not None:
             self._table.folder = workspace.root_path
             self._table.money = page.status_line.money
+            self._table.columns = await services.settings.execution_columns()
         await self._read_waits(services, newest)
         is_all = len(newest) < REFRESH_ROWS
         self._show(newest if is_all else (*newest, *await self._older(services, newest)))
@@ -271,6 +273,11 @@ class ExecutionsScreen(ServiceScreen[None]):
             present = table.sorting or SortOrder(column=ExecutionColumn.STARTED, is_descending=True)
             self._sort(SortOrder(column=present.column, is_descending=not present.is_descending))
 
+    def action_choose_columns(self) -> None:
+        """Choose what is shown of each execution."""
+        if self._table is not None:
+            self.open_dialog(self._choose_columns(self._table), name="columns")
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as the person types."""
         event.stop()
@@ -333,6 +340,17 @@ class ExecutionsScreen(ServiceScreen[None]):
     def _tick(self) -> None:
         if self._table is not None:
             self._table.tick()
+
+    async def _choose_columns(self, table: ExecutionTable) -> None:
+        from agentmon.screens.columns_dialog import ColumnsDialog  # noqa: PLC0415 - seldom needed
+
+        chosen = await self.ask(ColumnsDialog(table.columns))
+        if chosen is None or chosen == table.columns:
+            return
+        table.columns = chosen
+        if table.sorting is not None and table.sorting.column not in chosen:
+            self._sort(None)
+        await (await self.services()).settings.keep_execution_columns(chosen)
 
     async def _kill(self, listing: ExecutionListing) -> None:
         if await ask_kill(self, [(listing.task_number, listing.task_title)]):
@@ -401,7 +419,7 @@ class ExecutionsScreen(ServiceScreen[None]):
             parts.append((f"   {len(table.rows):,} shown", "$text-muted"))
         if table.sorting is not None:
             way = "falling" if table.sorting.is_descending else "rising"
-            parts.append((f"   by {table.sorting.column.value.lower()}, {way}", "$text-muted"))
+            parts.append((f"   by {table.sorting.column.heading.lower()}, {way}", "$text-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts), layout=False)
 
 

@@ -11,6 +11,7 @@ from textual.widgets import ContentSwitcher, Static, Tab, Tabs
 from agentmon.domain.amounts import duration_text, size_text
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
+from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.live_state import LiveState
@@ -30,7 +31,8 @@ from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.audit_list import AuditList
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.conversation_pane import ConversationPane
-from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, elapsed_seconds
+from agentmon.widgets.execution_cells import elapsed_seconds
+from agentmon.widgets.execution_table import ExecutionTable
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.local_time import local_time_text
@@ -72,7 +74,17 @@ _COLOURS: Final = {
     "good": "$success",
     "bad": "$error",
 }
-_COLUMNS: Final = tuple(column for column in ExecutionColumn if column is not ExecutionColumn.TASK)
+_COLUMNS: Final = (
+    ExecutionColumn.STATE,
+    ExecutionColumn.AGENT,
+    ExecutionColumn.STARTED,
+    ExecutionColumn.ELAPSED,
+    ExecutionColumn.EXIT,
+    ExecutionColumn.OUTPUT,
+    ExecutionColumn.TOKENS,
+    ExecutionColumn.COST,
+    ExecutionColumn.LAST_LINE,
+)
 _TALKS: Final = {"interrupt", "change_agent"}
 _OF_LOG: Final = {"search", "find", "wrap", "go_sideways", "go_to", "filter_log", "mark_log", "copy_log", "save_log"}
 _NO_CONVERSATION: Final = (

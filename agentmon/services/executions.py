@@ -24,10 +24,12 @@ class ExecutionService:
         self._paths = paths
 
     async def list(
-        self, workspace: Workspace | None, *, limit: int = 500, offset: int = 0
+        self, workspace: Workspace | None, *, task_id: TaskId | None = None, limit: int = 500, offset: int = 0
     ) -> tuple[ExecutionListing, ...]:
-        """Return executions of one workspace or of all: open ones first, then the newest."""
-        return await self._repository.list(None if workspace is None else workspace.id, limit=limit, offset=offset)
+        """Return executions of one workspace or of all, or of one task: open ones first, then the newest."""
+        return await self._repository.list(
+            None if workspace is None else workspace.id, task_id=task_id, limit=limit, offset=offset
+        )
 
     async def of_task(self, task_id: TaskId, *, limit: int = 200) -> tuple[Execution, ...]:
         """Return the executions of a task, newest first."""

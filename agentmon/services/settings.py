@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import ActorType
+from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
 from agentmon.schedule import check_zone
 from agentmon.services.actors import USER_ACTOR
@@ -31,11 +32,12 @@ from agentmon.store.money_setting import find_money_words
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
+    from agentmon.domain.execution_columns import ExecutionColumn
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
     from agentmon.settings import CostSettings, HistorySettings, NotificationSettings
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from agentmon.store.workspaces import WorkspaceRepository
 
 AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
+EXECUTION_COLUMNS_KEY: Final = "app.execution_columns"
 ZONE_KEY: Final = "costs.timezone"
 WORKSPACE_LIMIT_KEY: Final = "workspace.max_running"
 _OF_PERSONS: Final = ("approvals.", "costs.", "notifications.command", "notifications.webhook")
@@ -109,6 +112,16 @@ class SettingsService:
     async def notifications(self) -> NotificationSettings:
         """Return what a person is told of, and how."""
         return load_notification_settings(self._paths.settings_file, await self._repository.all())
+
+    async def execution_columns(self) -> tuple[ExecutionColumn, ...]:
+        """Return the columns that the table of executions shows, from left to right."""
+        return parse_columns(
+            load_app_settings(self._paths.settings_file, await self._repository.all()).execution_columns
+        )
+
+    async def keep_execution_columns(self, columns: Sequence[ExecutionColumn], *, actor: Actor = USER_ACTOR) -> None:
+        """Have the table of executions show these columns from now on."""
+        await self.set(EXECUTION_COLUMNS_KEY, columns_text(tuple(columns)), actor=actor)
 
     async def money(self) -> MoneyFormat:
         """Return how amounts are shown."""

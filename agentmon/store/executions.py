@@ -143,10 +143,12 @@ class ExecutionRepository:
         async with self._database.reading() as connection:
             return tuple(execution_of(row) for row in (await connection.execute(statement)).mappings())
 
-    async def list(self, workspace_id: WorkspaceId | None, *, limit: int, offset: int) -> tuple[ExecutionListing, ...]:
+    async def list(
+        self, workspace_id: WorkspaceId | None, *, task_id: TaskId | None = None, limit: int, offset: int
+    ) -> tuple[ExecutionListing, ...]:
         """Return executions with what a list shows beside them: open ones first, then the newest."""
         executions, tasks, agents = tables.executions, tables.tasks, tables.agents
-        capabilities = tables.agent_capabilities
+        capabilities, sessions = tables.agent_capabilities, tables.sessions
         in_workspace = true() if workspace_id is None else tasks.c.workspace_id == workspace_id
         listed = (
             select(
@@ -155,11 +157,13 @@ class ExecutionRepository:
                 tasks.c.title.label("task_title"),
                 agents.c.slug.label("agent_slug"),
                 capabilities.c.key.label("capability_key"),
+                sessions.c.model.label("session_model"),
             )
             .join(tasks, tasks.c.id == executions.c.task_id)
             .join(agents, agents.c.id == executions.c.agent_id)
             .join(capabilities, capabilities.c.id == executions.c.capability_id)
-            .where(in_workspace)
+            .outerjoin(sessions, sessions.c.id == executions.c.session_id)
+            .where(in_workspace, true() if task_id is None else executions.c.task_id == task_id)
             .order_by(executions.c.created_at.desc(), executions.c.id.desc())
         )
         open_ones = listed.where(tables.IS_OPEN).limit(10_000)
@@ -182,6 +186,7 @@ class ExecutionRepository:
                 task_title=row["task_title"],
                 agent_slug=row["agent_slug"],
                 capability_key=row["capability_key"],
+                model=row["session_model"],
             )
             for row in rows
         )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
@@ -12,20 +10,18 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from agentmon.domain.amounts import DOLLARS, MoneyFormat, count_text, duration_text, size_text
-from agentmon.domain.any_command import ANY_COMMAND_SLUG
+from agentmon.domain.amounts import DOLLARS, MoneyFormat
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_columns import DEFAULT_COLUMNS, ExecutionColumn
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.plain_text import plain_line
 from agentmon.widgets.cells import even_line, pad
 from agentmon.widgets.cursor_table import GAP, MARGIN, CursorTable, fitted
-from agentmon.widgets.local_time import local_time_text
-from agentmon.widgets.state_words import NO_WAIT, Wait, execution_words, reason_text
+from agentmon.widgets.execution_cells import CELLS, Row, program_word
+from agentmon.widgets.state_words import NO_WAIT, Wait, execution_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from rich.style import Style
 
@@ -34,50 +30,26 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import ExecutionId
 
 
-class ExecutionColumn(StrEnum):
-    """The columns, in their order from left to right; the value is the heading."""
-
-    STATE = "State"
-    TASK = "Task"
-    AGENT = "Program"
-    STARTED = "Started"
-    ELAPSED = "Time"
-    EXIT = "Exit"
-    OUTPUT = "Output"
-    TOKENS = "Tokens"
-    COST = "Cost"
-    LAST_LINE = "Last line"
-
-
-_COLUMNS: Final = tuple(ExecutionColumn)
-_FIXED_WIDTHS: Final = {
-    ExecutionColumn.STATE: 20,
-    ExecutionColumn.AGENT: 10,
-    ExecutionColumn.STARTED: 12,
-    ExecutionColumn.ELAPSED: 7,
-    ExecutionColumn.EXIT: 5,
-    ExecutionColumn.OUTPUT: 8,
-    ExecutionColumn.TOKENS: 7,
-    ExecutionColumn.COST: 8,
-}
-_RIGHT_ALIGNED: Final = {
+_LEAST_WIDTHS: Final = {ExecutionColumn.TASK: 22, ExecutionColumn.LAST_LINE: 22}
+"""What the columns that share the rest of the width get at least, before others are left out."""
+_NEEDED_FIRST: Final = (
+    ExecutionColumn.STATE,
+    ExecutionColumn.TASK,
     ExecutionColumn.ELAPSED,
+    ExecutionColumn.AGENT,
+    ExecutionColumn.CAPABILITY,
+    ExecutionColumn.QUEUED,
+    ExecutionColumn.ENDED,
+    ExecutionColumn.TRIES,
     ExecutionColumn.EXIT,
     ExecutionColumn.OUTPUT,
-    ExecutionColumn.TOKENS,
     ExecutionColumn.COST,
-}
-_NEEDED_WIDTH: Final = {
-    ExecutionColumn.TOKENS: 136,
-    ExecutionColumn.COST: 124,
-    ExecutionColumn.LAST_LINE: 108,
-    ExecutionColumn.OUTPUT: 92,
-    ExecutionColumn.STARTED: 72,
-    ExecutionColumn.EXIT: 84,
-    ExecutionColumn.AGENT: 60,
-    ExecutionColumn.ELAPSED: 44,
-}
-"""The width of the table from which each column is shown."""
+    ExecutionColumn.LAST_LINE,
+    ExecutionColumn.TOKENS,
+    ExecutionColumn.STARTED,
+    ExecutionColumn.MODEL,
+)
+"""Which columns stay where there is no room for all; those that nobody sees without asking for them come early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +58,6 @@ class SortOrder:
 
     column: ExecutionColumn
     is_descending: bool = False
-
-
-def elapsed_seconds(execution: Execution, now: datetime) -> float | None:
-    """Return for how long the execution ran or has been running; None when it never started."""
-    if execution.started_at is None:
-        return None
-    return max(0.0, ((execution.ended_at or now) - execution.started_at).total_seconds())
 
 
 class ExecutionTable(CursorTable):
@@ -107,6 +72,8 @@ class ExecutionTable(CursorTable):
     """What queued executions wait for; those that are missing wait for their turn."""
     text_filter: reactive[str] = reactive("", layout=False, repaint=False, init=False)
     """Keeps the rows that have every word of it in number, title, program, state or last line."""
+    columns: reactive[tuple[ExecutionColumn, ...]] = reactive(DEFAULT_COLUMNS, layout=False, init=False)
+    """The columns that are wanted, from left to right; those for which there is no room are left out."""
     folder: reactive[str] = reactive("", layout=False, init=False)
     """Paths below it are told from there."""
     money: reactive[MoneyFormat] = reactive(DOLLARS, layout=False, init=False)
@@ -135,12 +102,12 @@ class ExecutionTable(CursorTable):
     def __init__(
         self,
         *,
-        columns: Sequence[ExecutionColumn] = _COLUMNS,
+        columns: Sequence[ExecutionColumn] = DEFAULT_COLUMNS,
         clock: Clock | None = None,
         id: str | None = None,  # noqa: A002 - Textual's own name
     ) -> None:
         super().__init__(id=id)
-        self._wanted_columns = tuple(columns)
+        self.set_reactive(ExecutionTable.columns, tuple(columns))
         self._clock = clock or SystemClock()
         self._now = self._clock.now()
         self._rows: tuple[ExecutionListing, ...] = ()
@@ -223,6 +190,10 @@ class ExecutionTable(CursorTable):
         """Put the rows in the new order."""
         self._arrange()
 
+    def watch_columns(self) -> None:
+        """Place them anew."""
+        self._placed_columns = None
+
     def on_mount(self) -> None:
         """Draw what was set before."""
         self._arrange()
@@ -253,7 +224,8 @@ class ExecutionTable(CursorTable):
         self.settle(self._row_of)
 
     def _sorted(self, rows: Sequence[ExecutionListing], order: SortOrder) -> tuple[ExecutionListing, ...]:
-        keyed = [(_sort_key(listing, order.column, self._now), listing) for listing in rows]
+        key_of = CELLS[order.column].key
+        keyed = [(key_of(self._row(listing)), listing) for listing in rows]
         known = [(key, listing) for key, listing in keyed if key is not None]
         known.sort(key=lambda pair: pair[0], reverse=order.is_descending)
         return tuple(listing for _, listing in known) + tuple(listing for key, listing in keyed if key is None)
@@ -271,6 +243,9 @@ class ExecutionTable(CursorTable):
         self._needles[execution.id] = (listing, text)
         return text
 
+    def _row(self, listing: ExecutionListing) -> Row:
+        return Row(listing, self._wait(listing.execution), self._now, self.money)
+
     def _wait(self, execution: Execution) -> Wait:
         return self.waits.get(execution.id, NO_WAIT)
 
@@ -278,18 +253,19 @@ class ExecutionTable(CursorTable):
         width = self.size.width
         if self._placed_columns is not None and self._placed_columns[0] == width:
             return self._placed_columns[1]
-        shown = [column for column in self._wanted_columns if width >= _NEEDED_WIDTH.get(column, 0)]
-        fixed = sum(_FIXED_WIDTHS.get(column, 0) for column in shown)
+        shown = _fitting(self.columns, width - 2 * MARGIN)
+        fixed = sum(CELLS[column].width for column in shown)
         free = max(0, width - 2 * MARGIN - fixed - GAP * (len(shown) - 1))
         for_task = free
         if ExecutionColumn.LAST_LINE in shown:
             for_task = free // 2 if ExecutionColumn.TASK in shown else 0
-        widths = _FIXED_WIDTHS | {ExecutionColumn.TASK: for_task, ExecutionColumn.LAST_LINE: free - for_task}
+        shares = {ExecutionColumn.TASK: for_task, ExecutionColumn.LAST_LINE: free - for_task}
         placed = []
         start = MARGIN
         for column in shown:
-            placed.append((column, start, widths[column]))
-            start += widths[column] + GAP
+            room = CELLS[column].width or shares[column]
+            placed.append((column, start, room))
+            start += room + GAP
         self._placed_columns = (width, tuple(placed))
         return self._placed_columns[1]
 
@@ -301,7 +277,7 @@ class ExecutionTable(CursorTable):
             order = self.sorting
             is_sorted = order is not None and order.column is column
             arrow = ("▼" if order.is_descending else "▲") if order is not None and is_sorted else ""
-            heading = fitted(column.value + arrow, room, is_right=column in _RIGHT_ALIGNED)
+            heading = fitted(column.heading + arrow, room, is_right=CELLS[column].is_right)
             segments += [Segment(heading, marked if is_sorted else plain), Segment(" " * GAP, base)]
         return segments
 
@@ -309,9 +285,9 @@ class ExecutionTable(CursorTable):
         """Return the cells of a row for which there is room."""
         listing = self._rows[row]
         execution = listing.execution
-        wait = self._wait(execution)
+        told = self._row(listing)
         muted = self.style_of("muted", base)
-        state_style = self.style_of(execution_words(execution, self._now, wait).style, base)
+        state_style = self.style_of(execution_words(execution, self._now, told.wait).style, base)
         segments = []
         for column, _, room in self._columns():
             style = muted
@@ -324,92 +300,21 @@ class ExecutionTable(CursorTable):
                 style = base
             elif column is ExecutionColumn.EXIT and execution.exit_code:
                 style = state_style
-            text = _cell_text(listing, column, wait, self._now, self.money)
+            text = CELLS[column].text(told)
             if column is ExecutionColumn.LAST_LINE:
                 text = near_text(text, self.folder)
-            text = fitted(text, room, is_right=column in _RIGHT_ALIGNED)
+            text = fitted(text, room, is_right=CELLS[column].is_right)
             segments += [Segment(text, style), Segment(" " * GAP, base)]
         return segments
 
 
-def program_word(listing: ExecutionListing) -> str:
-    """Return what runs, in one word: the agent's slug, or the program of the agent that runs any command."""
-    argv = listing.execution.args.get("argv")
-    if listing.agent_slug != ANY_COMMAND_SLUG or not isinstance(argv, list | tuple) or not argv:
-        return listing.agent_slug
-    return PurePath(str(argv[0])).name
-
-
-def _cell_text(
-    listing: ExecutionListing, column: ExecutionColumn, wait: Wait, now: datetime, money: MoneyFormat
-) -> str:
-    execution = listing.execution
-    match column:
-        case ExecutionColumn.STATE:
-            return execution_words(execution, now, wait).text
-        case ExecutionColumn.TASK:
-            return listing.task_title
-        case ExecutionColumn.AGENT:
-            return program_word(listing)
-        case ExecutionColumn.STARTED:
-            return "" if execution.started_at is None else local_time_text(execution.started_at, now)
-        case ExecutionColumn.ELAPSED:
-            seconds = elapsed_seconds(execution, now)
-            return "" if seconds is None else duration_text(seconds)
-        case ExecutionColumn.EXIT:
-            return "" if execution.exit_code is None else str(execution.exit_code)
-        case ExecutionColumn.OUTPUT:
-            return size_text(execution.log_byte_size) if execution.log_byte_size else ""
-        case ExecutionColumn.TOKENS | ExecutionColumn.COST:
-            return _spent_text(execution, column, money)
-        case ExecutionColumn.LAST_LINE:
-            return reason_text(execution, wait) or execution.last_line or ""
-
-
-def _spent(execution: Execution, column: ExecutionColumn) -> int | None:
-    return execution.cost_nano if column is ExecutionColumn.COST else execution.tokens_used or None
-
-
-def _spent_text(execution: Execution, column: ExecutionColumn, money: MoneyFormat) -> str:
-    spent = _spent(execution, column)
-    if spent is None:
-        return ""
-    return money.text(spent) if column is ExecutionColumn.COST else count_text(spent)
-
-
-_STATE_ORDER: Final = {
-    ExecutionStatus.RUNNING: 0,
-    ExecutionStatus.CANCELLING: 1,
-    ExecutionStatus.QUEUED: 2,
-    ExecutionStatus.FAILED: 3,
-    ExecutionStatus.TIMED_OUT: 4,
-    ExecutionStatus.CANCELLED: 5,
-    ExecutionStatus.SUCCEEDED: 6,
-}
-
-
-def _sort_key(listing: ExecutionListing, column: ExecutionColumn, now: datetime) -> tuple[float, str] | None:
-    execution = listing.execution
-    number: float | None = None
-    text = ""
-    match column:
-        case ExecutionColumn.STATE:
-            number = _STATE_ORDER[execution.status]
-        case ExecutionColumn.TASK:
-            number = listing.task_number
-        case ExecutionColumn.AGENT:
-            number, text = 0, program_word(listing)
-        case ExecutionColumn.STARTED:
-            number = None if execution.started_at is None else execution.started_at.timestamp()
-        case ExecutionColumn.ELAPSED:
-            number = elapsed_seconds(execution, now)
-        case ExecutionColumn.EXIT:
-            number = execution.exit_code
-        case ExecutionColumn.OUTPUT:
-            number = execution.log_byte_size
-        case ExecutionColumn.TOKENS | ExecutionColumn.COST:
-            number = _spent(execution, column)
-        case ExecutionColumn.LAST_LINE:
-            text = (execution.error or execution.last_line or "").casefold()
-            number = 0 if text else None
-    return None if number is None else (number, text)
+def _fitting(columns: Sequence[ExecutionColumn], width: int) -> list[ExecutionColumn]:
+    """Return those for which there is room, in their order; the first ones that are needed in any case."""
+    shown: set[ExecutionColumn] = set()
+    left = width + GAP
+    for column in sorted(columns, key=_NEEDED_FIRST.index):
+        left -= (CELLS[column].width or _LEAST_WIDTHS[column]) + GAP
+        if left < 0 and len(shown) > 1:
+            break
+        shown.add(column)
+    return [column for column in columns if column in shown]

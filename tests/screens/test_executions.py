@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input
 
+from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.task_page import TaskPage
-from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable
+from agentmon.widgets.execution_table import ExecutionTable
 from tests.screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
 from tests.stored_runs import Stored, stored
 

@@ -11,12 +11,13 @@ from rich.cells import cell_len
 from textual.app import App
 
 from agentmon.domain.clock import FakeClock
+from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import Execution, ExecutionListing
 from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
 from agentmon.widgets.cells import cells
 from agentmon.widgets.cursor_table import fitted
-from agentmon.widgets.execution_table import ExecutionColumn, ExecutionTable, SortOrder
+from agentmon.widgets.execution_table import ExecutionTable, SortOrder
 from tests.call_counts import calls_of
 
 if TYPE_CHECKING:
@@ -102,11 +103,10 @@ async def test_the_rows_stand_below_their_headings_with_glyph_and_word() -> None
 
         heading, running, failed, *_ = lines(app.table)
 
-        assert heading.split() == ["State", "Task", "Program", "Started", "Time", "Exit", "Output", "Last", "line"]
+        assert heading.split() == ["State", "Task", "Program", "Time", "Tokens", "Cost", "Last", "line"]
         assert running.split()[:4] == ["●", "running", "#1", "task"]
         assert "1m00s" in running
-        assert failed.split()[:2] == ["✗", "failed"]
-        assert " 3 " in failed
+        assert failed.split()[:5] == ["✗", "failed", "(exit", "3)", "#2"]
 
 
 async def test_a_last_line_tells_paths_from_the_folder_and_a_title_stays_as_it_is() -> None:
@@ -199,6 +199,7 @@ async def test_a_filter_that_hides_the_selection_gives_it_back() -> None:
 async def test_sorting_puts_unknown_values_last_in_both_directions() -> None:
     app = Bench()
     async with app.run_test(size=(120, 12)):
+        app.table.columns = (ExecutionColumn.TASK, ExecutionColumn.EXIT)
         app.table.listings = (row(1, exit_code=2), row(2, exit_code=None), row(3, exit_code=0), row(4, exit_code=143))
 
         app.table.sorting = SortOrder(column=ExecutionColumn.EXIT)
@@ -316,5 +317,25 @@ async def test_what_runs_took_and_cost_has_columns_that_sort_where_there_is_room
         bench.table.sorting = SortOrder(column=ExecutionColumn.COST, is_descending=True)
         assert [one.task_number for one in bench.table.rows] == [3, 1, 2]
 
-        await pilot.resize_terminal(120, 10)
+        await pilot.resize_terminal(70, 10)
         assert ExecutionColumn.COST not in bench.table.shown_columns
+
+
+async def test_chosen_columns_stand_in_their_order_and_those_asked_for_stay_longest() -> None:
+    app = Bench()
+    async with app.run_test(size=(200, 10)) as pilot:
+        app.table.columns = (
+            ExecutionColumn.MODEL,
+            ExecutionColumn.STATE,
+            ExecutionColumn.TRIES,
+            ExecutionColumn.TASK,
+            ExecutionColumn.LAST_LINE,
+        )
+        app.table.listings = (replace(row(1, attempt=2), model="opus"),)
+        heading, first, *_ = lines(app.table)
+
+        assert heading.split() == ["Model", "State", "Tries", "Task", "Last", "line"]
+        assert first.split()[:6] == ["opus", "✓", "done", "3", "#1", "task"]
+
+        await pilot.resize_terminal(60, 10)
+        assert app.table.shown_columns == (ExecutionColumn.STATE, ExecutionColumn.TRIES, ExecutionColumn.TASK)

@@ -38,7 +38,7 @@ _LOOK_BESIDE_WATCH_EVERY_S: Final = 30.0
 """At all files, where changes are told: the system drops what comes too fast."""
 _SHORTEST_REST_S: Final = 0.5
 """Many agents that write at once are read together."""
-_PRICE_EVERY_S: Final = 10.0
+_PRICE_EVERY_S: Final = 2.0
 _LONGEST_REST_S: Final = 60.0
 _REST_PER_LOOK: Final = 20
 """A look at very many files, or on a slow disk, takes at most a twentieth of the time."""
@@ -46,8 +46,8 @@ _SYSTEM_ZONE_EVERY_S: Final = 600.0
 """To find its name, hundreds of files are looked at."""
 _APART_FROM_BYTES: Final = 20_000_000
 _NICENESS: Final = 10
-_PRICED_AFTER_MS: Final = 60_000
-"""By then the agent's own file has told what a conversation told live, if it ever does."""
+_PRICED_AFTER_MS: Final = 3_000
+"""By then the agent's own file has mostly told what a conversation told live, and with its price; if it ever does."""
 
 
 class UsageFollowing:
@@ -106,7 +106,7 @@ class UsageFollowing:
         else:
             await self._end_watch()
         if time.monotonic() - self._priced_at >= _PRICE_EVERY_S:
-            await self._price_live()
+            await self._price_live(after_ms=_PRICED_AFTER_MS if settings.import_history else 0)
             self._priced_at = time.monotonic()
 
     async def rest(self) -> None:
@@ -215,8 +215,8 @@ class UsageFollowing:
             _log.info("%s answers read of %s files in %.1f s", outcome.answers, outcome.files, outcome.elapsed_s)
         self._problems.tell(outcome.problems)
 
-    async def _price_live(self) -> None:
-        until_ms = round(self._clock.now().timestamp() * 1000) - _PRICED_AFTER_MS
+    async def _price_live(self, *, after_ms: int) -> None:
+        until_ms = round(self._clock.now().timestamp() * 1000) - after_ms
         places = await self._prices.find_unlooked(until_ms=until_ms)
         if places:
             if self._importer is None:

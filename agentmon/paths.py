@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.errors import UsageError
 
@@ -20,8 +19,7 @@ _SOCKET_PATH_MAX_BYTES: Final = 100
 """Longest socket path used; the system's limit is 104 (macOS) or 108 (Linux) with its end mark."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paths:
+class Paths(NamedTuple):
     """Every file and folder that agentmon makes, as absolute paths; none has to exist yet."""
 
     data_dir: Path

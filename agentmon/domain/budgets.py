@@ -8,14 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat, count_text
+from agentmon.domain.limits import WARN_PERCENTS
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.ids import BudgetId
 
-WARN_PERCENTS: Final = (50, 80, 95)
-"""How much of a budget is used when a person is warned; each once in a period."""
 ALL_PERCENT: Final = 100
 _DECEMBER: Final = 12
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -24,11 +23,11 @@ class SystemClock:
         return present.replace(microsecond=present.microsecond // 1000 * 1000)
 
 
-@dataclass(slots=True)
 class FakeClock:
     """A clock that stands still until it is moved."""
 
-    present: datetime = field(default_factory=lambda: datetime(2026, 1, 1, 12, 0, tzinfo=UTC))
+    def __init__(self, present: datetime = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)) -> None:
+        self.present = present
 
     def now(self) -> datetime:
         """Return the time that was set last."""

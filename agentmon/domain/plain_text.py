@@ -6,13 +6,13 @@ import re
 from typing import Final
 
 # CSI, OSC/DCS/SOS/PM/APC strings (ended by BEL or ST, or unfinished), and two-byte escapes. Source: ECMA-48.
-_ESCAPE_SEQUENCE: Final = re.compile(
+_ESCAPE_SEQUENCE: Final = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
-    r"|\x1b[ -/]*[0-~]?",
+    r"|\x1b[ -/]*[0-~]?"
 )
 # C0 and C1 controls, bidirectional overrides and isolates, line separators, lone surrogates.
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE: Final = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 _SYMBOLS: Final = {0x7F: "␡"} | {code: chr(0x2400 + code) for code in range(0x20)}
 
 
@@ -24,7 +24,10 @@ def plain_line(text: str, *, max_characters: int | None = None) -> str:
     """
     if max_characters is not None and len(text) > 64 * max_characters:
         text = text[: 64 * max_characters]
-    line = _UNSAFE.sub(_symbol, _ESCAPE_SEQUENCE.sub("", re.sub(r"[\r\n\t\v\f]+", " ", text)))
+    line = text
+    # Nothing of what is looked for counts as printable; most texts are, and need no expression to be compiled.
+    if not text.isprintable():
+        line = re.sub(_UNSAFE, _symbol, re.sub(_ESCAPE_SEQUENCE, "", re.sub(r"[\r\n\t\v\f]+", " ", text)))
     if max_characters is not None and len(line) > max_characters:
         return line[: max(0, max_characters - 1)] + "…"
     return line

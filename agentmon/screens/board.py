@@ -15,7 +15,6 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.bindings import BOARD
 from agentmon.screens.card_changes import CardChanges
-from agentmon.screens.editing import edit_task
 from agentmon.screens.frame import AttachRequested, FirstFrameShown, ServiceScreen
 from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
 from agentmon.screens.wait_clock import WaitClock
@@ -92,8 +91,12 @@ class BoardScreen(ServiceScreen[None]):
         self._paths = paths
         self._workspace_root = workspace_root
         self._clock = clock or SystemClock()
-        self._board = {status: BoardColumn(status, id=f"column-{status.replace('_', '-')}") for status in TaskStatus}
-        self._board[TaskStatus.CANCELLED].is_folded = True
+        self._board = {
+            status: BoardColumn(
+                status, is_folded=status is TaskStatus.CANCELLED, id=f"column-{status.replace('_', '-')}"
+            )
+            for status in TaskStatus
+        }
         self._current = self._board[TaskStatus.TODO]
         self._first_shown = 0
         self._text_filter = ""
@@ -104,6 +107,7 @@ class BoardScreen(ServiceScreen[None]):
         self._is_preview_wanted = True
         self._is_empty = False
         self._is_first_frame_shown = False
+        self._are_styles_fresh = False
         self._preview: CardPreview | None = None
         self._tick: Timer | None = None
         self._waits = WaitClock(self, self._on_wait_end)
@@ -146,7 +150,19 @@ class BoardScreen(ServiceScreen[None]):
             self._apply(page)
             self._current = next((column for column in self._board.values() if column.total), self._current)
             self._arrange()
+        self._are_styles_fresh = True
         self._current.focus()
+
+    def update_node_styles(self, animate: bool = True) -> None:
+        """Work out the styles, but not those of a moment ago again.
+
+        When it comes up a screen works out all styles below it, for what changed while it was away; of one that was
+        mounted right before nothing did, and the first frame would wait 5 ms for it.
+        """
+        if self._are_styles_fresh:
+            self._are_styles_fresh = False
+        else:
+            super().update_node_styles(animate=animate)
 
     async def refresh_snapshot(self) -> None:
         """Read what is in view of every column, and show it."""
@@ -741,6 +757,8 @@ class BoardScreen(ServiceScreen[None]):
             self.open_dialog(self._edit(card), name=f"edit #{card.number}")
 
     async def _edit(self, card: Card | None) -> None:
+        from agentmon.screens.editing import edit_task  # noqa: PLC0415 - not part of the first frame
+
         edit = await edit_task(self, None if card is None else card.task_id)
         if edit is None:
             return

@@ -12,9 +12,9 @@ from agentmon.domain.ids import WorkspaceId
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
 from agentmon.store.board import read_board
 from agentmon.store.board_setting import find_board_words
-from agentmon.store.inspection import connect_untouched
 from agentmon.store.money_setting import find_money_words
 from agentmon.store.revision import HEAD_REVISION
+from agentmon.store.untouched import connect_untouched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

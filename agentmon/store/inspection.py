@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import StoreError, UsageError
 from agentmon.store.errors import is_damage, store_error
+from agentmon.store.untouched import connect_reading, connect_untouched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 _CHECKED_BYTES: Final = 2 * 1024 * 1024
-_TIMEOUT_S: Final = 5.0
 
 
 class FileState(Enum):
@@ -47,18 +47,6 @@ class Inspection:
     """What the file says of itself, whether or not this release knows it."""
     damage: str = ""
     """What is wrong, in a few words, when it is damaged."""
-
-
-def connect_untouched(path: Path) -> sqlite3.Connection:
-    """Return a reading connection that leaves the folder as it is: no write-ahead log or index file comes into being.
-
-    While another connection is open, or after a crash, those files are there and their locks and content are obeyed.
-
-    Raises:
-        sqlite3.Error: The file cannot be opened.
-    """
-    is_alone = not _beside(path, "-wal").exists()
-    return _connect(path, options="mode=ro&immutable=1" if is_alone else "mode=ro")
 
 
 def inspect(path: Path, revisions: Sequence[str], *, thoroughly: bool = False) -> Inspection:
@@ -115,7 +103,7 @@ def _file_size(path: Path) -> int | None:
 
 def _read(path: Path, revisions: Sequence[str], *, thoroughly: bool, are_locks_obeyed: bool) -> Inspection:
     try:
-        opened = _connect(path, options="mode=ro") if are_locks_obeyed else connect_untouched(path)
+        opened = connect_reading(path) if are_locks_obeyed else connect_untouched(path)
         with closing(opened) as connection:
             # Parses the whole schema, and compares the file's length with the one in its header.
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -139,13 +127,5 @@ def _read(path: Path, revisions: Sequence[str], *, thoroughly: bool, are_locks_o
     return Inspection(state=FileState.CURRENT if revision == revisions[-1] else FileState.OLD, revision=revision)
 
 
-def _connect(path: Path, *, options: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.as_uri()}?{options}", uri=True, timeout=_TIMEOUT_S, isolation_level=None)
-
-
 def _may(path: Path, access: int) -> bool:
     return os.access(path, access, effective_ids=os.access in os.supports_effective_ids)
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(path.name + ending)

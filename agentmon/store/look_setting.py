@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentmon.store.inspection import connect_untouched
+from agentmon.store.untouched import connect_untouched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +65,10 @@ def _words_of_database(database_path: Path) -> dict[str, object]:
     try:
         with closing(connect_untouched(database_path)) as connection:
             rows = connection.execute(_ROWS).fetchall()
+        if not rows:
+            return {}
+        import json  # noqa: PLC0415 - most databases say nothing of it
+
         return {key.removeprefix("app."): json.loads(value) for key, value in rows}
     except (sqlite3.Error, ValueError, TypeError):
         return {}

@@ -147,8 +147,16 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
             self.screen_x = screen_x
             self.screen_y = screen_y
 
-    def __init__(self, status: TaskStatus, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(
+        self,
+        status: TaskStatus,
+        *,
+        is_folded: bool = False,
+        id: str | None = None,  # noqa: A002 - Textual's name
+    ) -> None:
+        # With its class from the start: a later change of it works out styles.
+        super().__init__(id=id, classes="-folded" if is_folded else None)
+        self.set_reactive(BoardColumn.is_folded, is_folded)
         self.status = status
         self._view = ColumnView(height_of=self._height_of, view_height=lambda: self._view_height)
         self._rows: list[Row] = []

@@ -12,7 +12,7 @@ from agentmon.domain.plain_text import plain_line
 
 # Joiners, variation selectors, skin tones, tags, keycaps and invisible characters: terminals disagree on the width of
 # what they make together, so each character is drawn for itself. Source: Unicode 17, UAX 29 and UTS 51.
-_UNEVEN: Final = re.compile(
+_UNEVEN: Final = (
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064\u206a-\u206f\u20e3\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff]"
 )
@@ -26,7 +26,7 @@ def even_line(text: str, *, max_characters: int = 1000) -> str:
     line = plain_line(text, max_characters=max_characters)
     if line.isascii():
         return line
-    line = _UNEVEN.sub("", unicodedata.normalize("NFC", line))
+    line = re.sub(_UNEVEN, "", unicodedata.normalize("NFC", line))
     kept: list[str] = []
     marks = 0
     for character in line:

@@ -40,11 +40,12 @@ class KeyFooter(Guarded, Widget, can_focus=False):
     """What is shown, in order; the help is kept to the last."""
     hidden_actions: var[frozenset[str]] = var(frozenset(), init=False)
     """Names of actions, without arguments, that make no sense at this moment."""
+    _are_keys_read = False
+    """Whether the bindings were read; not before the first paint, since they change several times until then."""
 
     def on_mount(self) -> None:
         """Follow the bindings of the screen."""
         self.screen.bindings_updated_signal.subscribe(self, self._read_keys)
-        self._read_keys(self.screen)
 
     def watch_keys(self) -> None:
         """Draw the keys."""
@@ -60,6 +61,9 @@ class KeyFooter(Guarded, Widget, can_focus=False):
         width = self.size.width
         if y:
             return Strip.blank(width, self.rich_style)
+        if not self._are_keys_read:
+            self._are_keys_read = True
+            self.set_reactive(KeyFooter.keys, self._present_keys())
         key_style = theme_style(self, "footer-key-foreground", is_bold=True)
         text_style = theme_style(self, "footer-description-foreground")
         segments = [Segment(" ", text_style)]
@@ -95,8 +99,10 @@ class KeyFooter(Guarded, Widget, can_focus=False):
         return placed
 
     def _read_keys(self, screen: Screen[object]) -> None:
-        if screen is not self.screen:
-            return
+        if screen is self.screen and self._are_keys_read:
+            self.keys = self._present_keys()
+
+    def _present_keys(self) -> tuple[FooterKey, ...]:
         shown: dict[str, FooterKey] = {}
         for active in self.screen.active_bindings.values():
             binding = active.binding
@@ -106,7 +112,7 @@ class KeyFooter(Guarded, Widget, can_focus=False):
                 shown.setdefault(binding.action, FooterKey(binding.key, display, binding.description))
         last = [footer_key for action, footer_key in shown.items() if action.endswith(_HELP_ACTION)]
         others = [footer_key for action, footer_key in shown.items() if not action.endswith(_HELP_ACTION)]
-        self.keys = (*others, *last)
+        return (*others, *last)
 
 
 def _width(footer_key: FooterKey) -> int:

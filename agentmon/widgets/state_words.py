@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.execution_status import WaitReason
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.moments import moment_words
 from agentmon.widgets.cells import even_line
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ STATE_STYLES: Final = {
 }
 WAITING_STATES: Final = {LiveState.QUEUED, LiveState.PARKED}
 """States of what has no process yet."""
-_STUCK_PROCESS: Final = re.compile(r"(?:pid |, )(\d+) \(")
+_STUCK_PROCESS: Final = r"(?:pid |, )(\d+) \("
 
 
 class StateWords(NamedTuple):
@@ -55,8 +53,7 @@ class StateWords(NamedTuple):
         return self.words.removeprefix("queued · ").removeprefix("parked ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(NamedTuple):
     """What a queued execution waits for beside what its own row says."""
 
     waits_for: tuple[int, ...] = ()
@@ -136,7 +133,7 @@ def state_words(
 
 def stuck_pids(error: str | None) -> list[str]:
     """Return the numbers of the processes that could not be stopped."""
-    return _STUCK_PROCESS.findall(error or "")
+    return re.findall(_STUCK_PROCESS, error or "")
 
 
 def stuck_text(error: str) -> str:
@@ -158,6 +155,8 @@ def numbers_text(numbers: Sequence[int]) -> str:
 
 def short_moment(moment: datetime, now: datetime) -> str:
     """Return the moment in short words of this machine's time zone: ``15:04``, ``Mon 07:00``."""
+    from agentmon.domain.moments import moment_words  # noqa: PLC0415 - most first frames show no time
+
     # The offset of the moment itself: the clocks may change before it comes.
     zone = moment.astimezone().tzinfo
     return moment_words(moment, now=now, zone=zone) if zone is not None else ""

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from agentmon.domain.amounts import today_text
 from agentmon.domain.board import StatusLine
-from agentmon.domain.budgets import WARN_PERCENTS
+from agentmon.domain.limits import WARN_PERCENTS
 from agentmon.domain.live_state import LiveState
 from agentmon.widgets.cells import cells, cut, even_line
 from agentmon.widgets.guarded import Guarded

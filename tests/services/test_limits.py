@@ -57,7 +57,7 @@ def limits(place: ConversationPlace) -> LimitSnapshotRepository:
 
 @pytest.fixture
 def service(place: ConversationPlace, limits: LimitSnapshotRepository) -> LimitService:
-    paths = replace(find_paths({"AGENTMON_HOME": str(place.database.path.parent)}), database_path=place.database.path)
+    paths = find_paths({"AGENTMON_HOME": str(place.database.path.parent)})._replace(database_path=place.database.path)
     clock = FakeClock(NOON)
     return LimitService(
         limits=limits,

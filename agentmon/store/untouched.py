@@ -1,0 +1,36 @@
+"""Connections that only read, from the standard library alone, since the first frame needs one."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TIMEOUT_S: Final = 5.0
+
+
+def connect_untouched(path: Path) -> sqlite3.Connection:
+    """Return a reading connection that leaves the folder as it is: no write-ahead log or index file comes into being.
+
+    While another connection is open, or after a crash, those files are there and their locks and content are obeyed.
+
+    Raises:
+        sqlite3.Error: The file cannot be opened.
+    """
+    is_alone = not path.with_name(f"{path.name}-wal").exists()
+    return _connect(path, options="mode=ro&immutable=1" if is_alone else "mode=ro")
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """Return a reading connection that takes the locks which reading takes.
+
+    Raises:
+        sqlite3.Error: The file cannot be opened.
+    """
+    return _connect(path, options="mode=ro")
+
+
+def _connect(path: Path, *, options: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.as_uri()}?{options}", uri=True, timeout=_TIMEOUT_S, isolation_level=None)

@@ -26,6 +26,7 @@ from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.request_checks import RequestChecks
 from agentmon.services.quick_add import QuickAddService
+from agentmon.services.search import SearchService
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
 from agentmon.services.summaries import SummaryService
@@ -89,6 +90,7 @@ class Services:
     conversations: ConversationService
     explaining: ExplainService
     sessions: SessionService
+    search: SearchService
     agents: AgentService
     board: BoardService
     workers: WorkerService
@@ -118,6 +120,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     clock = SystemClock()
     opened = await open_database(paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock)
     database = opened.database
+    search = SearchService(database.path)
     try:
         tasks = TaskRepository(database)
         executions = ExecutionRepository(database)
@@ -181,6 +184,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             sessions=sessions,
+            search=search,
             executions=ExecutionService(executions, paths),
             agents=agents,
             board=BoardService(
@@ -241,4 +245,5 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             database=database,
         )
     finally:
+        await search.close()
         await database.close()

@@ -208,6 +208,20 @@ class HistorySettings(_TableSettings):
     )
 
 
+class SearchSettings(_TableSettings):
+    """What the search knows of."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_SEARCH_", extra="forbid", validate_default=True)
+    table_name = "search"
+
+    log_mb: int = Field(
+        20,
+        ge=0,
+        le=100_000,
+        description="Megabytes of a log that are searched, half at its beginning and half at its end; 0 means none.",
+    )
+
+
 class NotificationSettings(_TableSettings):
     """What a person is told of, and over which channels: toast, bell, desktop, command, webhook, or none."""
 
@@ -386,6 +400,15 @@ def load_history_settings(settings_file: Path | None, stored: Mapping[str, objec
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
     return _load(HistorySettings, settings_file, stored)
+
+
+def load_search_settings(settings_file: Path | None, stored: Mapping[str, object]) -> SearchSettings:
+    """Return the values in force of the table ``[search]``, like ``load_worker_settings``.
+
+    Raises:
+        UsageError: A value is not allowed; the message names the key, the value and the rule.
+    """
+    return _load(SearchSettings, settings_file, stored)
 
 
 def load_notification_settings(settings_file: Path | None, stored: Mapping[str, object]) -> NotificationSettings:

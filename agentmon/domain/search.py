@@ -29,6 +29,7 @@ _LETTER_BEFORE: Final = rf"(?<!(?![{_CJK}])[^\W_])"
 _LETTER_AFTER: Final = rf"(?!(?![{_CJK}])[^\W_])"
 _TYPED: Final = re.compile(r'(-?)"([^"]*)("?)|(\S+)')
 _KIND: Final = "in:"
+_UNSTORABLE: Final = re.compile("[\ud800-\udfff]")
 
 
 class SearchKind(StrEnum):
@@ -157,7 +158,7 @@ def parse_query(text: str) -> SearchQuery:
     ``"…"`` is a phrase, ``-`` before a word or phrase excludes it, ``in:logs,messages`` names kinds, and the last word
     may be cut off. All else is looked for as it is.
     """
-    text = text[:_LONGEST_QUERY].replace("\0", " ")
+    text = _UNSTORABLE.sub("\ufffd", text[:_LONGEST_QUERY].replace("\0", " "))
     words: list[SearchWord] = []
     without: list[SearchWord] = []
     kinds: set[SearchKind] = set()
@@ -170,7 +171,7 @@ def parse_query(text: str) -> SearchQuery:
             if named:
                 kinds |= named
                 continue
-            sign = "-" if plain.startswith("-") and len(plain) > 1 and plain[1] != "-" else ""
+            sign = "-" if re.match(r"-[\w#/.]", plain) else ""
             word = _word(plain.removeprefix(sign), is_open=match.end() == len(text) and not sign)
         if word.text:
             (without if sign else words).append(word)

@@ -24,6 +24,7 @@ from agentmon.settings import (
     load_cost_settings,
     load_history_settings,
     load_notification_settings,
+    load_search_settings,
     load_worker_settings,
     setting_fields,
 )
@@ -222,6 +223,7 @@ class SettingsService:
             "approvals": load_approval_settings(self._paths.settings_file, stored),
             "costs": load_cost_settings(self._paths.settings_file, stored),
             "history": load_history_settings(self._paths.settings_file, stored),
+            "search": load_search_settings(self._paths.settings_file, stored),
             "board": load_board_settings(self._paths.settings_file, stored),
             "app": load_app_settings(self._paths.settings_file, stored),
             "notifications": load_notification_settings(self._paths.settings_file, stored),

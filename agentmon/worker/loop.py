@@ -18,6 +18,7 @@ from agentmon.settings import (
     load_cost_settings,
     load_history_settings,
     load_notification_settings,
+    load_search_settings,
     load_worker_settings,
 )
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
@@ -32,6 +33,7 @@ from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
+from agentmon.worker.search_indexing import SearchFollowing
 from agentmon.worker.starting import Starter
 from agentmon.worker.status_intake import StatusIntake
 from agentmon.worker.supervisor import Supervisor, Turn
@@ -120,6 +122,7 @@ class WorkerLoop:
             clock=clock,
         )
         self._history = HistoryFollowing(index=MessageIndexRepository(repositories.database), paths=paths, clock=clock)
+        self._search = SearchFollowing(paths)
         self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,
@@ -143,6 +146,7 @@ class WorkerLoop:
         self._approval_settings = load_approval_settings(paths.settings_file, {})
         self._cost_settings = load_cost_settings(paths.settings_file, {})
         self._history_settings = load_history_settings(paths.settings_file, {})
+        self._search_settings = load_search_settings(paths.settings_file, {})
         self._notification_settings = load_notification_settings(paths.settings_file, {})
         self._is_paused = True
         self._woken = asyncio.Event()
@@ -195,6 +199,7 @@ class WorkerLoop:
             "look at screens": keep(Turn("screens of agents", self._screens.look), rest=self._screens.rest),
             "follow usage": self._follow_usage(),
             "follow history": self._follow_history(),
+            "follow search": self._follow_search(),
             "tell the person": keep(Turn("notifications", self._notifier.tell_next), rest=self._notifier.wait),
             "report": self._report(),
         }
@@ -222,6 +227,17 @@ class WorkerLoop:
             await self._supervisor.keep(turn, rest=self._history.rest)
         finally:
             self._history.close()
+
+    async def _follow_search(self) -> None:
+        """Take up what the search does not know yet."""
+
+        async def look() -> None:
+            await self._search.look(self._search_settings)
+
+        try:
+            await self._supervisor.keep(Turn("search index", look), rest=self._search.rest)
+        finally:
+            self._search.close()
 
     async def _report(self) -> None:
         """Tell everybody how the loops fare, whenever that changes and every few seconds."""
@@ -314,6 +330,7 @@ class WorkerLoop:
             self._approval_settings = load_approval_settings(self._paths.settings_file, stored)
             self._cost_settings = load_cost_settings(self._paths.settings_file, stored)
             self._history_settings = load_history_settings(self._paths.settings_file, stored)
+            self._search_settings = load_search_settings(self._paths.settings_file, stored)
             self._notification_settings = load_notification_settings(self._paths.settings_file, stored)
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")

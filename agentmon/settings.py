@@ -318,7 +318,8 @@ class BoardSettings(_TableSettings):
     table_name = "board"
 
     sort: str = Field(
-        BoardSort.ORDER.value, description="How every column is sorted: order (their own), priority, due, or changed."
+        BoardSort.ORDER.value,
+        description="How every column is sorted: order (their own), priority, due, changed, or state.",
     )
     limit_todo: int = Field(0, ge=0, le=100_000, description="Most cards that Todo should have; 0 means no limit.")
     limit_in_progress: int = Field(

@@ -105,7 +105,8 @@ def board_lines(page: BoardPage, now: datetime, width: int, *, is_filtered: bool
 
 def _count_text(column: ColumnPage) -> str:
     limit = "" if column.card_limit is None else f"/{column.card_limit}"
-    return f"{column.total}{limit}{' over the limit' if column.is_over_limit else ''}"
+    where = f" in {', '.join(map(plain_line, column.workspaces_over))}" if column.workspaces_over else ""
+    return f"{column.total}{limit}{f' over the limit{where}' if column.is_over_limit else ''}"
 
 
 def status_text(numbers: StatusLine) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from agentmon.domain.live_state import LiveState
     from agentmon.domain.task_status import TaskStatus
 
+ALL_WORKSPACES: Final = "All workspaces"
+
 
 class BoardSort(StrEnum):
     """In which order the cards of every column stand."""
@@ -26,6 +28,8 @@ class BoardSort(StrEnum):
     DUE = "due"
     CHANGED = "changed"
     """What changed last comes first."""
+    STATE = "state"
+    """What needs a person, then what runs, what is queued, what failed, and the rest."""
 
     @property
     def next(self) -> BoardSort:
@@ -75,6 +79,15 @@ class Card:
     due_at: datetime | None = None
     labels: tuple[str, ...] = ()
     """In the order of the alphabet."""
+    archived_at: datetime | None = None
+    """Off the board since then; None while it is on the board."""
+    workspace_name: str = ""
+    """The short name of its workspace, where the cards of all are shown together; else empty."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: ``#12``, and ``api#12`` where numbers alone would not tell which one it is."""
+        return f"{self.workspace_name}#{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +99,18 @@ class ColumnPage:
     offset: int = 0
     cards: tuple[Card, ...] = ()
     card_limit: int | None = None
-    """How many cards it should have at most; more only warn. None without a limit, and while a filter hides cards."""
+    """How many cards it should have at most; more only warn.
+
+    None without a limit, while a filter hides cards, and where the cards of all workspaces are shown together.
+    """
+    workspaces_over: tuple[str, ...] = ()
+    """Where the cards of all are shown together: short names of the workspaces that have more cards here than they
+    should."""
 
     @property
     def is_over_limit(self) -> bool:
-        """Whether it has more cards than it should."""
-        return self.card_limit is not None and self.total > self.card_limit
+        """Whether it, or a workspace in it, has more cards than it should."""
+        return bool(self.workspaces_over) or (self.card_limit is not None and self.total > self.card_limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +140,9 @@ class BoardPage:
     """What one look at the board needs."""
 
     workspace_name: str
+    """Of the only workspace, or ``ALL_WORKSPACES``."""
+    workspaces: Mapping[str, str] = field(default_factory=dict)
+    """Root paths by the short names on the cards, where the cards of all workspaces are shown together; else empty."""
     columns: Mapping[TaskStatus, ColumnPage] = field(default_factory=dict)
     sort: BoardSort = BoardSort.ORDER
     status_line: StatusLine = field(default_factory=StatusLine)

@@ -154,7 +154,7 @@ BOARD: Final = [
         "Sort",
         show=False,
         id="board.sort",
-        tooltip="Sort all columns by their own order, priority, due date or last change.",
+        tooltip="Sort all columns by their own order, priority, due date, last change or state.",
     ),
     Binding("space", "mark", "Mark", id="board.mark", tooltip="Mark it; the next action takes all marked."),
     Binding(

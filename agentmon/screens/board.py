@@ -63,6 +63,7 @@ _SORT_WORDS: Final = {
     BoardSort.PRIORITY: "sorted by priority",
     BoardSort.DUE: "sorted by due date",
     BoardSort.CHANGED: "sorted by last change",
+    BoardSort.STATE: "sorted by state",
 }
 _EMPTY_BOARD: Final = "No tasks yet.\n\nn makes the first one.\n? shows all keys.\n\nagentmon demo shows it at work."
 _EMPTY_COLUMN: Final = "Nothing here."
@@ -750,6 +751,32 @@ class BoardScreen(ServiceScreen[None]):
         """Make a task in the editor."""
         self.open_dialog(self._edit(None), name="new task")
 
+    def action_edit_description(self) -> None:
+        """Write the description of the selected task in the person's editor."""
+        card = self._current.selected
+        if card is not None:
+            self.open_dialog(self._edit_description(card.task_id), name=f"description of #{card.number}")
+
+    async def _edit_description(self, task_id: TaskId) -> None:
+        from agentmon.screens.external_editor import edit_description  # noqa: PLC0415 - not part of the first frame
+
+        edit = await edit_description(self, task_id)
+        if edit is not None:
+            self._changes.remember_edit(edit)
+            self.request_refresh()
+
+    def action_quick_add(self) -> None:
+        """Make a task from one line."""
+        self.open_dialog(self._quick_add(), name="quick add")
+
+    async def _quick_add(self) -> None:
+        from agentmon.screens.quick_add import quick_add  # noqa: PLC0415 - not part of the first frame
+
+        added = await quick_add(self)
+        if added is not None:
+            task, should_run = added
+            await self._show_made(task.id, should_run=should_run)
+
     def action_edit_task(self) -> None:
         """Change the selected task in the editor."""
         card = self._current.selected
@@ -771,18 +798,6 @@ class BoardScreen(ServiceScreen[None]):
         if should_run:
             self._followed_id = task_id
             await run_tasks(self, [task_id], now=self._clock.now())
-
-    def action_quick_add(self) -> None:
-        """Make a task from one line."""
-        self.open_dialog(self._quick_add(), name="quick add")
-
-    async def _quick_add(self) -> None:
-        from agentmon.screens.quick_add import quick_add  # noqa: PLC0415 - not part of the first frame
-
-        added = await quick_add(self)
-        if added is not None:
-            task, should_run = added
-            await self._show_made(task.id, should_run=should_run)
 
     # Moving cards.
 

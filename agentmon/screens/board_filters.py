@@ -26,6 +26,7 @@ _STATE_WORDS: Final = {
     CardState.QUEUED: "queued",
     CardState.DUE: "due within 7 days",
     CardState.OVERDUE: "overdue",
+    CardState.ARCHIVED: "archived",
 }
 
 

@@ -57,8 +57,8 @@ class BoardService:
         self._rows = rows
         self._clock = clock
 
-    async def page(self, workspace: Workspace, requests: Sequence[ColumnRequest]) -> BoardPage:
-        """Return the asked part of each column and the status line, from one moment."""
+    async def page(self, workspace: Workspace | None, requests: Sequence[ColumnRequest]) -> BoardPage:
+        """Return the asked part of each column and the status line, from one moment; of all workspaces for None."""
         page = await self._repository.page(
             workspace,
             requests,
@@ -114,13 +114,13 @@ class BoardService:
         await self._rows.set(FILTERS_KEY, kept, actor=actor, at=self._clock.now())
 
     async def locate(
-        self, workspace: Workspace, task_id: TaskId, text_filter: str = "", *, sort: BoardSort | None = None
+        self, workspace: Workspace | None, task_id: TaskId, text_filter: str = "", *, sort: BoardSort | None = None
     ) -> tuple[TaskStatus, int] | None:
-        """Return the column of a task and its index there among the cards that pass the filter; None when gone.
+        """Return the column of a task and its index there among the cards that pass the filter.
 
-        The index is that in the given order, or in the one that is set.
+        None when it is not on the board of the workspace, or of all for None. The index is that in the given order, or
+        in the one that is set.
         """
-        del workspace
         return await self._repository.locate(
-            task_id, text_filter, sort=sort, board_words=self._settings.default_board_words()
+            workspace, task_id, text_filter, sort=sort, board_words=self._settings.default_board_words()
         )

@@ -28,7 +28,7 @@ from agentmon.settings import (
     load_worker_settings,
     setting_fields,
 )
-from agentmon.store.board_setting import find_board_words
+from agentmon.store.board_setting import LIMITED, find_board_words, limit_name
 from agentmon.store.money_setting import find_money_words
 from agentmon.worker.wake import wake_worker
 
@@ -48,14 +48,23 @@ if TYPE_CHECKING:
 AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
 EXECUTION_COLUMNS_KEY: Final = "app.execution_columns"
 ZONE_KEY: Final = "costs.timezone"
-WORKSPACE_LIMIT_KEY: Final = "workspace.max_running"
+_OF_WORKSPACE: Final = "workspace."
 _OF_PERSONS: Final = ("approvals.", "costs.", "notifications.command", "notifications.webhook")
 """How the keys begin that an agent may not set.
 
 The worker runs that command, and sends to that address, outside of what an agent is allowed; and what is not counted is
 in no budget.
 """
-_WORKSPACE_LIMIT_HELP: Final = "Most executions of this workspace that run at one time; 0 means no limit of its own."
+_WORKSPACE_HELP: Final = {
+    "max_running": "Most executions of this workspace that run at one time; 0 means no limit of its own.",
+    **{
+        limit_name(status): f"Most cards that {status.label} of this workspace should have; 0 is as board.* says."
+        for status in LIMITED
+    },
+}
+"""What each limit of a workspace is, by its name."""
+_LARGEST_LIMITS: Final = {"max_running": LARGEST_RUNNING_LIMIT}
+_MOST_CARDS: Final = 100_000
 
 
 class SettingOrigin(StrEnum):
@@ -148,15 +157,18 @@ class SettingsService:
         values = self._values(await self._repository.all())
         if workspace is None:
             return values
-        limit = await self._workspaces.max_running(workspace.id)
+        limits = await self._workspaces.limits(workspace.id)
         return (
             *values,
-            SettingValue(
-                key=WORKSPACE_LIMIT_KEY,
-                value=limit,
-                default=0,
-                help=_WORKSPACE_LIMIT_HELP,
-                origin=SettingOrigin.STORED if limit else SettingOrigin.DEFAULT,
+            *(
+                SettingValue(
+                    key=f"{_OF_WORKSPACE}{name}",
+                    value=limits[name],
+                    default=0,
+                    help=words,
+                    origin=SettingOrigin.STORED if limits[name] else SettingOrigin.DEFAULT,
+                )
+                for name, words in _WORKSPACE_HELP.items()
             ),
         )
 
@@ -189,9 +201,10 @@ class SettingsService:
             await asyncio.to_thread(require_theme, text, self._paths.themes_dir)
         if key.startswith(_OF_PERSONS):
             await self.require_may_decide(actor)
-        if workspace is not None and key == WORKSPACE_LIMIT_KEY:
-            limit = _limit(text)
-            await self._workspaces.set_max_running(workspace.id, limit, actor=actor, at=self._clock.now())
+        if workspace is not None and key.startswith(_OF_WORKSPACE):
+            name = key.removeprefix(_OF_WORKSPACE)
+            limit = _limit(key, text, _LARGEST_LIMITS.get(name, _MOST_CARDS))
+            await self._workspaces.set_limit(workspace.id, name, limit, actor=actor, at=self._clock.now())
         else:
             stored: Mapping[str, object] = {**await self._repository.all(), key: text}
             checked = {setting.key: setting.value for setting in self._values(stored)}
@@ -207,7 +220,7 @@ class SettingsService:
             UsageError: Without it another setting could not be what it is.
             ConflictError: An agent would change what agents may decide.
         """
-        if key == WORKSPACE_LIMIT_KEY:
+        if key.startswith(_OF_WORKSPACE):
             return await self.set(key, "0", actor=actor, workspace=workspace)
         await self.get(key, workspace)
         if key.startswith(_OF_PERSONS):
@@ -245,10 +258,10 @@ class SettingsService:
         return tuple(values)
 
 
-def _limit(text: str) -> int:
-    if not text.strip().isdecimal() or int(text) > LARGEST_RUNNING_LIMIT:
+def _limit(key: str, text: str, largest: int) -> int:
+    if not text.strip().isdecimal() or int(text) > largest:
         raise UsageError(
-            f"setting {WORKSPACE_LIMIT_KEY} = {text!r}: a whole number from 0 to {LARGEST_RUNNING_LIMIT} is expected",
-            hint=f"`agentmon settings {WORKSPACE_LIMIT_KEY} 2`; 0 means no limit",
+            f"setting {key} = {text!r}: a whole number from 0 to {largest} is expected",
+            hint=f"`agentmon settings {key} 2`; 0 means no limit of its own",
         )
     return int(text)

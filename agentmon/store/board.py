@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
-from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
+from agentmon.domain.board import ALL_WORKSPACES, BoardPage, BoardSort, Card, ColumnPage, StatusLine
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.task_status import TaskStatus
-from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting
+from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting, own_limits
+from agentmon.store.card_states import ARCHIVED, ON_BOARD, RANKS
 from agentmon.store.moments import moment_text
 from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
@@ -28,32 +29,38 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agentmon.domain.amounts import MoneyFormat
-    from agentmon.domain.board import BoardSort, ColumnRequest
+    from agentmon.domain.board import ColumnRequest
     from agentmon.domain.ids import WorkspaceId
 
 _CARDS: Final = """
+WITH {ranks} page AS MATERIALIZED (
+    SELECT t.id AS task_id FROM tasks t {rank}
+    WHERE t.status = :status {scope} AND {wanted}
+    ORDER BY {order}
+    LIMIT :limit OFFSET :offset)
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
-       e.end_reason, e.wait_reason, e.not_before, e.paused_at, r.parked_until, r.park_note,
-       e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at
-FROM tasks t
+       e.end_reason, e.wait_reason, e.not_before, e.paused_at, x.parked_until, x.park_note,
+       e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at, t.archived_at, t.workspace_id
+FROM page CROSS JOIN tasks t ON t.id = page.task_id {rank}
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
     SELECT newest.id FROM executions newest WHERE newest.task_id = t.id
     ORDER BY newest.created_at DESC, newest.id DESC LIMIT 1)
 LEFT JOIN sessions s ON s.id = e.session_id
-LEFT JOIN agents r ON r.id = e.agent_id AND e.status = 'queued' AND r.parked_until > :now
-WHERE t.workspace_id = :workspace_id AND t.status = :status AND t.deleted_at IS NULL AND t.archived_at IS NULL
-  {text_filter}
+LEFT JOIN agents x ON x.id = e.agent_id AND e.status = 'queued' AND x.parked_until > :now
 ORDER BY {order}
-LIMIT :limit OFFSET :offset
 """
+"""The page is chosen by an index alone, before anything is joined to its cards."""
+_RANK: Final = "LEFT JOIN ranks r ON r.task_id = t.id"
+_IN_WORKSPACE: Final = "AND t.workspace_id = :workspace_id"
 _TOTALS: Final = """
-SELECT t.status, count(*) FROM tasks t
-WHERE t.status IN ('todo', 'in_progress', 'blocked', 'done', 'cancelled') AND t.workspace_id = :workspace_id
-  AND t.deleted_at IS NULL AND t.archived_at IS NULL {text_filter}
-GROUP BY t.status
+SELECT t.status, t.workspace_id, count(*) FROM tasks t
+WHERE t.status IN ('todo', 'in_progress', 'blocked', 'done', 'cancelled') {scope} AND {wanted}
+GROUP BY t.status, t.workspace_id
 """
+_WORKSPACE: Final = "SELECT id, name, root_path, settings FROM workspaces WHERE id = :workspace_id"
+_WORKSPACES: Final = "SELECT id, name, root_path, settings FROM workspaces ORDER BY root_path"
 _WAITS_FOR: Final = """
 SELECT d.task_id, p.number FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
@@ -68,11 +75,11 @@ GROUP BY s.parent_task_id
 _LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids})"
 """The primary key gives those of a task in their order."""
 _PLACE: Final = """
+{ranks}
 SELECT p.status, (
-    SELECT count(*) FROM tasks t
-    WHERE t.workspace_id = p.workspace_id AND t.status = p.status AND t.deleted_at IS NULL
-      AND t.archived_at IS NULL AND {before} {text_filter})
-FROM tasks p WHERE p.id = :task_id AND p.deleted_at IS NULL AND p.archived_at IS NULL
+    SELECT count(*) FROM tasks t {rank}
+    WHERE t.status = p.status {scope} AND {before} AND {wanted})
+FROM tasks p WHERE p.id = :task_id {own_scope} AND {own_wanted}
 """
 
 
@@ -93,40 +100,116 @@ def read_board(
     running_limit: int,
     money_words: Mapping[str, str],
     board_words: Mapping[str, str],
+    is_all: bool = False,
 ) -> BoardPage:
     """Return the asked pages and the status line.
 
     Args:
         execute: Runs the statements, all on one connection.
-        workspace_id: Whose board; None gives empty columns.
+        workspace_id: Whose board; None gives empty columns, unless those of all are asked for.
         workspace_name: Is handed through.
         requests: One per wanted column; all share filter and order of the first.
         running_limit: Shown when the database holds no limit of its own.
         money_words: Say how amounts are shown where the database does not; see ``money_setting``.
         board_words: Say how the board is sorted where the database does not; see ``board_setting``.
+        is_all: Whether the cards of all workspaces are shown together.
     """
     text_filter = requests[0].text_filter if requests else ""
-    where, parameters = _filter_of(text_filter)
     setting = board_setting(board_words, execute(BOARD_ROWS, {}))
     sort = (requests[0].sort if requests else None) or setting.sort
     status_line = read_status_line(execute, running_limit, money_words)
-    totals: dict[str, int] = {}
-    if workspace_id is not None:
-        rows = execute(_TOTALS.format(text_filter=where), {"workspace_id": workspace_id, **parameters})
-        totals = {str(status): _integer(count) for status, count in rows}
-    columns = {
-        request.status: ColumnPage(
-            status=request.status,
-            total=totals.get(request.status, 0),
-            offset=request.offset,
-            cards=_cards(execute, workspace_id, request, sort, status_line.money)
-            if workspace_id is not None and totals.get(request.status)
-            else (),
-            card_limit=None if text_filter else setting.limits.get(request.status),
+    columns = {request.status: ColumnPage(status=request.status, offset=request.offset) for request in requests}
+    workspaces = _Workspaces((), setting.limits)
+    if requests and (is_all or workspace_id is not None):
+        scope = _Scope(None if is_all else workspace_id, text_filter)
+        rows = execute(_WORKSPACES, {}) if is_all else execute(_WORKSPACE, {"workspace_id": workspace_id})
+        workspaces = _Workspaces(rows, setting.limits, is_all=is_all)
+        counts: dict[str, dict[str, int]] = {}
+        for status, owner_id, count in execute(scope.filled(_TOTALS), scope.parameters):
+            counts.setdefault(str(status), {})[str(owner_id)] = _integer(count)
+        for request in requests:
+            present = counts.get(request.status, {})
+            columns[request.status] = ColumnPage(
+                status=request.status,
+                total=sum(present.values()),
+                offset=request.offset,
+                cards=_cards(execute, scope, request, sort, status_line.money, workspaces) if present else (),
+                card_limit=None if text_filter or is_all else workspaces.limit(str(workspace_id), request.status),
+                workspaces_over=() if text_filter or not is_all else workspaces.over(present, request.status),
+            )
+    return BoardPage(
+        workspace_name=ALL_WORKSPACES if is_all else workspace_name,
+        workspaces=workspaces.root_paths,
+        columns=columns,
+        sort=sort,
+        status_line=status_line,
+    )
+
+
+class _Scope:
+    """Which cards are meant: of one workspace or of all, and those that fit the filter."""
+
+    __slots__ = ("_is_all", "_wanted", "parameters")
+
+    def __init__(self, workspace_id: WorkspaceId | None, text_filter: str) -> None:
+        self._is_all = workspace_id is None
+        self._wanted, self.parameters = _filter_of(text_filter)
+        if workspace_id is not None:
+            self.parameters["workspace_id"] = workspace_id
+
+    def filled(self, statement: str, sort: BoardSort | None = None, *, is_alone: bool = False) -> str:
+        """Return the statement for these cards, in this order; ``is_alone`` where its ``WITH`` has nothing else."""
+        is_own_order = self._is_all and sort is BoardSort.ORDER
+        is_ranked = sort is BoardSort.STATE
+        ranks = f"{'WITH ' if is_alone else ''}{RANKS}{'' if is_alone else ','}" if is_ranked else ""
+        own = "t.workspace_id, t.sort_order, t.id"
+        order = "" if sort is None else own if is_own_order else ORDERS[sort]
+        before = "" if sort is None else f"({own}) < ({own.replace('t.', 'p.')})" if is_own_order else BEFORE[sort]
+        scope = "" if self._is_all else _IN_WORKSPACE
+        return statement.format(
+            ranks=ranks,
+            rank=_RANK if is_ranked else "",
+            scope=scope,
+            own_scope=scope.replace("t.", "p."),
+            wanted=self._wanted,
+            own_wanted=(ARCHIVED if ARCHIVED in self._wanted else ON_BOARD).replace("t.", "p."),
+            order=order,
+            before=before,
         )
-        for request in requests
-    }
-    return BoardPage(workspace_name=workspace_name, columns=columns, sort=sort, status_line=status_line)
+
+
+class _Workspaces:
+    """The names and limits of the workspaces."""
+
+    __slots__ = ("_limits", "_own_limits", "names", "root_paths")
+
+    def __init__(
+        self, rows: Sequence[Sequence[object]], limits: Mapping[TaskStatus, int], *, is_all: bool = False
+    ) -> None:
+        self._limits = limits
+        self._own_limits = {str(row[0]): own_limits(row[3]) for row in rows}
+        self.names: Mapping[str, str] = {}
+        """Short names of the workspaces by id, where all are shown together."""
+        self.root_paths: Mapping[str, str] = {}
+        if is_all:
+            from agentmon.domain.workspace_names import short_names  # noqa: PLC0415 - the first frame shows one
+
+            self.names = short_names({str(row[0]): (str(row[1]), str(row[2])) for row in rows})
+            self.root_paths = {self.names[str(row[0])]: str(row[2]) for row in rows}
+
+    def limit(self, workspace_id: str, status: TaskStatus) -> int | None:
+        """Return how many cards a column of the workspace should have at most."""
+        return self._own_limits.get(workspace_id, {}).get(status) or self._limits.get(status)
+
+    def over(self, counts: Mapping[str, int], status: TaskStatus) -> tuple[str, ...]:
+        """Return the names of the workspaces whose column has more cards than it should."""
+        return tuple(
+            sorted(
+                self.names.get(workspace_id, "")
+                for workspace_id, count in counts.items()
+                if count > (self.limit(workspace_id, status) or count)
+            )
+        )
 
 
 def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[str, str]) -> StatusLine:
@@ -149,31 +232,41 @@ def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[
 
 
 def find_place(
-    execute: Execute, *, task_id: TaskId, text_filter: str, sort: BoardSort | None, board_words: Mapping[str, str]
+    execute: Execute,
+    *,
+    workspace_id: WorkspaceId | None,
+    task_id: TaskId,
+    text_filter: str,
+    sort: BoardSort | None,
+    board_words: Mapping[str, str],
 ) -> tuple[TaskStatus, int] | None:
-    """Return the column of a task and how many cards stand above it there; None when it is gone.
+    """Return the column of a task and how many cards stand above it there; None when it is not there.
 
-    Without a ``sort`` the cards stand as it is set.
+    That is among the cards of the workspace, or of all when there is none. Without a ``sort`` the cards stand as it is
+    set.
     """
     sort = sort or board_setting(board_words, execute(BOARD_ROWS, {})).sort
-    where, parameters = _filter_of(text_filter)
-    rows = execute(_PLACE.format(text_filter=where, before=BEFORE[sort]), {"task_id": task_id, **parameters})
+    scope = _Scope(workspace_id, text_filter)
+    rows = execute(scope.filled(_PLACE, sort, is_alone=True), {"task_id": task_id, **scope.parameters})
     return (TaskStatus(str(rows[0][0])), _integer(rows[0][1])) if rows else None
 
 
 def _cards(
-    execute: Execute, workspace_id: WorkspaceId, request: ColumnRequest, sort: BoardSort, money: MoneyFormat
+    execute: Execute,
+    scope: _Scope,
+    request: ColumnRequest,
+    sort: BoardSort,
+    money: MoneyFormat,
+    workspaces: _Workspaces,
 ) -> tuple[Card, ...]:
-    where, parameters = _filter_of(request.text_filter)
     rows = execute(
-        _CARDS.format(text_filter=where, order=ORDERS[sort]),
+        scope.filled(_CARDS, sort),
         {
-            "workspace_id": workspace_id,
             "status": request.status.value,
             "limit": request.limit,
             "offset": request.offset,
             "now": moment_text(datetime.now(UTC)),
-            **parameters,
+            **scope.parameters,
         },
     )
     task_ids = [str(row[0]) for row in rows]
@@ -186,6 +279,7 @@ def _cards(
             subtasks.get(str(row[0]), (0, 0)),
             tuple(labels.get(str(row[0]), ())),
             money,
+            workspaces.names,
         )
         for row in rows
     )
@@ -223,11 +317,12 @@ def _card(
     subtasks: tuple[int, int],
     labels: tuple[str, ...],
     money: MoneyFormat,
+    workspace_names: Mapping[str, str],
 ) -> Card:
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
     end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:22]
-    activity, is_held, activity_note, working_dir, mode, due_at = row[22:]
+    activity, is_held, activity_note, working_dir, mode, due_at, archived_at, workspace_id = row[22:]
     folder = _optional_text(working_dir) or ""
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
@@ -268,6 +363,8 @@ def _card(
         next_run_at=_optional_time(next_run_at),
         due_at=_optional_time(due_at),
         labels=labels,
+        archived_at=_optional_time(archived_at),
+        workspace_name=workspace_names.get(str(workspace_id), ""),
     )
 
 
@@ -282,7 +379,7 @@ def _command_word(slug: object, input_context: object) -> str | None:
 
 def _filter_of(text_filter: str) -> tuple[str, dict[str, object]]:
     if not text_filter:
-        return "", {}
+        return ON_BOARD, {}
     from agentmon.store.board_filter import filter_condition  # noqa: PLC0415 - the first frame has no filter
 
     return filter_condition(text_filter, datetime.now(UTC))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board_filter import CardState, parse_filter
+from agentmon.store.card_states import ARCHIVED, FAILED_TASKS, NEEDS_YOU, ON_BOARD, OPEN
 from agentmon.store.moments import moment_text
 
 if TYPE_CHECKING:
@@ -18,27 +19,20 @@ if TYPE_CHECKING:
 DUE_WITHIN_DAYS: Final = 7
 _LAST: Final = "\U0010ffff"
 _OPEN_TASK: Final = "t.status IN ('todo', 'in_progress', 'blocked')"
-# As domain.live_state.live_state says "needs you"; the words of the partial index first.
 _STATES: Final = {
-    CardState.NEEDS_YOU: """t.id IN (SELECT o.task_id FROM executions o
-        WHERE o.status IN ('cancelling', 'queued', 'running') AND (
-            (o.status = 'running' AND o.activity = 'waiting' AND o.paused_at IS NULL AND o.error IS NULL)
-            OR (o.status = 'queued' AND o.is_held)))""",
-    CardState.RUNNING: """t.id IN (SELECT o.task_id FROM executions o
-        WHERE o.status IN ('cancelling', 'queued', 'running') AND o.status <> 'queued')""",
-    CardState.QUEUED: """t.id IN (SELECT o.task_id FROM executions o
-        WHERE o.status IN ('cancelling', 'queued', 'running') AND o.status = 'queued')""",
-    CardState.FAILED: """(SELECT n.status FROM executions n WHERE n.task_id = t.id
-        ORDER BY n.created_at DESC, n.id DESC LIMIT 1) IN ('failed', 'timed_out')""",
+    CardState.NEEDS_YOU: f"t.id IN (SELECT o.task_id FROM executions o WHERE {OPEN} AND {NEEDS_YOU})",
+    CardState.RUNNING: f"t.id IN (SELECT o.task_id FROM executions o WHERE {OPEN} AND o.status <> 'queued')",
+    CardState.QUEUED: f"t.id IN (SELECT o.task_id FROM executions o WHERE {OPEN} AND o.status = 'queued')",
+    CardState.FAILED: f"t.id IN ({FAILED_TASKS})",
     CardState.DUE: f"({_OPEN_TASK} AND t.due_at < :due_before)",
     CardState.OVERDUE: f"({_OPEN_TASK} AND t.due_at < :filter_now)",
 }
 
 
 def filter_condition(text_filter: str, now: datetime) -> tuple[str, dict[str, object]]:
-    """Return the condition on ``tasks t``, with ``AND`` in front, and its parameters; both empty without a filter."""
+    """Return the condition on ``tasks t`` and its parameters."""
     wanted = parse_filter(text_filter)
-    conditions: list[str] = []
+    conditions = [ARCHIVED if wanted.is_archived else ON_BOARD]
     parameters: dict[str, object] = {}
     for at, word in enumerate(wanted.words):
         conditions.append(_word(f"word{at}", word, parameters))
@@ -59,7 +53,7 @@ def filter_condition(text_filter: str, now: datetime) -> tuple[str, dict[str, ob
                 "filter_now": moment_text(now),
                 "due_before": moment_text(now + timedelta(days=DUE_WITHIN_DAYS)),
             }
-    return "".join(f" AND {condition}" for condition in conditions), parameters
+    return " AND ".join(conditions), parameters
 
 
 def _word(name: str, word: str, parameters: dict[str, object]) -> str:

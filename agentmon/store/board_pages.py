@@ -29,20 +29,21 @@ class BoardRepository:
 
     async def page(
         self,
-        workspace: Workspace,
+        workspace: Workspace | None,
         requests: Sequence[ColumnRequest],
         *,
         running_limit: int,
         money_words: Mapping[str, str],
         board_words: Mapping[str, str],
     ) -> BoardPage:
-        """Return the asked part of each column and the status line, from one moment."""
+        """Return the asked part of each column and the status line, from one moment; of all workspaces for None."""
         async with self._database.reading() as connection:
             return await connection.run_sync(
                 lambda sync_connection: read_board(
                     _executing(sync_connection),
-                    workspace_id=workspace.id,
-                    workspace_name=workspace.name,
+                    workspace_id=None if workspace is None else workspace.id,
+                    workspace_name="" if workspace is None else workspace.name,
+                    is_all=workspace is None,
                     requests=requests,
                     running_limit=running_limit,
                     money_words=money_words,
@@ -51,13 +52,23 @@ class BoardRepository:
             )
 
     async def locate(
-        self, task_id: TaskId, text_filter: str, *, sort: BoardSort | None, board_words: Mapping[str, str]
+        self,
+        workspace: Workspace | None,
+        task_id: TaskId,
+        text_filter: str,
+        *,
+        sort: BoardSort | None,
+        board_words: Mapping[str, str],
     ) -> tuple[TaskStatus, int] | None:
-        """Return the column of a task and its index there, in this order or the one that is set; None when gone."""
+        """Return the column of a task and its index there, in this order or the one that is set; None when gone.
+
+        The index counts the cards of the workspace, or of all for None.
+        """
         async with self._database.reading() as connection:
             return await connection.run_sync(
                 lambda sync_connection: find_place(
                     _executing(sync_connection),
+                    workspace_id=None if workspace is None else workspace.id,
                     task_id=task_id,
                     text_filter=text_filter,
                     sort=sort,

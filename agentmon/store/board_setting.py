@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.board import BoardSort
 from agentmon.domain.task_status import TaskStatus
+from agentmon.store.card_states import NO_RANK
 from agentmon.store.money_setting import words_of_file
 
 if TYPE_CHECKING:
@@ -13,23 +15,33 @@ if TYPE_CHECKING:
 
 LIMITED: Final = (TaskStatus.TODO, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED)
 """The columns that can have a limit."""
-_NAMES: Final = ("sort", *(f"limit_{status.value}" for status in LIMITED))
+
+
+def limit_name(status: TaskStatus) -> str:
+    """Return the name of the limit of a column, in the settings of all and in those of a workspace."""
+    return f"limit_{status.value}"
+
+
+_NAMES: Final = ("sort", *map(limit_name, LIMITED))
 BOARD_ROWS: Final = "SELECT key, value FROM settings WHERE key >= 'board.' AND key < 'board/'"
 ORDERS: Final = {
     BoardSort.ORDER: "t.sort_order, t.id",
     BoardSort.PRIORITY: "t.priority, t.sort_order, t.id",
-    BoardSort.DUE: "t.due_at IS NULL, t.due_at, t.sort_order, t.id",
-    BoardSort.CHANGED: "t.updated_at DESC, t.id",
+    BoardSort.DUE: "t.due_at NULLS LAST, t.sort_order, t.id",
+    BoardSort.CHANGED: "t.updated_at DESC, t.id DESC",
+    BoardSort.STATE: f"coalesce(r.place, {NO_RANK}), t.sort_order, t.id",
 }
-"""How each order is written in SQL, for ``tasks t``."""
+"""How each order is written in SQL, for ``tasks t`` and its rank ``r``; see ``card_states.RANKS``."""
 BEFORE: Final = {
-    BoardSort.ORDER: "(t.sort_order < p.sort_order OR (t.sort_order = p.sort_order AND t.id < p.id))",
+    BoardSort.ORDER: "(t.sort_order, t.id) < (p.sort_order, p.id)",
     BoardSort.PRIORITY: "(t.priority, t.sort_order, t.id) < (p.priority, p.sort_order, p.id)",
     BoardSort.DUE: """(t.due_at IS NULL, coalesce(t.due_at, ''), t.sort_order, t.id)
         < (p.due_at IS NULL, coalesce(p.due_at, ''), p.sort_order, p.id)""",
-    BoardSort.CHANGED: "(t.updated_at > p.updated_at OR (t.updated_at = p.updated_at AND t.id < p.id))",
+    BoardSort.CHANGED: "(t.updated_at, t.id) > (p.updated_at, p.id)",
+    BoardSort.STATE: f"""(coalesce(r.place, {NO_RANK}), t.sort_order, t.id) < (
+        coalesce((SELECT place FROM ranks WHERE task_id = p.id), {NO_RANK}), p.sort_order, p.id)""",
 }
-"""The condition that ``tasks t`` stands before ``tasks p`` in each order."""
+"""The condition that ``tasks t`` with its rank ``r`` stands before ``tasks p`` in each order."""
 
 
 class BoardSetting(NamedTuple):
@@ -56,10 +68,27 @@ def board_setting(words: Mapping[str, str], rows: Iterable[Sequence[object]]) ->
     """
     stored = {str(key).removeprefix("board."): str(value).strip('"') for key, value in rows}
     told = {**words, **{name: stored[name] for name in _NAMES if name in stored}}
-    limits = {}
-    for status in LIMITED:
-        digits = told.get(f"limit_{status.value}", "").strip()
-        if digits.isdecimal() and int(digits):
-            limits[status] = int(digits)
+    limits = _limits(told)
     sort = told.get("sort", "").strip().lower()
     return BoardSetting(BoardSort(sort) if sort in set(BoardSort) else BoardSort.ORDER, limits)
+
+
+def own_limits(workspace_settings: object) -> dict[TaskStatus, int]:
+    """Return the limits of a workspace's own, of the text of its settings; those of all hold for the other columns."""
+    if isinstance(workspace_settings, str | bytes):
+        try:
+            workspace_settings = json.loads(workspace_settings)
+        except ValueError:
+            return {}
+    if not isinstance(workspace_settings, dict):
+        return {}
+    return _limits({str(name): str(value) for name, value in workspace_settings.items()})
+
+
+def _limits(words: Mapping[str, str]) -> dict[TaskStatus, int]:
+    limits = {}
+    for status in LIMITED:
+        digits = words.get(limit_name(status), "").strip()
+        if digits.isdecimal() and int(digits):
+            limits[status] = int(digits)
+    return limits

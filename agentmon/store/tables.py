@@ -67,8 +67,6 @@ _EMPTY: Final = {"server_default": text("''")}
 _EMPTY_LIST: Final = {"server_default": text("'[]'")}
 _EMPTY_OBJECT: Final = {"server_default": text("'{}'")}
 _METADATA: Final = {"name": "metadata", "server_default": text("'{}'")}
-_BOARD_ORDER: Final = ("status", "workspace_id", "sort_order", "id", "deleted_at", "archived_at")
-"""With the columns of the condition, since SQLite reads the row for those that an index does not hold."""
 
 metadata: Final = MetaData(
     naming_convention={
@@ -103,6 +101,15 @@ def _not_negative(*columns: str) -> tuple[CheckConstraint, ...]:
 
 def _where(name: str, *columns: str, where: TextClause, unique: bool = False) -> Index:
     return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+
+
+def _of_board(name: str, *order: str, is_archived: bool = False) -> Index:
+    """Return the index of one order of the cards of a column.
+
+    It holds the columns of its condition too, since SQLite reads the row for what an index does not hold.
+    """
+    condition = text(f"deleted_at IS NULL AND archived_at IS {'NOT ' if is_archived else ''}NULL")
+    return _where(name, "status", "workspace_id", *order, "deleted_at", "archived_at", where=condition)
 
 
 class UserRow(_Row, table=True):
@@ -247,16 +254,11 @@ class TaskRow(_Row, table=True):
         CheckConstraint("version >= 1", name="version_from_one"),
         CheckConstraint("parent_task_id <> id", name="no_parent_of_itself"),
         CheckConstraint("(cron IS NULL) = (cron_zone IS NULL)", name="cron_with_zone"),
-        _where(
-            "ix_tasks_board",
-            *_BOARD_ORDER,
-            where=text("deleted_at IS NULL AND archived_at IS NULL"),
-        ),
-        _where(
-            "ix_tasks_archived",
-            *_BOARD_ORDER,
-            where=text("deleted_at IS NULL AND archived_at IS NOT NULL"),
-        ),
+        _of_board("ix_tasks_board", "sort_order", "id"),
+        _of_board("ix_tasks_board_priority", "priority", "sort_order", "id"),
+        _of_board("ix_tasks_board_due", "due_at", "sort_order", "id"),
+        _of_board("ix_tasks_board_changed", "updated_at", "id"),
+        _of_board("ix_tasks_archived", "sort_order", "id", is_archived=True),
         Index(None, "parent_task_id"),
         Index(None, "assignee_agent_id"),
         _where("ix_tasks_next_run_at", "next_run_at", where=text("next_run_at IS NOT NULL")),
@@ -404,6 +406,13 @@ class ExecutionRow(_Row, table=True):
             where=_one_of("status", [ExecutionStatus.QUEUED]),
         ),
         _where("uq_executions_open_task_id", "task_id", where=_one_of("status", OPEN_STATUSES), unique=True),
+        _where(
+            "ix_executions_unsuccessful",
+            "task_id",
+            "created_at",
+            "id",
+            where=_one_of("status", [ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT]),
+        ),
         Index(None, "task_id", "created_at"),
         Index(None, "heartbeat_at"),
         Index(None, "agent_id", "status"),

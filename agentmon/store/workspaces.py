@@ -11,6 +11,7 @@ from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.board_setting import LIMITED, limit_name
 from agentmon.store.mapping import workspace_of
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
 
-_MAX_RUNNING: Final = "max_running"
-"""The claim reads it from the JSON by this name."""
+LIMIT_NAMES: Final = ("max_running", *map(limit_name, LIMITED))
+"""The limits that a workspace can have of its own; claim and board read them from the JSON by these names."""
 
 
 class WorkspaceRepository:
@@ -63,33 +64,33 @@ class WorkspaceRepository:
             statement = select(tables.workspaces).where(tables.workspaces.c.root_path == root_path)
             return workspace_of((await connection.execute(statement)).mappings().one())
 
-    async def max_running(self, workspace_id: WorkspaceId) -> int:
-        """Return how many executions of the workspace may run at one time; 0 means no limit of its own."""
+    async def limits(self, workspace_id: WorkspaceId) -> dict[str, int]:
+        """Return the limits of the workspace by ``LIMIT_NAMES``; 0 means none of its own."""
         statement = select(tables.workspaces.c.settings).where(tables.workspaces.c.id == workspace_id)
         async with self._database.reading() as connection:
             stored = (await connection.execute(statement)).scalar_one()
-        limit = stored.get(_MAX_RUNNING, 0)
-        return limit if isinstance(limit, int) else 0
+        limits = {name: stored.get(name, 0) for name in LIMIT_NAMES}
+        return {name: limit if isinstance(limit, int) else 0 for name, limit in limits.items()}
 
-    async def set_max_running(self, workspace_id: WorkspaceId, limit: int, *, actor: Actor, at: datetime) -> None:
-        """Write how many executions of the workspace may run at one time, with its line in the audit trail."""
+    async def set_limit(self, workspace_id: WorkspaceId, name: str, limit: int, *, actor: Actor, at: datetime) -> None:
+        """Write a limit of the workspace, with its line in the audit trail."""
         workspaces = tables.workspaces
         async with self._database.writing() as connection:
             row = (await connection.execute(select(workspaces).where(workspaces.c.id == workspace_id))).mappings().one()
-            before = row["settings"].get(_MAX_RUNNING, 0)
+            before = row["settings"].get(name, 0)
             if before == limit:
                 return
             await connection.execute(
                 update(workspaces)
                 .where(workspaces.c.id == workspace_id)
-                .values(settings={**row["settings"], _MAX_RUNNING: limit}, updated_at=at)
+                .values(settings={**row["settings"], name: limit}, updated_at=at)
             )
             await append_task_event(
                 connection,
                 task_id=None,
                 actor=actor,
                 event_type=TaskEventType.SETTING_CHANGED,
-                payload={"key": "workspace.max_running", "workspace": row["name"], "from": before, "to": limit},
+                payload={"key": f"workspace.{name}", "workspace": row["name"], "from": before, "to": limit},
                 at=at,
             )
 

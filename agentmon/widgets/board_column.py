@@ -249,7 +249,9 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         else:
             self._view.keep_bottom()
         self._redraw(
-            is_heading_changed=before is None or (before.total, before.card_limit) != (page.total, page.card_limit)
+            is_heading_changed=before is None
+            or (before.total, before.card_limit, before.is_over_limit)
+            != (page.total, page.card_limit, page.is_over_limit)
         )
         if self._view.seen_card != selected_before:
             self.post_message(self.Selected(self, is_by_person=False))
@@ -499,9 +501,9 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         count = "" if page is None else f" {self.total}"
         if page is not None and page.card_limit is not None:
             count += f"/{page.card_limit}"
-            if page.is_over_limit:
-                heading = self._style("warning")
-                count += " over"
+        if page is not None and page.is_over_limit:
+            heading = self._style("warning")
+            count += " over"
         left = "‹" if self.has_left else ""
         right = "›" if self.has_right else ""
         room = width - 2 - len(left) - len(right)

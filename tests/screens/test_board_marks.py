@@ -93,7 +93,7 @@ async def test_the_columns_are_sorted_by_a_key_which_stays(place: Place) -> None
 
     async with open_board(place) as board:
         assert board.shown(TODO) == ["high", "low"]
-        for _ in ("due", "changed", "order"):
+        for _ in ("due", "changed", "state", "order"):
             await board.press("s")
             await board.settled()
         await board.until(lambda: board.shown(TODO) == ["low", "high"], "their own order")

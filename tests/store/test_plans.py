@@ -67,8 +67,9 @@ async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     await ExecutionRepository(database).list(None, limit=50, offset=0)
     board = BoardRepository(database)
     columns = [ColumnRequest(status=status) for status in TaskStatus]
-    await board.page(WORKSPACE, columns, running_limit=4, money_words={}, board_words={})
-    await board.locate(TaskId(new_id()), "", sort=None, board_words={})
+    for workspace in (WORKSPACE, None):
+        await board.page(workspace, columns, running_limit=4, money_words={}, board_words={})
+        await board.locate(workspace, TaskId(new_id()), "", sort=None, board_words={})
 
     plans = _plans(database.path, statements)
 

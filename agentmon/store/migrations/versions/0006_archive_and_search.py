@@ -16,14 +16,18 @@ depends_on = None
 _ARCHIVE = (
     "ALTER TABLE tasks ADD COLUMN archived_at VARCHAR(24)",
     "DROP INDEX ix_tasks_workspace_id_status_sort_order",
-    (
-        "CREATE INDEX ix_tasks_board ON tasks (status, workspace_id, sort_order, id, deleted_at, archived_at)"
-        " WHERE deleted_at IS NULL AND archived_at IS NULL"
-    ),
-    (
-        "CREATE INDEX ix_tasks_archived ON tasks (status, workspace_id, sort_order, id, deleted_at, archived_at)"
-        " WHERE deleted_at IS NULL AND archived_at IS NOT NULL"
-    ),
+    """CREATE INDEX ix_tasks_board ON tasks (status, workspace_id, sort_order, id, deleted_at, archived_at)
+    WHERE deleted_at IS NULL AND archived_at IS NULL""",
+    """CREATE INDEX ix_tasks_board_priority ON tasks (status, workspace_id, priority, sort_order, id, deleted_at, archived_at)
+    WHERE deleted_at IS NULL AND archived_at IS NULL""",
+    """CREATE INDEX ix_tasks_board_due ON tasks (status, workspace_id, due_at, sort_order, id, deleted_at, archived_at)
+    WHERE deleted_at IS NULL AND archived_at IS NULL""",
+    """CREATE INDEX ix_tasks_board_changed ON tasks (status, workspace_id, updated_at, id, deleted_at, archived_at)
+    WHERE deleted_at IS NULL AND archived_at IS NULL""",
+    """CREATE INDEX ix_tasks_archived ON tasks (status, workspace_id, sort_order, id, deleted_at, archived_at)
+    WHERE deleted_at IS NULL AND archived_at IS NOT NULL""",
+    """CREATE INDEX ix_executions_unsuccessful ON executions (task_id, created_at, id)
+    WHERE status IN ('failed', 'timed_out')""",
 )
 
 _SEARCH = (

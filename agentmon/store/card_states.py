@@ -1,0 +1,30 @@
+"""States of cards as conditions of SQL, for the filter and the order of the board.
+
+It must not import SQLAlchemy: the board is read with the standard library's sqlite3 too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ON_BOARD: Final = "t.deleted_at IS NULL AND t.archived_at IS NULL"
+"""A task ``t`` is on the board, in the words of the partial indexes."""
+ARCHIVED: Final = "t.deleted_at IS NULL AND t.archived_at IS NOT NULL"
+OPEN: Final = "o.status IN ('cancelling', 'queued', 'running')"
+"""An execution ``o`` is open, in the words of the partial index."""
+NEEDS_YOU: Final = """((o.status = 'running' AND o.activity = 'waiting' AND o.paused_at IS NULL AND o.error IS NULL)
+            OR (o.status = 'queued' AND o.is_held))"""
+"""An open execution ``o`` needs a person, as ``domain.live_state.live_state`` says it."""
+FAILED_TASKS: Final = """SELECT f.task_id FROM executions f WHERE f.status IN ('failed', 'timed_out') AND NOT EXISTS (
+            SELECT 1 FROM executions n WHERE n.task_id = f.task_id AND n.created_at >= f.created_at
+            AND (n.created_at > f.created_at OR n.id > f.id))"""
+"""The tasks whose newest execution failed or timed out; the partial index over those gives them."""
+RANKS: Final = f"""ranks(task_id, place) AS MATERIALIZED (
+    SELECT task_id, min(place) FROM (
+        SELECT o.task_id, CASE WHEN {NEEDS_YOU} THEN 0 WHEN o.status <> 'queued' THEN 1 ELSE 2 END AS place
+        FROM executions o WHERE {OPEN}
+        UNION ALL SELECT failed.task_id, 3 FROM ({FAILED_TASKS}) failed)
+    GROUP BY task_id)"""
+"""The places of the tasks that come before the rest where cards are sorted by state."""
+NO_RANK: Final = 4
+"""The place of the rest."""

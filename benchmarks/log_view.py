@@ -33,7 +33,8 @@ from textual.widgets import Log  # noqa: E402
 
 from agentmon.logs.line_text import styled_runs  # noqa: E402
 from agentmon.logs.log_file import LogFile  # noqa: E402
-from agentmon.logs.search import LogPattern, search_log  # noqa: E402
+from agentmon.logs.pattern import LogPattern  # noqa: E402
+from agentmon.logs.search import search_log  # noqa: E402
 from agentmon.widgets.log_view import LogView  # noqa: E402
 
 if TYPE_CHECKING:

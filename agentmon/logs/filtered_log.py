@@ -11,7 +11,7 @@ from agentmon.logs.search import matching_starts
 
 if TYPE_CHECKING:
     from agentmon.logs.log_file import LogFile, LogLine
-    from agentmon.logs.search import LogPattern
+    from agentmon.logs.pattern import LogPattern
 
 _MOST_KEPT: Final = 64
 """A block with more matches keeps their number only and is searched again when it is shown: a page needs few such."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from agentmon.logs.search import LogMatcher
+    from agentmon.logs.pattern import LogMatcher
 
 _COPY_BYTES: Final = 1024 * 1024
 

@@ -13,8 +13,9 @@ from textual.widgets import Input, Static
 
 from agentmon.domain.errors import UsageError
 from agentmon.logs.log_file import LogFile
+from agentmon.logs.pattern import BothMatch, LogPattern
 from agentmon.logs.places import ClockPlace, LinePlace, SharePlace, SpanPlace, parse_place
-from agentmon.logs.search import BothMatch, Direction, LogPattern, find_next
+from agentmon.logs.search import Direction, find_next
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.guarded import Guarded

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textual.selection import Selection
 
     from agentmon.logs.line_text import Colour, TextStyle
-    from agentmon.logs.search import LogPattern
+    from agentmon.logs.pattern import LogPattern
 
 _WHEEL_ROWS: Final = 3
 _SIDEWAYS_CELLS: Final = 8

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentmon.logs.filtered_log import FilteredLog
 from agentmon.logs.log_file import INDEX_BLOCK_BYTES, LogFile
-from agentmon.logs.search import LogPattern
+from agentmon.logs.pattern import LogPattern
 
 if TYPE_CHECKING:
     from pathlib import Path

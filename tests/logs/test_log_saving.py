@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
+from agentmon.logs.pattern import LogPattern
 from agentmon.logs.saving import save_log
-from agentmon.logs.search import LogPattern
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,33 @@ from hypothesis import strategies as st
 from agentmon.domain.errors import UsageError
 from agentmon.logs.line_text import plain_text
 from agentmon.logs.log_file import LogFile
-from agentmon.logs.search import STEP_BYTES, Direction, LogPattern, find_next, search_log
+from agentmon.logs.pattern import LogPattern
+from agentmon.logs.search import STEP_BYTES, Direction, find_next, search_log
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+PIECES = [
+    b"ab",
+    b"AB",
+    b"a",
+    b"b",
+    b" ",
+    b"\t",
+    b"\r",
+    b"\r\r",
+    b"\b",
+    b"\xff",
+    "é漢ı".encode(),
+    b"\x1b[1m",
+    b"\x1b[2C",
+    b"\x1b[K",
+    b"\x1b]0;ab\x07",
+    b"\x1b]ab",
+    b"\xc2\x9b1C",
+]
+"""What lines are made of: text, tabs, moves of the cursor, escape sequences whole and broken, bytes of no letter."""
 
 
 def matching_starts(log: LogFile, expression: str, direction: Direction = Direction.FORWARDS) -> list[int]:
@@ -39,6 +62,7 @@ def test_case_matters_once_the_expression_has_a_capital(tmp_path: Path) -> None:
         assert matching_starts(log, "Error") == [6]
         assert matching_starts(log, "é") == [18]
         assert matching_starts(log, "err.r$") == [0, 6, 12]
+        assert matching_starts(log, r"^\Serror|\Srror") == [0, 6, 12]
 
 
 def test_a_broken_expression_is_explained() -> None:
@@ -95,14 +119,12 @@ def test_a_search_goes_in_bounded_steps(tmp_path: Path) -> None:
     assert not any(step.matches for step in steps)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     lines=st.lists(
-        st.lists(st.sampled_from([b"ab", b"AB", b" ", b"\x1b[1m", b"\t", b"x" * 40_000, b"\xff"]), max_size=5).map(
-            b"".join
-        )
+        st.lists(st.sampled_from([*PIECES, b"x" * 40_000]), max_size=5).map(b"".join),
     ),
-    expression=st.sampled_from(["ab", "Ab", "AB", "b +a", "^ab", "ab$", "a|x", "", "b a"]),
+    expression=st.sampled_from(["ab", "Ab", "AB", "b +a", "^ab", "ab$", "a|x", "", "b a", "a(?!b)", r"\Bb", r"b\s+a"]),
 )
 def test_both_directions_find_every_line_that_matches(
     lines: list[bytes], expression: str, tmp_path_factory: pytest.TempPathFactory
@@ -158,6 +180,6 @@ def test_an_expression_finds_the_lines_that_a_look_at_each_finds(pieces: list[st
     encoded = [line.encode() for line in lines]
     block = b"".join(line + b"\n" for line in encoded)
 
-    found = [block[start:end] for start, end in pattern.candidates(block, needs_terminal=False)]
+    found = [block[start:end] for start, end in pattern.matching_lines(block)]
 
     assert found == [line for line in encoded if pattern.matches(line)]

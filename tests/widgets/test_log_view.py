@@ -15,7 +15,8 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from agentmon.logs.log_file import LogFile
-from agentmon.logs.search import Direction, LogPattern, find_next
+from agentmon.logs.pattern import LogPattern
+from agentmon.logs.search import Direction, find_next
 from agentmon.widgets.log_rows import RowReader
 from agentmon.widgets.log_scroll_bar import LogScrollBar
 from agentmon.widgets.log_view import LogView

@@ -23,6 +23,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
+from textual import events
 from textual.app import SuspendNotSupported
 from textual.reactive import Reactive
 from textual.worker import WorkerState
@@ -46,7 +47,7 @@ from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.ordered_keys import OrderedKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
 
     from rich.console import RenderableType
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
+    from agentmon.screens.background_dialog import BackgroundPicture
+    from agentmon.screens.background_watch import BackgroundWatch
     from agentmon.screens.lost_runs import LostRunWatch
     from agentmon.screens.needs import NeedsWatch
     from agentmon.screens.trail_news import TrailNews
@@ -81,6 +84,12 @@ _NEWS_LOOK_S: Final = 2.0
 """How long after a change of the database it is told what became of runs: of a hundred, many end in that time."""
 _NEED_LOOK_S: Final = 0.5
 """How long after a change of the database it is looked for what waits for the person."""
+_BACKGROUND_LOOK_S: Final = 2.0
+"""How soon it is seen that the worker is halted, or that a loop fails."""
+_BUSY_LOOK_S: Final = 1.0
+_CHANGES: Final = "reading changes"
+_LONGEST_POLL_PAUSE_S: Final = 2.0
+"""How long the comparison of versions rests after failures: whoever frees the database wants to see it."""
 _TERMINAL_LOOK_S: Final = 1.0
 _MOST_TOLD_PROBLEMS: Final = 3
 _WRITES_TIMEOUT_S: Final = 2.0
@@ -89,6 +98,7 @@ _CLOSE_TIMEOUT_S: Final = 3.0
 _MOST_FAILURES: Final = 20
 _FAILURE_WINDOW_S: Final = 5.0
 _TOAST_REPEAT_S: Final = 10.0
+_LAST_KEYS: Final = 12
 
 
 def _find_action_provider() -> type[Provider]:
@@ -130,6 +140,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         # The collector finds nothing to free among what the start makes, and would cost it 20 ms (measured).
         gc.disable()
         self.failures: deque[BaseException] = deque(maxlen=_MOST_FAILURES)
+        self._last_keys: deque[str] = deque(maxlen=_LAST_KEYS)
         self._failure_times: deque[float] = deque(maxlen=_MOST_FAILURES)
         self._toasted_at: dict[str, float] = {}
         self._paths = paths
@@ -142,6 +153,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._lost_runs: LostRunWatch | None = None
         self._needs: NeedsWatch | None = None
         self._trail_news: TrailNews | None = None
+        self._background: BackgroundWatch | None = None
+        self._waiting_looks: set[str] = set()
         self._has_asked_for_history = False
         self._is_news_look_planned = False
         self._is_need_look_planned = False
@@ -283,6 +296,14 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         message.release()
         await self.hand_keys_on()
 
+    async def on_event(self, event: events.Event) -> None:
+        """Remember which keys were pressed last, for a report of a crash; of text that is typed, that it was."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            is_for_field = self.focused is not None and self.focused.check_consume_key(event.key, event.character)
+            may_be_text = event.is_printable and (is_for_field or self.are_keys_held or bool(self._typed))
+            self._last_keys.append("(text)" if may_be_text else event.key)
+        await super().on_event(event)
+
     def on_failed(self, message: Failed) -> None:
         """Tell what failed."""
         message.stop()
@@ -310,6 +331,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def action_show_place(self, mode: str) -> None:
         """Go to a place."""
         self.switch_mode(mode)
+        self.call_after_refresh(self._show_mark)
 
     def action_words(self, action: str) -> str | None:
         """Return the words of an action that depend on the moment, for the palette."""
@@ -335,6 +357,11 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         screen = self._service_screen
         if screen is not None:
             screen.open_dialog(run_lost_again(screen, self._now()), name="run lost tasks")
+
+    def on_status_bar_trouble_clicked(self, message: Message) -> None:
+        """Show what is wrong."""
+        message.stop()
+        self.action_show_background()
 
     def on_status_bar_pause_clicked(self, message: Message) -> None:
         """Let the queue go on."""
@@ -413,10 +440,12 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 if self._opened is None:
                     self._opened = asyncio.get_running_loop().create_future()
                 self._opened.set_result((services, workspace))
+                from agentmon.screens.background_watch import BackgroundWatch  # noqa: PLC0415 - as below
                 from agentmon.screens.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
                 from agentmon.screens.needs import NeedsWatch  # noqa: PLC0415 - not part of the first frame
                 from agentmon.screens.trail_news import TrailNews  # noqa: PLC0415 - not part of the first frame
 
+                self._background = BackgroundWatch(clock=self._clock or SystemClock(), logs_dir=self._paths.logs_dir)
                 self._lost_runs = self._lost_runs or LostRunWatch()
                 self._needs = self._needs or NeedsWatch()
                 self._trail_news = self._trail_news or TrailNews()
@@ -427,7 +456,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 _greeting: Worker[None] = self.run_worker(
                     partial(self._welcome, services), name="welcome", group="welcome", exit_on_error=False
                 )
-                poll = self.set_interval(POLL_INTERVAL_S, self._compare_versions, name="changes")
+                poll = self.set_interval(POLL_INTERVAL_S, self._look_for_changes, name="changes")
+                background = self.set_interval(_BACKGROUND_LOOK_S, self._look_at_background, name="background")
+                self._look_at_background()
                 self._look_for_lost()
                 self._look_for_needs()
                 self._look_for_news()
@@ -437,6 +468,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                     await asyncio.Event().wait()
                 finally:
                     look.stop()
+                    background.stop()
                     poll.stop()
         except Exception as error:
             if self._is_opened:
@@ -458,6 +490,82 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         from agentmon.screens.welcome import WelcomeScreen, find_here  # noqa: PLC0415 - seldom wanted
 
         await self.push_screen(WelcomeScreen(await find_here(await self.services())))
+
+    async def _attempt(self, name: str, look: Callable[[], Awaitable[None]], *, longest_pause_s: float = 60.0) -> bool:
+        """Do one turn of a background loop; return whether it ended well. What fails is told by a mark alone."""
+        if self._background is None:
+            return True
+        from agentmon.worker.supervisor import Turn  # noqa: PLC0415 - not part of the first frame
+
+        turn = Turn(name, look, longest_pause_s=longest_pause_s)
+        has_ended_well = await self._background.supervisor.attempt(turn)
+        if not has_ended_well:
+            self._show_mark()
+        return has_ended_well
+
+    def _start_look(self, name: str, look: Callable[[], Awaitable[None]]) -> None:
+        """Do one turn in the background: now, or once the loop has rested after a failure; one that fails follows."""
+        if self._background is None or name in self._waiting_looks:
+            return
+        pause_s = self._background.supervisor.pause_s(name)
+        if pause_s or self._background.supervisor.is_busy(name):
+            self._waiting_looks.add(name)
+            self.set_timer(pause_s or _BUSY_LOOK_S, partial(self._look_again, name, look), name=name)
+            return
+
+        async def attempt() -> None:
+            if not await self._attempt(name, look):
+                self._start_look(name, look)
+
+        _looking: Worker[None] = self.run_worker(attempt, name=name, group=name, exit_on_error=False)
+
+    def _look_again(self, name: str, look: Callable[[], Awaitable[None]]) -> None:
+        self._waiting_looks.discard(name)
+        self._start_look(name, look)
+
+    def _look_at_background(self) -> None:
+        """Look how the worker and the loops fare."""
+
+        async def look() -> None:
+            if self._background is not None:
+                await self._background.look(await self.services())
+                self._show_mark()
+
+        self._start_look("looking at the worker", look)
+
+    def _show_mark(self) -> None:
+        """Say in the line at the top what is wrong in the background, on every screen that is there."""
+        from agentmon.widgets.status_line import StatusBar  # noqa: PLC0415 - the board has imported it
+
+        mark = self._background.mark if self._background is not None else ""
+        for screen in self.screen_stack:
+            for bar in screen.query(StatusBar):
+                bar.trouble = mark
+
+    def action_show_background(self) -> None:
+        """Show how the background work goes."""
+        from agentmon.screens.background_dialog import BackgroundDialog  # noqa: PLC0415 - seldom wanted
+
+        if not isinstance(self.screen, BackgroundDialog):
+            self.push_screen(BackgroundDialog(self._background_picture))
+
+    async def _background_picture(self) -> BackgroundPicture:
+        from agentmon.screens.background_dialog import BackgroundPicture  # noqa: PLC0415 - as above
+
+        services = await self.services()
+        watch = self._background
+        if watch is not None:
+            await watch.look(services)
+        return BackgroundPicture(
+            of_app=() if watch is None else watch.supervisor.states,
+            health=await services.background.worker(),
+            troubles=() if watch is None else watch.troubles,
+            now=self._now(),
+        )
+
+    async def _look_for_changes(self) -> None:
+        if self._background is not None and not self._background.supervisor.pause_s(_CHANGES):
+            await self._attempt(_CHANGES, self._compare_versions, longest_pause_s=_LONGEST_POLL_PAUSE_S)
 
     async def _compare_versions(self) -> None:
         services = await self.services()
@@ -486,7 +594,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             if news:
                 self.notify(news, severity="warning", timeout=15)
 
-        _looking: Worker[None] = self.run_worker(look, name="lost runs", group="lost runs", exit_on_error=False)
+        self._start_look("finding lost runs", look)
 
     def _look_for_needs(self) -> None:
         """Ring and tell when something new waits for the person."""
@@ -502,7 +610,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             if news.toast and self.current_mode != "inbox":
                 self.notify(news.toast, severity="warning")
 
-        _looking: Worker[None] = self.run_worker(look, name="needs", group="needs", exit_on_error=False)
+        self._start_look("finding what needs you", look)
 
     def _look_for_news(self) -> None:
         """Tell what became of runs and budgets."""
@@ -523,7 +631,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             for words in news.bad:
                 self.notify(words, severity="warning")
 
-        _looking: Worker[None] = self.run_worker(look, name="news", group="news", exit_on_error=False)
+        self._start_look("finding news of runs", look)
 
     def _look_after_queue(self) -> None:
         """See to it that a worker lives while something waits or runs: one that was killed is started again.
@@ -539,7 +647,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 if await services.costs.has_history_to_read():
                     await services.workers.ensure_running()
 
-        _looking: Worker[None] = self.run_worker(look, name="queue", group="queue", exclusive=True, exit_on_error=False)
+        self._start_look("looking after the queue", look)
 
     def _tell_screens(self) -> None:
         for screen in self.screen_stack:
@@ -596,9 +704,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     def _crash(self, error: BaseException) -> None:
         self._return_code = 1
-        from agentmon.logs.error_file import write_crash_report  # noqa: PLC0415 - needed on bad days only
+        from agentmon.logs.crash_reports import write_crash_report  # noqa: PLC0415 - needed on bad days only
 
-        report = write_crash_report(self._paths.logs_dir, error)
+        report = write_crash_report(self._paths.logs_dir, error, self._crash_facts())
         where = f"The report is in {report}." if report else "The report could not be written."
         self.panic(
             Text(
@@ -606,6 +714,18 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 "What was running goes on; start agentmon again to see it."
             )
         )
+
+    def _crash_facts(self) -> dict[str, str]:
+        """Return what helps to find the cause of a crash; nothing of what was typed or is shown."""
+        from importlib.metadata import version  # noqa: PLC0415 - needed on bad days only
+
+        return {
+            "Textual": version("textual"),
+            "terminal": f"{os.environ.get('TERM', '')}, {self.size.width}x{self.size.height}",
+            "inside": " ".join(os.environ.get(name, "") for name in ("TERM_PROGRAM", "TERM_PROGRAM_VERSION")),
+            "screens": " > ".join(type(screen).__name__ for screen in self._screen_stacks[self._current_mode]),
+            "last keys": " ".join(self._last_keys),
+        }
 
     def _leave_on_signal(self, number: signal.Signals) -> None:
         self.exit(return_code=128 + number)

@@ -13,6 +13,7 @@ from agentmon.services.agents import AgentService
 from agentmon.services.approvals import ApprovalService
 from agentmon.services.attaching import AttachService
 from agentmon.services.audit import AuditService
+from agentmon.services.background import BackgroundService
 from agentmon.services.board import BoardService
 from agentmon.services.budgets import BudgetService
 from agentmon.services.conversations import ConversationService
@@ -24,8 +25,8 @@ from agentmon.services.limits import LimitService
 from agentmon.services.notifications import NotificationService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
-from agentmon.services.request_checks import RequestChecks
 from agentmon.services.quick_add import QuickAddService
+from agentmon.services.request_checks import RequestChecks
 from agentmon.services.search import SearchService
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
@@ -56,8 +57,8 @@ from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.summaries import SummaryRepository
 from agentmon.store.task_labels import LabelRepository
-from agentmon.store.tasks import TaskRepository
 from agentmon.store.task_picks import TaskPickRepository
+from agentmon.store.tasks import TaskRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -81,8 +82,8 @@ class Services:
     """Sentences that a person should see once, such as an upgrade and where its backup lies."""
     workspaces: WorkspaceService
     tasks: TaskService
-    audit: AuditService
     quick_add: QuickAddService
+    audit: AuditService
     notifications: NotificationService
     queue: QueueService
     executions: ExecutionService
@@ -96,6 +97,7 @@ class Services:
     workers: WorkerService
     attaching: AttachService
     doctor: DoctorService
+    background: BackgroundService
     settings: SettingsService
     costs: CostService
     summaries: SummaryService
@@ -128,6 +130,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         workspace_rows = WorkspaceRepository(database)
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
         workers = WorkerService(paths)
+        background = BackgroundService(paths, clock)
         workspaces = WorkspaceService(workspace_rows, clock)
         cards = TaskService(
             tasks,
@@ -156,10 +159,10 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             notices=opened.notices,
             workspaces=workspaces,
             tasks=cards,
+            quick_add=QuickAddService(tasks=cards, agents=agents, clock=clock),
             audit=AuditService(AuditRepository(database)),
             notifications=NotificationService(settings, clock),
             queue=queue,
-            quick_add=QuickAddService(tasks=cards, agents=agents, clock=clock),
             approvals=ApprovalService(
                 approvals=approvals,
                 rules=ApprovalRuleRepository(database),
@@ -210,7 +213,10 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                     clock=clock,
                 ),
                 requests=RequestChecks(approvals=approvals, clock=clock),
+                background=background,
+                clock=clock,
             ),
+            background=background,
             settings=settings,
             costs=CostService(
                 costs=CostRepository(database),

@@ -18,6 +18,7 @@ from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.run_waiting import WaitOption, all_finished, exit_code_of
 from agentmon.cli.task_options import ProgramOptions, parsed_arguments, valid_text
+from agentmon.cli.troubles import tell_troubles
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
@@ -163,9 +164,7 @@ def run(
         if is_lost and not asked:
             tell(f"no newest run of a task in {workspace.name} was lost")
         started, failed = await for_each_number(asked, begin)
-        if is_waiting:
-            started = await all_finished(services, started)
-        return started, failed
+        return await _looked_after(services, started, is_waiting=is_waiting), failed
 
     outcomes, failed = with_workspace(folder, work)
     if as_json:
@@ -179,6 +178,15 @@ def run(
         code = codes[0] if is_one else max(code, exit_codes.FAILED if any(codes) else 0)
     if code:
         raise typer.Exit(code)
+
+
+async def _looked_after(services: Services, started: list[TaskExecution], *, is_waiting: bool) -> list[TaskExecution]:
+    """Return what was started, when it is to be waited for once it is over; tells why nothing may begin."""
+    if is_waiting:
+        return await all_finished(services, started)
+    if started:
+        await tell_troubles(services)
+    return started
 
 
 async def _tell_start(services: Services, task: Task, execution: Execution, *, is_aside: bool) -> None:

@@ -13,6 +13,7 @@ from agentmon.cli.columns import fit, terminal_width
 from agentmon.cli.numbered_work import TaskExecution
 from agentmon.cli.output import tell, tell_in_place
 from agentmon.cli.task_text import elapsed_text, state_text
+from agentmon.cli.troubles import keep_telling_troubles
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
@@ -37,7 +38,10 @@ async def all_finished(services: Services, outcomes: Sequence[TaskExecution]) ->
 
     try:
         async with asyncio.TaskGroup() as group:
+            looking = group.create_task(keep_telling_troubles(services), name="look at the worker")
             waiting = [group.create_task(end(one), name=f"wait for #{one.task.number}") for one in outcomes]
+            await asyncio.gather(*waiting)
+            looking.cancel()
     except asyncio.CancelledError:
         numbers = [str(outcome.task.number) for outcome in outcomes]
         told = f"#{numbers[0]} goes" if len(numbers) == 1 else f"{len(numbers)} runs go"

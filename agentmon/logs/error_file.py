@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
-import sys
 import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from agentmon import __version__
 from agentmon.domain.redaction import MASK, redact
 
 if TYPE_CHECKING:
@@ -32,26 +29,10 @@ def write_error(logs_dir: Path, error: BaseException) -> Path | None:
         logs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         if log_file.exists() and log_file.stat().st_size > _FILE_MAX_BYTES:
             log_file.replace(log_file.with_name("app.log.1"))
-        _append(log_file, f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {traceback_text(error)}\n")
+        append_private(log_file, f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {traceback_text(error)}\n")
     except OSError:
         return None
     return log_file
-
-
-def write_crash_report(logs_dir: Path, error: BaseException) -> Path | None:
-    """Write what ended the application to a new file and return it; None when that could not be written."""
-    present = datetime.now(UTC)
-    report_file = logs_dir / f"crash-{present.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
-    heading = (
-        f"agentmon {__version__}\nPython {platform.python_version()} on {sys.platform} {platform.machine()}\n"
-        f"{present.isoformat(timespec='milliseconds')}\n\n"
-    )
-    try:
-        logs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _append(report_file, heading + traceback_text(error))
-    except OSError:
-        return None
-    return report_file
 
 
 def without_environment(text: str, environ: Mapping[str, str]) -> str:
@@ -69,7 +50,12 @@ def traceback_text(error: BaseException) -> str:
     return without_environment("".join(traceback.format_exception(error)), os.environ)
 
 
-def _append(file: Path, text: str) -> None:
+def append_private(file: Path, text: str) -> None:
+    """Append to a file that only its owner reads.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace") as handle:
         handle.write(text)

@@ -59,6 +59,14 @@ APP: Final = [
     ),
     Binding("P", "toggle_pause", "Pause", show=False, id="app.pause", tooltip="Pause the queue; again lets it go on."),
     Binding("ctrl+l", "run_lost", "Lost", show=False, id="app.run-lost", tooltip="Run lost tasks again; asks first."),
+    Binding(
+        "B",
+        "show_background",
+        "Background work",
+        show=False,
+        id="app.background",
+        tooltip="Show how the worker and the other background work go.",
+    ),
     # Priority: the palette must open from within a text field, where every other key is text.
     Binding(
         "ctrl+p",

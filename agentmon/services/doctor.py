@@ -6,11 +6,13 @@ import asyncio
 import os
 import shutil
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.domain.amounts import size_text
 from agentmon.domain.errors import AgentmonError
+from agentmon.logs.crash_reports import crash_reports
 from agentmon.runners.tmux import Tmux, find_version
 from agentmon.services.findings import Finding, FindingLevel, fine, warning
 
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
     from agentmon.services.agents import AgentService
+    from agentmon.services.background import BackgroundService
     from agentmon.services.queue_checks import QueueChecks
     from agentmon.services.request_checks import RequestChecks
     from agentmon.services.settings import SettingsService
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 _LOW_SPACE_BYTES: Final = 500_000_000
 _MEGABYTE: Final = 1_000_000
+_OLD_CRASH_AFTER: Final = timedelta(days=7)
 
 
 class DoctorService:
@@ -41,6 +46,8 @@ class DoctorService:
         log_sizes: LogSizeRepository,
         queue: QueueChecks,
         requests: RequestChecks,
+        background: BackgroundService,
+        clock: Clock,
     ) -> None:
         self._paths = paths
         self._agents = agents
@@ -48,6 +55,8 @@ class DoctorService:
         self._log_sizes = log_sizes
         self._queue = queue
         self._requests = requests
+        self._background = background
+        self._clock = clock
 
     async def check(self) -> tuple[Finding, ...]:
         """Return what was found, in a fixed order; nothing is changed."""
@@ -58,10 +67,12 @@ class DoctorService:
             ("database", self._database),
             ("disk", self._disk),
             ("worker", self._queue.worker),
+            ("background loops", self._loops),
             ("runs", self._queue.owners),
             ("dependencies", self._queue.dependencies),
             ("requests", self._requests.waiting),
             ("programs", self._programs),
+            ("crashes", self._crashes),
         )
         return tuple([await _looked_at(name, check) for name, check in checks])
 
@@ -105,6 +116,29 @@ class DoctorService:
                 hint=f"`agentmon settings worker.keep_logs_mb {enough}` removes old logs before the disk is full",
             )
         return fine("disk", text)
+
+    async def _loops(self) -> Finding:
+        troubles = await self._background.troubles()
+        if troubles:
+            first = troubles[0]
+            return warning("background loops", "; ".join(trouble.text for trouble in troubles), hint=first.hint)
+        health = await self._background.worker()
+        if not health.loops:
+            return fine("background loops", "none; they run with the worker")
+        return fine("background loops", f"{len(health.loops)} go well: {', '.join(one.name for one in health.loops)}")
+
+    async def _crashes(self) -> Finding:
+        reports = await asyncio.to_thread(crash_reports, self._paths.logs_dir)
+        if not reports:
+            return fine("crashes", "no reports")
+        newest = reports[-1]
+        if self._clock.now() - newest.at > _OLD_CRASH_AFTER:
+            return fine("crashes", f"{len(reports)} reports, the newest {newest.file}")
+        return warning(
+            "crashes",
+            f"the app crashed {newest.at:%Y-%m-%d %H:%M} UTC: {newest.summary}; {len(reports)} reports in all",
+            hint=f"{newest.file} has no secrets in it and can go with a bug report; delete it and this line goes too",
+        )
 
     async def _programs(self) -> Finding:
         slugs = [agent.slug for agent in await self._agents.list()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.domain.amounts import duration_text
-from agentmon.runners.host.process_table import read_processes
+from agentmon.runners.host.process_table import is_halted
 from agentmon.services.findings import fine, warning
 from agentmon.worker.presence import read_presence
 
@@ -29,7 +29,6 @@ _SILENT_AFTER: Final = timedelta(minutes=2)
 _BEATS_MISSED: Final = 4
 _WORKERS_LOOKED_AT: Final = 100
 _MOST_NAMED: Final = 10
-_HALTED_STATES: Final = frozenset("Tt")
 
 
 class QueueChecks:
@@ -61,7 +60,7 @@ class QueueChecks:
         seen_at = await self._last_seen(pid)
         silence = self._clock.now() - seen_at if seen_at is not None else timedelta(0)
         ago = f"; its last sign of life was {duration_text(silence.total_seconds())} ago" if seen_at is not None else ""
-        if await asyncio.to_thread(_is_halted, pid):
+        if await asyncio.to_thread(is_halted, pid):
             return warning(
                 "worker",
                 f"pid {pid} is halted, so nothing starts{ago}",
@@ -131,7 +130,3 @@ class QueueChecks:
         if owner.machine not in {"", platform.node()}:
             return f"on the machine {owner.machine}"
         return f"of the folder {owner.run_dir}" if owner.run_dir not in {"", str(self._paths.run_dir)} else ""
-
-
-def _is_halted(pid: int) -> bool:
-    return any(process.pid == pid and process.state in _HALTED_STATES for process in read_processes(b"AGENTMON="))

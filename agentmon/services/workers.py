@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.domain.errors import RunnerError
+from agentmon.runners.host.process_table import is_halted
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.worker.launch import ensure_worker
 from agentmon.worker.presence import WorkerInfo, read_presence
@@ -58,6 +59,9 @@ class WorkerService:
             return False
         with contextlib.suppress(ProcessLookupError):
             os.kill(presence.pid, signal.SIGTERM)
+            if is_halted(presence.pid):
+                # It hears nothing until it is let go on.
+                os.kill(presence.pid, signal.SIGCONT)
         for _ in range(int(_ENDS_WITHIN_S / _LOOK_EVERY_S)):
             if read_presence(self._paths.worker_lock).pid != presence.pid:
                 return True

@@ -35,6 +35,8 @@ _STYLES: Final = {
 }
 """Theme variable and weight of each style."""
 _GAP: Final = 3
+_LONGEST_TROUBLE: Final = 44
+_SHORT_TROUBLE: Final = 24
 
 
 class StatusBar(Guarded, Widget, can_focus=False):
@@ -55,12 +57,19 @@ class StatusBar(Guarded, Widget, can_focus=False):
     """Since when the queue is paused; None while that is not known."""
     time: var[datetime | None] = var(None, init=False)
     """The local time; None shows none."""
+    trouble: var[str] = var("", init=False)
+    """What is wrong in the background, in a few words; empty when all is well."""
 
     class PauseClicked(Message):
         """The words about the pause were clicked."""
 
+    class TroubleClicked(Message):
+        """The words about a trouble were clicked."""
+
     _pause_cells: tuple[int, int] = (0, 0)
     """From which cell to which the words about a pause stand."""
+    _trouble_cells: tuple[int, int] = (0, 0)
+    """From which cell to which the words about a trouble stand."""
 
     def watch_place(self) -> None:
         """Draw the line."""
@@ -82,9 +91,16 @@ class StatusBar(Guarded, Widget, can_focus=False):
         """Draw the line."""
         self.refresh()
 
+    def watch_trouble(self) -> None:
+        """Draw the line."""
+        self.refresh()
+
     def on_click(self, event: events.Click) -> None:
-        """Tell the parent that the words about the pause were clicked."""
+        """Tell the parent that the words about the pause or a trouble were clicked."""
         event.stop()
+        start, end = self._trouble_cells
+        if start <= event.x < end:
+            self.post_message(self.TroubleClicked())
         start, end = self._pause_cells
         if start <= event.x < end:
             self.post_message(self.PauseClicked())
@@ -111,10 +127,12 @@ class StatusBar(Guarded, Widget, can_focus=False):
             Segment(" " * max(0, room - right - cells(place)), self._style("muted")),
         ]
         at_cell = cells(name) + room - right
-        self._pause_cells = (0, 0)
+        self._pause_cells = self._trouble_cells = (0, 0)
         for at, (kind, text, style) in enumerate(parts):
             if kind == "pause":
                 self._pause_cells = (at_cell, at_cell + cells(text))
+            if kind == "trouble":
+                self._trouble_cells = (at_cell, at_cell + cells(text))
             at_cell += cells(text) + _GAP
             segments.append(Segment(text, self._style(style)))
             segments.append(Segment("   " if at < len(parts) - 1 else " ", self._style("muted")))
@@ -131,9 +149,19 @@ class StatusBar(Guarded, Widget, can_focus=False):
         for words in self._pause_words()[1:]:
             if _width(parts) + least + 1 >= room:
                 parts = [(kind, words if kind == "pause" else text, style) for kind, text, style in parts]
+        for words in self._trouble_words()[1:]:
+            if _width(parts) + least + 1 >= room:
+                parts = [(kind, words if kind == "trouble" else text, style) for kind, text, style in parts]
         if _width(parts) > room:
-            parts = [part for part in parts if part[0] == "pause"]
+            parts = [part for part in parts if part[0] in {"pause", "trouble"}]
         return parts if _width(parts) <= room else []
+
+    def _trouble_words(self) -> list[str]:
+        """Return the words of a trouble, the longest first; none while all is well."""
+        if not self.trouble:
+            return []
+        words = even_line(self.trouble)
+        return [f"! {cut(words, _LONGEST_TROUBLE)} · B shows", f"! {cut(words, _SHORT_TROUBLE)}", "! B shows", "!"]
 
     def _pause_words(self) -> list[str]:
         """Return the words of a pause, the longest first; none while the queue goes on."""
@@ -150,7 +178,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
         numbers = self.numbers
         limit = f"/{numbers.running_limit}" if numbers.running_limit else ""
         is_running = numbers.running > 0
-        parts = [("pause", words, "warning") for words in self._pause_words()[:1]]
+        parts = [("trouble", words, "warning") for words in self._trouble_words()[:1]]
+        parts += [("pause", words, "warning") for words in self._pause_words()[:1]]
         parts.append(
             (
                 "running",

@@ -83,6 +83,11 @@ class Supervisor:
         """Return how long the loop still rests after its last failure; 0 when its next turn may begin."""
         return max(0.0, self._next_tries.get(name, 0.0) - time.monotonic())
 
+    def is_busy(self, name: str) -> bool:
+        """Return whether a turn of the loop goes on now."""
+        state = self._states.get(name)
+        return state is not None and state.busy_since is not None
+
     async def attempt(self, turn: Turn) -> bool:
         """Do one turn; return whether it ended well. Its error is told and goes no further; a cancellation does."""
         self._states[turn.name] = replace(self._state_of(turn), busy_since=self._clock.now())

@@ -49,3 +49,38 @@ async def test_a_day_that_nears_its_budget_stands_out() -> None:
             styles += [part.style for part in bar.render_line(0) if "today" in part.text]
 
         assert styles[0] != styles[1]
+
+
+async def test_a_trouble_stands_before_all_else_and_is_shortened_where_there_is_little_room() -> None:
+    app = Line()
+    async with app.run_test(size=(100, 3)) as pilot:
+        bar = app.query_one(StatusBar)
+        bar.place, bar.trouble = "acme", "usage import fails: the disk that holds it is full"
+        lines = []
+        for width in (100, 60, 44, 30, 16):
+            await pilot.resize_terminal(width, 3)
+            lines.append(bar.render_line(0).text)
+
+    assert "! usage import fails: the disk that holds it… · B shows   ● 0 running" in lines[0]
+    assert "! usage import fails: the… " in lines[1]
+    assert "! B shows" in lines[2]
+    assert all("! " in line for line in lines)
+
+
+async def test_a_click_on_a_trouble_tells_so() -> None:
+    clicks: list[StatusBar.TroubleClicked] = []
+
+    class Clicked(Line):
+        def on_status_bar_trouble_clicked(self, message: StatusBar.TroubleClicked) -> None:
+            clicks.append(message)
+
+    app = Clicked()
+    async with app.run_test(size=(100, 3)) as pilot:
+        bar = app.query_one(StatusBar)
+        bar.trouble = "the worker is halted"
+        await pilot.pause()
+        await pilot.click(bar, offset=(bar.render_line(0).text.index("worker"), 0))
+        await pilot.click(bar, offset=(bar.render_line(0).text.index("running"), 0))
+        await pilot.pause()
+
+    assert len(clicks) == 1

@@ -12,6 +12,7 @@ _MAX_COMMAND_CHARACTERS = 200
 # Positions among the fields after the name (source: proc_pid_stat(5)), and among the columns asked of ps.
 _STATE, _PARENT, _GROUP, _SESSION, _START_TIME = 0, 1, 2, 3, 19
 _PS_COMMAND = 10
+_HALTED_STATES = "Tt"
 _HAS_PROC = os.path.exists("/proc/self/stat")
 
 
@@ -55,6 +56,12 @@ def find_start_time(pid: int) -> str | None:
         return None if fields is None else fields[_START_TIME]
     state, *start_time = _run_ps("-p", str(pid), "-o", "stat=,lstart=").split() or ["Z"]
     return None if state.startswith("Z") else " ".join(start_time)
+
+
+def is_halted(pid: int) -> bool:
+    """Return whether a signal has stopped the process, so that it does nothing until it is let go on."""
+    fields = _read_stat(pid) if _HAS_PROC else _run_ps("-p", str(pid), "-o", "stat=").split()
+    return fields is not None and fields[_STATE:] != [] and fields[_STATE][0] in _HALTED_STATES
 
 
 def find_boot_id() -> str:

@@ -52,6 +52,16 @@ class Paths(NamedTuple):
         return self.config_dir / "themes"
 
     @property
+    def templates_dir(self) -> Path:
+        """The folder of the person's templates of tasks."""
+        return self.config_dir / "templates"
+
+    @property
+    def drafts_dir(self) -> Path:
+        """Texts that are in an editor now, or were when agentmon died."""
+        return self.data_dir / "drafts"
+
+    @property
     def welcomed(self) -> Path:
         """There once somebody was welcomed."""
         return self.data_dir / "welcomed"

@@ -18,6 +18,7 @@ from agentmon.cli.context import (
     with_workspace,
 )
 from agentmon.cli.dependencies import after, graph
+from agentmon.cli.description import described
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import zone_words
 from agentmon.cli.option_groups import spreading
@@ -155,6 +156,9 @@ def edit(
     not_after: Annotated[
         list[str] | None, typer.Option("--not-after", metavar="NUMBER", help="No longer wait for this task.")
     ] = None,
+    is_in_editor: Annotated[
+        bool, typer.Option("--editor", "-e", help="Write the description in $VISUAL or $EDITOR.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Change what is named and keep the rest.
@@ -165,10 +169,15 @@ def edit(
       agentmon task edit 12 --title "Fix the login" --priority 1
       agentmon task edit 12 --command "pytest -k login" --after 9
       agentmon task edit 12 --schedule "30 7 * * 1-5"
+      agentmon task edit 12 --editor
       agentmon task edit 12 --parent ""
       agentmon task edit 12 --label auth --no-label later
     """
-    changes_fields = title is not None or bool(no_env or no_label) or replace(options, after=None) != TaskOptions()
+    if is_in_editor and options.description is not None:
+        raise UsageError("--editor and --description exclude each other", hint="give one of them")
+    changes_fields = (
+        title is not None or is_in_editor or bool(no_env or no_label) or replace(options, after=None) != TaskOptions()
+    )
 
     async def work(services: Services, workspace: Workspace) -> Task:
         if not (changes_fields or options.after or not_after):
@@ -186,7 +195,12 @@ def edit(
                 removed_labels=no_label or (),
             )
             warn_of_secrets(options, title)
+            lent = None
+            if is_in_editor:
+                draft, lent = described(services.paths.drafts_dir, draft)
             edited = await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
+            if lent is not None:
+                lent.remove()
             if edited.schedule is not None:
                 await services.queue.look_after()
         if added or removed:

@@ -87,11 +87,12 @@ BOARD: Final = [
     Binding("e", "edit_task", "Edit", id="board.edit", tooltip="Change the selected task."),
     Binding("r", "run", "Run", id="board.run", tooltip="Run the selected or marked tasks."),
     Binding(
-        "U",
-        "release_agent",
-        "Release",
-        id="board.release",
-        tooltip="Let the parked program of the task start again.",
+        "E",
+        "edit_description",
+        "Description",
+        show=False,
+        id="board.edit-description",
+        tooltip="Write the description of the selected task in your editor.",
     ),
     Binding(
         "plus",
@@ -265,6 +266,14 @@ TASK_PAGE: Final = [
     Binding(
         "m", "send_message", "Message", id="task.message", tooltip="Write to its agent without entering its terminal."
     ),
+    Binding(
+        "E",
+        "edit_description",
+        "Description",
+        show=False,
+        id="task.edit-description",
+        tooltip="Write the description in your editor.",
+    ),
     Binding("i", "interrupt", "Interrupt", show=False, id="task.interrupt", tooltip="Let its agent stop and listen."),
     Binding(
         "M", "change_agent", "Model", show=False, id="task.model", tooltip="Change the model or the permission mode."
@@ -413,6 +422,14 @@ TASK_EDITOR: Final = [
         priority=True,
         id="editor.take-suggestion",
         tooltip="Put the suggested command line into the field.",
+    Binding(
+        "ctrl+o",
+        "edit_outside",
+        "Editor",
+        priority=True,
+        id="editor.edit-outside",
+        tooltip="Write the description in your editor, as $VISUAL or $EDITOR name it.",
+    ),
     ),
 ]
 

@@ -15,7 +15,7 @@ from textual.widgets import Input, Select, Static
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.due_dates import due_text, parse_due
-from agentmon.domain.errors import UsageError
+from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.domain.labels import labels_text, parse_labels
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
@@ -155,6 +155,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         self._due_field = FormField("Due", self._due)
         self._schedule = ScheduleField(start.schedule, clock=self._clock)
         self._description = TextBox(start.description, id="description")
+        self._description_field = FormField("Description", self._description, id="description-field")
         self._untouched = self._typed(priority.value)
         self._is_saving = False
 
@@ -177,7 +178,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                     yield self._labels_field
                     yield self._due_field
                 yield self._schedule
-                yield FormField("Description", self._description, id="description-field")
+                yield self._description_field
             yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -208,6 +209,23 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
 
         question = ConfirmDialog("Leave without saving?", loss="What you typed here is lost.", yes="Leave")
         self.app.push_screen(question, self._leave_if)
+
+    async def action_edit_outside(self) -> None:
+        """Write the description in the person's editor; ``ctrl+z`` in the field takes back what it did."""
+        from agentmon.screens.external_editor import edit_outside  # noqa: PLC0415 - needed on this way only
+
+        box = self._description
+        self._description_field.clear()
+        try:
+            written, lent = await edit_outside(self.app, box.text, title=self._title.value)
+        except AgentmonError as error:
+            self._description_field.show_error(str(error), hint=error.hint)
+            return
+        if written.text != box.text:
+            box.replace(plain_paragraphs(written.text), (0, 0), box.document.end, maintain_selection_offset=False)
+        lent.remove()
+        self._description_field.show_note(f"{written.complaint}; its text is here" if written.complaint else "")
+        box.focus()
 
     def action_take_suggestion(self) -> None:
         """Take the command line that was suggested."""

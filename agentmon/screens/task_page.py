@@ -257,6 +257,10 @@ class TaskPage(ServiceScreen[None]):
         """Change the task."""
         self.open_dialog(self._edit(), name="edit")
 
+    def action_edit_description(self) -> None:
+        """Write the description in the person's editor."""
+        self.open_dialog(self._edit_description(), name="description")
+
     def action_attach(self) -> None:
         """Enter the terminal of the execution that runs."""
         newest = self._newest
@@ -678,6 +682,12 @@ class TaskPage(ServiceScreen[None]):
         self.request_refresh()
         if edit.should_run:
             await self._run()
+
+    async def _edit_description(self) -> None:
+        from agentmon.screens.external_editor import edit_description  # noqa: PLC0415 - rare
+
+        if await edit_description(self, self._task_id) is not None:
+            self.request_refresh()
 
     async def _kill(self) -> None:
         task = None if self._shown is None else self._shown.task

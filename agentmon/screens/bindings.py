@@ -85,7 +85,6 @@ APP: Final = [
 BOARD: Final = [
     Binding("n", "new_task", "New", id="board.new", tooltip="Make a task in the Todo column."),
     Binding("e", "edit_task", "Edit", id="board.edit", tooltip="Change the selected task."),
-    Binding("r", "run", "Run", id="board.run", tooltip="Run the selected or marked tasks."),
     Binding(
         "E",
         "edit_description",
@@ -102,6 +101,14 @@ BOARD: Final = [
         key_display="+",
         id="board.quick-add",
         tooltip="Make a task from one line: fix login !1 @claude #auth after:38.",
+    ),
+    Binding("r", "run", "Run", id="board.run", tooltip="Run the selected or marked tasks."),
+    Binding(
+        "U",
+        "release_agent",
+        "Release",
+        id="board.release",
+        tooltip="Let the parked program of the task start again.",
     ),
     Binding("a", "attach", "Attach", id="board.attach", tooltip="Enter its terminal; ctrl+q comes back."),
     Binding(
@@ -259,13 +266,6 @@ TASK_PAGE: Final = [
         tooltip="Let the parked program of the task start again.",
     ),
     Binding("e", "edit_task", "Edit", id="task.edit", tooltip="Change the task."),
-    Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter its terminal; ctrl+q comes back."),
-    Binding(
-        "y", "show_request", "Answer", id="task.answer", tooltip="Show what its agent asks, with the keys to decide."
-    ),
-    Binding(
-        "m", "send_message", "Message", id="task.message", tooltip="Write to its agent without entering its terminal."
-    ),
     Binding(
         "E",
         "edit_description",
@@ -273,6 +273,13 @@ TASK_PAGE: Final = [
         show=False,
         id="task.edit-description",
         tooltip="Write the description in your editor.",
+    ),
+    Binding("a", "attach", "Attach", id="task.attach", tooltip="Enter its terminal; ctrl+q comes back."),
+    Binding(
+        "y", "show_request", "Answer", id="task.answer", tooltip="Show what its agent asks, with the keys to decide."
+    ),
+    Binding(
+        "m", "send_message", "Message", id="task.message", tooltip="Write to its agent without entering its terminal."
     ),
     Binding("i", "interrupt", "Interrupt", show=False, id="task.interrupt", tooltip="Let its agent stop and listen."),
     Binding(
@@ -398,6 +405,7 @@ EXECUTIONS: Final = [
     Binding(
         "S", "reverse", "Reverse", show=False, id="executions.reverse", tooltip="Turn the order of the rows round."
     ),
+    Binding("c", "choose_columns", "Columns", id="executions.columns", tooltip="Choose the columns and their order."),
     Binding("escape", "clear", "Clear", show=False, id="executions.clear", tooltip="Clear the filter, then the order."),
     *_row_keys("executions"),
 ]
@@ -406,7 +414,6 @@ TASK_EDITOR: Final = [
     # Priority: these must work from within the text fields of the dialog.
     Binding("ctrl+s", "save", "Save", priority=True, id="editor.save", tooltip="Save the task."),
     Binding(
-    Binding("c", "choose_columns", "Columns", id="executions.columns", tooltip="Choose the columns and their order."),
         "ctrl+r",
         "save_and_run",
         "Save and run",
@@ -416,13 +423,6 @@ TASK_EDITOR: Final = [
     ),
     Binding("escape", "cancel", "Cancel", key_display="esc", id="editor.cancel", tooltip="Leave without saving."),
     Binding(
-        "ctrl+t",
-        "take_suggestion",
-        "Take the suggestion",
-        priority=True,
-        id="editor.take-suggestion",
-        tooltip="Put the suggested command line into the field.",
-    Binding(
         "ctrl+o",
         "edit_outside",
         "Editor",
@@ -430,18 +430,16 @@ TASK_EDITOR: Final = [
         id="editor.edit-outside",
         tooltip="Write the description in your editor, as $VISUAL or $EDITOR name it.",
     ),
-    ),
-]
-
-RUN_DIALOG: Final = [
-    # Priority: this must work from within the text fields of the dialog.
-    Binding("ctrl+r", "run", "Run", priority=True, id="run-dialog.run", tooltip="Run with these choices."),
-    Binding("escape", "cancel", "Cancel", key_display="esc", id="run-dialog.cancel", tooltip="Leave without running."),
     Binding(
         "ctrl+t",
         "take_suggestion",
         "Take the suggestion",
         priority=True,
+        id="editor.take-suggestion",
+        tooltip="Put the suggested command line into the field.",
+    ),
+]
+
 QUICK_ADD: Final = [
     # Priority: these must work from within the line.
     Binding("enter", "add", "Add", key_display="enter", priority=True, id="quick-add.add", tooltip="Make the task."),
@@ -465,6 +463,15 @@ QUICK_ADD: Final = [
     Binding("escape", "cancel", "Cancel", key_display="esc", id="quick-add.cancel", tooltip="Make no task."),
 ]
 
+RUN_DIALOG: Final = [
+    # Priority: this must work from within the text fields of the dialog.
+    Binding("ctrl+r", "run", "Run", priority=True, id="run-dialog.run", tooltip="Run with these choices."),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="run-dialog.cancel", tooltip="Leave without running."),
+    Binding(
+        "ctrl+t",
+        "take_suggestion",
+        "Take the suggestion",
+        priority=True,
         id="run-dialog.take-suggestion",
         tooltip="Put the suggested command line into the field.",
     ),
@@ -725,14 +732,6 @@ MENU: Final = [
     Binding("k", "go_row(-1)", "Above", show=False, id="menu.previous", tooltip="Go to the one above."),
 ]
 
-RULE_DIALOG: Final = [
-    # Priority: this must work from within the text fields of the dialog.
-    Binding(
-        "ctrl+s", "save", "Make the rule and allow", priority=True, id="rule.save", tooltip="Make the rule, allow."
-    ),
-    Binding("escape", "cancel", "Cancel", key_display="esc", id="rule.cancel", tooltip="Make no rule, decide nothing."),
-]
-
 COLUMNS_DIALOG: Final = [
     Binding("space", "toggle_column", "Show", key_display="space", id="columns.toggle", tooltip="Show or hide it."),
     Binding(
@@ -745,6 +744,14 @@ COLUMNS_DIALOG: Final = [
     Binding("escape,q", "cancel", "Cancel", key_display="esc", id="columns.cancel", tooltip="Leave all as it is."),
     Binding("j", "go_row(1)", "Next", show=False, id="columns.next", tooltip="Go to the next one."),
     Binding("k", "go_row(-1)", "Above", show=False, id="columns.previous", tooltip="Go to the one above."),
+]
+
+RULE_DIALOG: Final = [
+    # Priority: this must work from within the text fields of the dialog.
+    Binding(
+        "ctrl+s", "save", "Make the rule and allow", priority=True, id="rule.save", tooltip="Make the rule, allow."
+    ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="rule.cancel", tooltip="Make no rule, decide nothing."),
 ]
 
 DETAIL: Final = [
@@ -804,6 +811,7 @@ FAILURE: Final = [
 
 _KEY_NAMES: Final = {
     "question_mark": "?",
+    "plus": "+",
     "slash": "/",
     "ampersand": "&",
     "colon": ":",
@@ -827,7 +835,6 @@ def key_words(key: str) -> str:
 def key_word(key: str) -> str:
     """Return one key as people call it: ``ctrl+p``, ``shift+←``, ``esc``; the same words everywhere."""
     *modifiers, name = key.split("+")
-    "plus": "+",
     return "+".join([*modifiers, _KEY_NAMES.get(name, name)])
 
 
@@ -845,10 +852,12 @@ TABLES: Final = {
     "Choices of a question": QUESTION,
     "Request of the card": REQUEST_DIALOG,
     "Task editor": TASK_EDITOR,
+    "Task on one line": QUICK_ADD,
     "Run with": RUN_DIALOG,
     "Tool call": DETAIL,
     "Text": TEXT_DIALOG,
     "Menu": MENU,
+    "Columns": COLUMNS_DIALOG,
     "Rule": RULE_DIALOG,
     "Question": CONFIRM,
     "Choice": CHOICE,
@@ -858,6 +867,4 @@ TABLES: Final = {
     "Help": HELP,
     "Failure": FAILURE,
 }
-    "Columns": COLUMNS_DIALOG,
 """All tables under the names of their screens, in the order of the help."""
-    "Task on one line": QUICK_ADD,

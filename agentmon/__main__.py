@@ -97,11 +97,9 @@ def _dispatch(words: list[str]) -> int:
         from agentmon.cli.statusline import print_statusline  # noqa: PLC0415 - each request loads its own part alone
 
         return print_statusline(words[1:])
-    if first == "costs" and "--json" in words:
-        from agentmon.cli.quick_costs import print_costs  # noqa: PLC0415 - each request loads its own part alone
-
-        if print_costs(words[1:]):
-            return 0
+    code = _find_quick_answer(first, words[1:])
+    if code is not None:
+        return code
     if words[:2] == ["costs", "import"] and not {"--help", "-h"} & set(words):
         from agentmon.worker.early_reading import begin_reading  # noqa: PLC0415 - each request loads its own part alone
 
@@ -114,6 +112,19 @@ def _dispatch(words: list[str]) -> int:
     from agentmon.cli.app import run_command_line  # noqa: PLC0415 - each request loads its own part alone
 
     return run_command_line(words)
+
+
+def _find_quick_answer(command: str, words: list[str]) -> int | None:
+    """Return the exit code of a command that was answered by reading the database alone; None when it takes more."""
+    if command == "costs" and "--json" in words:
+        from agentmon.cli.quick_costs import print_costs  # noqa: PLC0415 - each request loads its own part alone
+
+        return 0 if print_costs(words) else None
+    if command == "search":
+        from agentmon.cli.quick_search import print_search  # noqa: PLC0415 - each request loads its own part alone
+
+        return print_search(words)
+    return None
 
 
 def _folder_to_open(words: list[str]) -> str | None:

@@ -26,6 +26,7 @@ from agentmon.cli import (
     quick_add,
     rules,
     run,
+    search,
     sessions,
     settings,
     statusline_command,
@@ -93,6 +94,7 @@ register(root, "operations", conversation.operations)
 register(root, "events", conversation.events)
 register(root, "log", log.log)
 register(root, "attach", attach.attach)
+register(root, "search", search.search)
 register(root, "board", board.board)
 register(root, "executions", executions.list_executions)
 register(root, "explain", explain.explain)

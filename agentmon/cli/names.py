@@ -32,6 +32,7 @@ COMMAND_NAMES = frozenset(
         "resume",
         "rules",
         "run",
+        "search",
         "sessions",
         "settings",
         "status",

@@ -18,10 +18,11 @@ from agentmon.store.errors import store_error
 from agentmon.store.log_searching import LogSearch
 from agentmon.store.message_index import MESSAGES, index_query
 from agentmon.store.moments import parse_moment
+from agentmon.store.revision import HEAD_REVISION
 from agentmon.store.search_index import DOCUMENTS, OPERATIONS, SESSIONS, TASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from agentmon.domain.search import SearchQuery, SearchWord
@@ -181,6 +182,30 @@ class SearchReader:
                     self._deadline = time.monotonic() + most_s
                     found.append(self._find(kind, query, matcher, workspace_id, limit))
         return tuple(found)
+
+    def is_current(self) -> bool:
+        """Return whether this release made or upgraded the database.
+
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        self._deadline = float("inf")
+        with self._translated():
+            row = self._connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        return row is not None and str(row[0]) == HEAD_REVISION
+
+    def find_workspace(self, root_paths: Sequence[str]) -> tuple[str, str] | None:
+        """Return id and root of the registered workspace with the longest of these root paths.
+
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        self._deadline = float("inf")
+        marks = ", ".join("?" * len(root_paths))
+        statement = f"SELECT id, root_path FROM workspaces WHERE root_path IN ({marks}) ORDER BY length(root_path) DESC"
+        with self._translated():
+            row = self._connection.execute(statement, root_paths).fetchone()
+        return None if row is None else (str(row[0]), str(row[1]))
 
     def document(self, key: str) -> tuple[str, str] | None:
         """Return title and text of a document; None when there is none.

@@ -1,7 +1,6 @@
 """``agentmon budget``: how much may be spent, how far that is used, and an exit code for scripts."""
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 import typer
@@ -20,7 +19,6 @@ from agentmon.cli.context import (
 from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register, register_default
-from agentmon.domain.amounts import NANO, MoneyFormat
 from agentmon.domain.budgets import (
     Budget,
     BudgetAction,
@@ -31,11 +29,11 @@ from agentmon.domain.budgets import (
     BudgetUnit,
 )
 from agentmon.domain.errors import UsageError
+from agentmon.domain.money_text import bounded_amount, parse_money, plain_number
 
 group = typer.Typer(rich_markup_mode=None)
 
 _UNITS = {"K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
-_LARGEST = 10**18
 _EXIT_CODES = {
     BudgetLevel.FINE: exit_codes.DONE,
     BudgetLevel.WARNED: exit_codes.BUDGET_WARNED,
@@ -134,7 +132,7 @@ def set_budget(
         raise UsageError("--without-cached says something of tokens only", hint="add --tokens")
 
     async def work(services: Services) -> BudgetState:
-        limit = _tokens(amount) if is_in_tokens else _money(amount, await services.settings.money())
+        limit = _tokens(amount) if is_in_tokens else parse_money(amount, await services.settings.money())
         scope, scope_id = await _find_scope(services, task=task, execution=execution, agent=agent, folder=folder)
         is_of_work = scope in {BudgetScope.TASK, BudgetScope.EXECUTION}
         return await services.budgets.set(
@@ -239,35 +237,12 @@ async def _find_scope(
     return BudgetScope.TASK, (await numbered_task(services, workspace, task)).id
 
 
-def _money(text: str, money: MoneyFormat) -> int:
-    """Return an amount of the person's currency in nano-USD."""
-    written = text.strip()
-    for mark in (money.currency, money.symbol):
-        written = written.removeprefix(mark).strip()
-    what = money.currency if money.is_converted else "dollars"
-    hint = f"write {what}, such as 20 or 2.50"
-    own_nano = _limit(_number(written) * NANO, text, hint=hint)
-    return _limit(Decimal(money.usd_nano(own_nano)), text, hint=hint)
-
-
 def _tokens(text: str) -> int:
     written = text.strip().upper()
     factor = _UNITS.get(written[-1:], 1)
-    return _limit(_number(written.rstrip("KMG")) * factor, text, hint="write tokens, such as 500000, 500k or 5M")
-
-
-def _number(text: str) -> Decimal:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return Decimal(-1)
-    return number if number.is_finite() else Decimal(-1)
-
-
-def _limit(amount: Decimal, text: str, *, hint: str) -> int:
-    if not 1 <= amount <= _LARGEST:
-        raise UsageError(f"{text!r} is no budget", hint=hint)
-    return int(amount)
+    return bounded_amount(
+        plain_number(written.rstrip("KMG")) * factor, text, hint="write tokens, such as 500000, 500k or 5M"
+    )
 
 
 register_default(group, budget)

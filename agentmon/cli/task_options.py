@@ -1,7 +1,6 @@
 """What a person typed about a task, checked and turned into a draft."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,10 +23,8 @@ from agentmon.domain.redaction import has_secret
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft, Workspace
 from agentmon.runners.adapters.template import coerce_arguments, parse_command
-from agentmon.runners.environment import looks_secret
+from agentmon.runners.task_environment import with_variable
 from agentmon.schedule import local_zone_name
-
-_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +68,10 @@ class TaskOptions(ProgramOptions):
             help="A variable for the program; without a value it is taken from your environment at each run, "
             "and never stored. Repeatable.",
         ),
+    ] = None
+    prompt_additions: Annotated[
+        str | None,
+        typer.Option("--prompt", metavar="TEXT", help="What an AI agent is told behind title and description."),
     ] = None
     max_retries: Annotated[
         int | None,
@@ -132,6 +133,8 @@ async def drafted(
         context = replace(context, working_dir=working_dir)
     if options.environment or removed_environment:
         context = _with_environment(context, options.environment or (), removed_environment)
+    if options.prompt_additions is not None:
+        context = replace(context, prompt_additions=valid_text(options.prompt_additions))
     if options.max_retries is not None:
         context = replace(context, max_retries=options.max_retries)
     return replace(
@@ -175,6 +178,7 @@ def warn_of_secrets(options: TaskOptions, title: str | None) -> None:
     for name, text in (
         ("--command", options.command),
         ("--description", options.description),
+        ("--prompt", options.prompt_additions),
         ("the title", title),
         ("--arg", "\n".join(options.arguments or ())),
     ):
@@ -272,29 +276,16 @@ def _schedule(options: TaskOptions, base: TaskDraft) -> Schedule | None:
 
 
 def _with_environment(context: InputContext, entries: Sequence[str], removed_names: Sequence[str]) -> InputContext:
-    overrides = dict(context.env_overrides)
-    passed = list(context.env_passed)
-    for name in removed_names:
-        overrides.pop(name, None)
-        passed = [other for other in passed if other != name]
+    context = replace(
+        context,
+        env_overrides={name: value for name, value in context.env_overrides.items() if name not in removed_names},
+        env_passed=tuple(name for name in context.env_passed if name not in removed_names),
+    )
     for entry in entries:
-        name, separator, value = valid_text(entry).partition("=")
-        if not _VARIABLE_NAME.fullmatch(name):
-            raise UsageError(f"--env: {name!r} is not the name of a variable", hint="--env NAME=VALUE or --env NAME")
-        if not separator:
-            overrides.pop(name, None)
-            if name not in passed:
-                passed.append(name)
-            if name not in os.environ:
-                tell(f"warning: {name} is not set here; it is looked up when the task is run")
-            continue
-        if has_secret(value):
-            raise UsageError(
-                f"the value of {name} has the shape of a secret and would be stored",
-                hint=f"`--env {name}` takes it from your environment at each run and stores nothing",
-            )
-        if value and looks_secret(name):
-            tell(f"warning: {name} looks like a secret and its value is stored; `--env {name}` stores nothing")
-        passed = [other for other in passed if other != name]
-        overrides[name] = value
-    return replace(context, env_overrides=overrides, env_passed=tuple(passed))
+        try:
+            context, note = with_variable(context, valid_text(entry), os.environ)
+        except UsageError as error:
+            raise UsageError(f"--env: {error}", hint=error.hint) from error
+        if note:
+            tell(f"warning: {note}")
+    return context

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import PurePath
 
 from agentmon.domain.amounts import MoneyFormat
-from agentmon.domain.board import BoardPage
+from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
 from agentmon.domain.executions import ExecutionListing
 
 
@@ -28,12 +28,12 @@ def json_form(value: object) -> object:
             return str(value)
         case Mapping():
             return {str(json_form(key)): json_form(element) for key, element in value.items()}
+        case BoardPage() | Card() | ColumnPage() | StatusLine():
+            return _board_form(value)
         case tuple() | list():
             return [json_form(element) for element in value]
         case ExecutionListing():
             return _listing_form(value)
-        case BoardPage():
-            return _board_form(value)
         case _ if is_dataclass(value):
             return _fields_form({field.name: getattr(value, field.name) for field in fields(value)})
         case _:
@@ -57,11 +57,13 @@ def _listing_form(listing: ExecutionListing) -> dict[str, object]:
     return own_fields | words
 
 
-def _board_form(page: BoardPage) -> dict[str, object]:
-    """Return the columns as an array in their order; each names its status itself."""
+def _board_form(part: BoardPage | Card | ColumnPage | StatusLine) -> dict[str, object]:
+    """Return a part of the board; the columns are an array in their order, since each names its status itself."""
+    if not isinstance(part, BoardPage):
+        return _fields_form(part._asdict())
     return {
-        "workspace_name": page.workspace_name,
-        "sort": page.sort.value,
-        "columns": [json_form(column) for column in page.columns.values()],
-        "status_line": json_form(page.status_line),
+        "workspace_name": part.workspace_name,
+        "sort": part.sort.value,
+        "columns": [json_form(column) for column in part.columns.values()],
+        "status_line": json_form(part.status_line),
     }

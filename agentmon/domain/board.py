@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
 
@@ -38,8 +37,7 @@ class BoardSort(StrEnum):
         return orders[(orders.index(self) + 1) % len(orders)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Card(NamedTuple):
     """One task of a column with its newest execution."""
 
     task_id: TaskId
@@ -90,8 +88,7 @@ class Card:
         return f"{self.workspace_name}#{self.number}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnPage:
+class ColumnPage(NamedTuple):
     """A part of a column: the cards from ``offset`` on, and how many the column has in all."""
 
     status: TaskStatus
@@ -113,8 +110,7 @@ class ColumnPage:
         return bool(self.workspaces_over) or (self.card_limit is not None and self.total > self.card_limit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusLine:
+class StatusLine(NamedTuple):
     """The numbers above the board."""
 
     running: int = 0
@@ -135,23 +131,21 @@ class StatusLine:
     """How all amounts are shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoardPage:
+class BoardPage(NamedTuple):
     """What one look at the board needs."""
 
     workspace_name: str
     """Of the only workspace, or ``ALL_WORKSPACES``."""
-    workspaces: Mapping[str, str] = field(default_factory=dict)
+    workspaces: Mapping[str, str] = {}
     """Root paths by the short names on the cards, where the cards of all workspaces are shown together; else empty."""
-    columns: Mapping[TaskStatus, ColumnPage] = field(default_factory=dict)
+    columns: Mapping[TaskStatus, ColumnPage] = {}
     sort: BoardSort = BoardSort.ORDER
-    status_line: StatusLine = field(default_factory=StatusLine)
+    status_line: StatusLine = StatusLine()
     import_percent: int | None = None
     """How much of the agents' histories an import has read; None while none goes on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnRequest:
+class ColumnRequest(NamedTuple):
     """Which part of a column to read."""
 
     status: TaskStatus

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -136,7 +135,7 @@ class BoardScreen(ServiceScreen[None]):
     def on_mount(self) -> None:
         """Show what the database says, read without the services; they come after the first frame."""
         limit = max(self.app.size.height, LEAST_HEIGHT) // _LEAST_CARD_LINES + _FIRST_CARDS_SPARE
-        requests = [replace(column.request(), limit=limit) for column in self._board.values()]
+        requests = [column.request()._replace(limit=limit) for column in self._board.values()]
         page = read_first_board(
             self._paths.database_path, self._paths.settings_file, str(self._workspace_root), requests
         )
@@ -858,7 +857,7 @@ class BoardScreen(ServiceScreen[None]):
         if source.page is not None:
             source.page = _without(source.page, card)
         if target.page is not None:
-            target.page = _with(target.page, replace(card, status=target.status), index or 0)
+            target.page = _with(target.page, card._replace(status=target.status), index or 0)
 
 
 def _columns_that_fit(
@@ -890,14 +889,14 @@ def _by_status(cards: Sequence[Card]) -> dict[TaskStatus, list[Card]]:
 
 def _without(page: ColumnPage, card: Card) -> ColumnPage:
     cards = tuple(other for other in page.cards if other.task_id != card.task_id)
-    return replace(page, cards=cards, total=page.total - (len(page.cards) - len(cards)))
+    return page._replace(cards=cards, total=page.total - (len(page.cards) - len(cards)))
 
 
 def _with(page: ColumnPage, card: Card, index: int) -> ColumnPage:
     at = index - page.offset
     if not 0 <= at <= len(page.cards):
-        return replace(page, total=page.total + 1)
-    return replace(page, cards=(*page.cards[:at], card, *page.cards[at:]), total=page.total + 1)
+        return page._replace(total=page.total + 1)
+    return page._replace(cards=(*page.cards[:at], card, *page.cards[at:]), total=page.total + 1)
 
 
 def _hidden_actions(card: Card | None) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import NotFoundError, UsageError
@@ -67,7 +66,7 @@ class BoardService:
             board_words=self._settings.default_board_words(),
         )
         running = find_running_import(self._import_progress)
-        return page if running is None else replace(page, import_percent=running.progress.percent)
+        return page if running is None else page._replace(import_percent=running.progress.percent)
 
     async def filters(self) -> Mapping[str, str]:
         """Return the saved filters by their names, in the order in which they were saved."""

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -114,8 +113,8 @@ any_title = st.text(st.characters(codec=None), min_size=1, max_size=60) | st.sam
 def test_every_line_of_a_card_has_exactly_the_asked_width(
     title: str, width: int, last_line: str, state: LiveState | None
 ) -> None:
-    card = replace(
-        make_card(41, title), last_line=last_line, error=title, state=state, started_at=NOW, cost_nano=12 * 10**9
+    card = make_card(41, title)._replace(
+        last_line=last_line, error=title, state=state, started_at=NOW, cost_nano=12 * 10**9
     )
 
     lines = card_lines(card, width=width, now=NOW + timedelta(seconds=90))
@@ -155,10 +154,10 @@ def test_padding_gives_the_width_and_cutting_never_more(text: str, width: int) -
 
 
 def test_a_card_says_its_state_by_glyph_and_word() -> None:
-    started = replace(make_card(38), started_at=NOW - timedelta(seconds=252), execution_id=ExecutionId("e"))
-    running = replace(started, state=LiveState.RUNNING, last_line="Running pytest", cost_nano=380_000_000)
-    failed = replace(started, state=LiveState.FAILED, exit_code=1, error="no such file", ended_at=NOW)
-    waiting = replace(make_card(41), waits_for=(38,))
+    started = make_card(38)._replace(started_at=NOW - timedelta(seconds=252), execution_id=ExecutionId("e"))
+    running = started._replace(state=LiveState.RUNNING, last_line="Running pytest", cost_nano=380_000_000)
+    failed = started._replace(state=LiveState.FAILED, exit_code=1, error="no such file", ended_at=NOW)
+    waiting = make_card(41)._replace(waits_for=(38,))
 
     text = ["".join(part.text for part in line).rstrip() for line in card_lines(running, width=40, now=NOW)]
     failed_text = ["".join(part.text for part in line).rstrip() for line in card_lines(failed, width=40, now=NOW)]
@@ -170,7 +169,7 @@ def test_a_card_says_its_state_by_glyph_and_word() -> None:
 
 
 def test_a_blocked_card_says_what_it_waits_for() -> None:
-    card = replace(make_card(40, status=TaskStatus.BLOCKED), waits_for=(38, 39))
+    card = make_card(40, status=TaskStatus.BLOCKED)._replace(waits_for=(38, 39))
 
     lines = card_lines(card, width=40, now=NOW)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from agentmon.domain.board import Card
@@ -34,7 +33,7 @@ def test_a_time_that_has_no_room_is_left_out_whole() -> None:
 
 def test_a_card_shows_when_it_is_due_and_its_labels_within_four_lines() -> None:
     now = datetime(2026, 11, 25, 11, tzinfo=UTC)
-    marked = replace(CARD, due_at=now + timedelta(days=2), labels=("auth", "login"), started_at=now)
+    marked = CARD._replace(due_at=now + timedelta(days=2), labels=("auth", "login"), started_at=now)
 
     wide, narrow, late = (
         [
@@ -56,6 +55,6 @@ def test_a_card_shows_when_it_is_due_and_its_labels_within_four_lines() -> None:
 
 
 def test_a_closed_card_is_not_due_any_more() -> None:
-    closed = replace(CARD, due_at=NOW, status=TaskStatus.DONE, state=LiveState.DONE)
+    closed = CARD._replace(due_at=NOW, status=TaskStatus.DONE, state=LiveState.DONE)
 
     assert "due" not in "".join(part.text for line in card_lines(closed, width=60, now=NOW) for part in line)

@@ -11,6 +11,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.paths import find_paths
 from agentmon.services.agents import AgentService
 from agentmon.services.approvals import ApprovalService
+from agentmon.services.archive import ArchiveService
 from agentmon.services.attaching import AttachService
 from agentmon.services.audit import AuditService
 from agentmon.services.background import BackgroundService
@@ -56,6 +57,7 @@ from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.summaries import SummaryRepository
+from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.task_labels import LabelRepository
 from agentmon.store.task_picks import TaskPickRepository
 from agentmon.store.tasks import TaskRepository
@@ -82,6 +84,7 @@ class Services:
     """Sentences that a person should see once, such as an upgrade and where its backup lies."""
     workspaces: WorkspaceService
     tasks: TaskService
+    archive: ArchiveService
     quick_add: QuickAddService
     audit: AuditService
     notifications: NotificationService
@@ -159,6 +162,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             notices=opened.notices,
             workspaces=workspaces,
             tasks=cards,
+            archive=ArchiveService(ArchiveRepository(database), tasks, clock),
             quick_add=QuickAddService(tasks=cards, agents=agents, clock=clock),
             audit=AuditService(AuditRepository(database)),
             notifications=NotificationService(settings, clock),

@@ -328,6 +328,9 @@ class BoardSettings(_TableSettings):
     limit_blocked: int = Field(
         0, ge=0, le=100_000, description="Most cards that Blocked should have; 0 means no limit."
     )
+    archive_after_days: int = Field(
+        0, ge=0, le=36_500, description="Days after which a closed card that nobody changes is archived; 0 means never."
+    )
 
     @field_validator("sort")
     @classmethod

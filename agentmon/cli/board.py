@@ -14,6 +14,7 @@ from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document
 from agentmon.domain.amounts import duration_text
 from agentmon.domain.board import BoardPage, BoardSort, Card, ColumnPage, ColumnRequest, StatusLine
+from agentmon.domain.board_filter import ARCHIVED_WORD, require_known
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.due_dates import due_words
 from agentmon.domain.labels import labels_text
@@ -41,14 +42,20 @@ def board(
     saved: Annotated[str, typer.Option("--saved", metavar="NAME", help="Only cards that fit this saved filter.")] = "",
     save: Annotated[str, typer.Option("--save", metavar="NAME", help="Save what --filter says under a name.")] = "",
     forget: Annotated[str, typer.Option("--forget", metavar="NAME", help="Forget a saved filter.")] = "",
+    archived: Annotated[bool, typer.Option("--archived", help="The archived cards instead, as is:archived.")] = False,
+    all_workspaces: Annotated[
+        bool, typer.Option("--all", help="The cards of all workspaces together, each with its workspace.")
+    ] = False,
     limit: Annotated[
         int, typer.Option(min=0, max=LARGEST_PAGE, help="Most cards shown of each column.")
     ] = _DEFAULT_LIMIT,
 ) -> None:
-    """Print the board of a workspace.
+    """Print the board of a workspace, or of all.
 
     Examples:
       agentmon board
+      agentmon board --all
+      agentmon board --archived
       agentmon board --filter "login #auth @claude !1" -C ~/src/api
       agentmon board --filter is:failed --json
       agentmon board --filter "#auth !1-2" --save mine
@@ -57,18 +64,21 @@ def board(
     """
 
     async def work(services: Services, workspace: Workspace) -> BoardPage:
+        require_known(text_filter)
         if forget:
             await services.board.forget_filter(forget)
         if save:
             await services.board.save_filter(save, text_filter)
         fit_text = f"{await services.board.find_filter(saved)} {text_filter}" if saved else text_filter
-        return await read_page(services, workspace, limit, fit_text, sort)
+        if archived:
+            fit_text = f"{ARCHIVED_WORD} {fit_text}"
+        return await read_page(services, None if all_workspaces else workspace, limit, fit_text, sort)
 
     page = with_workspace(folder, work)
     if as_json:
         say_document(json_form(page))
     else:
-        is_filtered = bool(text_filter or saved)
+        is_filtered = bool(text_filter or saved or archived)
         say("\n".join(board_lines(page, SystemClock().now(), terminal_width(), is_filtered=is_filtered)))
 
 
@@ -78,9 +88,9 @@ def print_board(root: Path) -> None:
 
 
 async def read_page(
-    services: Services, workspace: Workspace, limit: int, text_filter: str = "", sort: BoardSort | None = None
+    services: Services, workspace: Workspace | None, limit: int, text_filter: str = "", sort: BoardSort | None = None
 ) -> BoardPage:
-    """Return the first cards of every column."""
+    """Return the first cards of every column, of all workspaces for None."""
     requests = [ColumnRequest(status=status, limit=limit, text_filter=text_filter, sort=sort) for status in TaskStatus]
     return await services.board.page(workspace, requests)
 
@@ -121,7 +131,7 @@ def status_text(numbers: StatusLine) -> str:
 
 def _card_line(card: Card, now: datetime, width: int) -> str:
     facts = "  ".join(_facts(card, now))
-    left = f"  #{card.number} P{card.priority} "
+    left = f"  {plain_line(card.name)} P{card.priority} "
     title = plain_line(card.title, max_characters=width)
     room = width - columns_of(left) - (columns_of(facts) + 2 if facts else 0)
     if room < min(columns_of(title), 20):

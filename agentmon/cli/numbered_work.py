@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -11,6 +11,8 @@ from agentmon.cli.output import tell_error
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.executions import Execution
 from agentmon.domain.tasks import Task
+
+Outcome = TypeVar("Outcome")
 
 NumbersArgument = Annotated[
     list[str] | None, typer.Argument(metavar="NUMBER", help="The tasks, such as 12 or '#12'.", show_default=False)
@@ -26,8 +28,8 @@ class TaskExecution:
 
 
 async def for_each_number(
-    numbers: Sequence[str], work: Callable[[str], Awaitable[TaskExecution]]
-) -> tuple[list[TaskExecution], int]:
+    numbers: Sequence[str], work: Callable[[str], Awaitable[Outcome]]
+) -> tuple[list[Outcome], int]:
     """Do the work for one number after the other; return what came of it, and how many failed, which has been told.
 
     Args:

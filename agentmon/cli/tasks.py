@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.archive import archive, unarchive
 from agentmon.cli.audit import history
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import (
@@ -36,7 +37,7 @@ from agentmon.domain.tasks import Task, TaskDraft, Workspace, draft_of
 from agentmon.services.actors import USER_ACTOR
 
 group = typer.Typer(
-    help="Make, show, change, order, move, delete and restore tasks.",
+    help="Make, show, change, order, move, archive, delete and restore tasks.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -106,17 +107,19 @@ def list_tasks(
     status: Annotated[
         list[TaskStatus] | None, typer.Option("--status", "-s", help="Only tasks of this column; repeatable.")
     ] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="The archived tasks instead.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks of a workspace, column by column.
 
     Examples:
       agentmon task list
+      agentmon task list --archived
       agentmon task list --status todo --status blocked
     """
 
     async def work(services: Services, workspace: Workspace) -> tuple[tuple[Task, ...], tuple[Agent, ...]]:
-        tasks = await services.tasks.list(workspace, statuses=status or ())
+        tasks = await services.tasks.list(workspace, statuses=status or (), is_archived=archived)
         return tasks, await services.agents.list(active_only=False)
 
     tasks, agents = with_workspace(folder, work)
@@ -124,7 +127,8 @@ def list_tasks(
         say_document(json_form(tasks))
         return
     if not tasks:
-        tell('no tasks; agentmon task add "TITLE" makes one')
+        makes_one = 'no tasks; agentmon task add "TITLE" makes one'
+        tell("no archived tasks; agentmon task archive NUMBER archives one" if archived else makes_one)
         return
     slugs = {agent.id: agent.slug for agent in agents}
     rows = [
@@ -291,4 +295,6 @@ register(group, "graph", graph)
 register(group, "move", move)
 register(group, "delete", delete)
 register(group, "restore", restore)
+register(group, "archive", archive)
+register(group, "unarchive", unarchive)
 register(group, "history", history)

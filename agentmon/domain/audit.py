@@ -109,6 +109,10 @@ def _moved(payload: Mapping[str, object]) -> str:
     return _with_cause(f"moved it from {_column(payload.get('from'))} to {_column(payload.get('to'))}", payload)
 
 
+def _archived(payload: Mapping[str, object]) -> str:
+    return _with_cause("archived the task", payload)
+
+
 def _dependency_added(payload: Mapping[str, object]) -> str:
     return f"made it wait for #{_part(payload.get('on'))}"
 
@@ -258,6 +262,8 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.TASK_MOVED: _moved,
     TaskEventType.TASK_DELETED: "deleted the task",
     TaskEventType.TASK_RESTORED: "brought the task back",
+    TaskEventType.TASK_ARCHIVED: _archived,
+    TaskEventType.TASK_UNARCHIVED: "brought the task back from the archive",
     TaskEventType.DEPENDENCY_ADDED: _dependency_added,
     TaskEventType.DEPENDENCY_REMOVED: _dependency_removed,
     TaskEventType.EXECUTION_QUEUED: _queued,

@@ -28,6 +28,10 @@ class CardState(StrEnum):
     """Instead of the cards on the board those that were archived."""
 
 
+ARCHIVED_WORD: Final = f"{_STATE_MARK}{CardState.ARCHIVED.value}"
+"""The word that asks for archived cards."""
+
+
 class BoardFilter(NamedTuple):
     """A card is shown when all of it holds; of priorities and of states one is enough."""
 

@@ -76,6 +76,8 @@ class TaskEventType(StrEnum):
     TASK_MOVED = "task_moved"
     TASK_DELETED = "task_deleted"
     TASK_RESTORED = "task_restored"
+    TASK_ARCHIVED = "task_archived"
+    TASK_UNARCHIVED = "task_unarchived"
     DEPENDENCY_ADDED = "dependency_added"
     DEPENDENCY_REMOVED = "dependency_removed"
     EXECUTION_QUEUED = "execution_queued"

@@ -150,9 +150,11 @@ class TaskService:
         """Return open tasks for what is typed of their number or title, the best first; the newest for nothing."""
         return await self._picks.find(workspace.id, typed, limit=limit)
 
-    async def list(self, workspace: Workspace, *, statuses: Sequence[TaskStatus] = ()) -> tuple[Task, ...]:
-        """Return the tasks of the columns, all when none is named, in the order of the board."""
-        return await self._tasks.list(workspace.id, statuses)
+    async def list(
+        self, workspace: Workspace, *, statuses: Sequence[TaskStatus] = (), is_archived: bool = False
+    ) -> tuple[Task, ...]:
+        """Return the tasks of the columns, all when none is named, in the order of the board; or the archived ones."""
+        return await self._tasks.list(workspace.id, statuses, is_archived=is_archived)
 
     async def subtasks(self, task_id: TaskId) -> tuple[Task, ...]:
         """Return the tasks whose parent it is, by number."""

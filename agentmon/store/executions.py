@@ -105,6 +105,7 @@ class ExecutionRepository:
                 executions.c.end_reason == EndReason.LOST,
                 executions.c.status == ExecutionStatus.FAILED,
                 tasks.c.deleted_at.is_(None),
+                tasks.c.archived_at.is_(None),
                 tasks.c.status.in_([TaskStatus.BLOCKED, TaskStatus.IN_PROGRESS]),
                 ~exists().where(newer.c.task_id == tasks.c.id, newer.c.created_at > executions.c.created_at),
                 true() if workspace_id is None else tasks.c.workspace_id == workspace_id,
@@ -219,6 +220,11 @@ async def queue_execution(
     task = (await connection.execute(statement)).mappings().first()
     if task is None:
         raise NotFoundError("this task was deleted", hint="`agentmon task restore` brings it back")
+    if task["archived_at"] is not None:
+        raise ConflictError(
+            f"#{task['number']} is archived, and does not run",
+            hint=f"bring it back first: Z on the board, or `agentmon task unarchive {task['number']}`",
+        )
     present = await find_open(connection, request.task_id)
     if present is not None:
         await _hasten(connection, present, request, task["number"], actor=actor, at=at)

@@ -34,7 +34,7 @@ class ScheduleRepository:
         """Return the earliest time at which a task is due."""
         tasks = tables.tasks
         statement = select(func.min(tasks.c.next_run_at)).where(
-            tasks.c.next_run_at.is_not(None), tasks.c.deleted_at.is_(None)
+            tasks.c.next_run_at.is_not(None), tasks.c.deleted_at.is_(None), tasks.c.archived_at.is_(None)
         )
         async with self._database.reading() as connection:
             earliest: datetime | None = (await connection.execute(statement)).scalar()
@@ -45,7 +45,12 @@ class ScheduleRepository:
         tasks = tables.tasks
         statement = (
             select_tasks()
-            .where(tasks.c.next_run_at.is_not(None), tasks.c.next_run_at <= at, tasks.c.deleted_at.is_(None))
+            .where(
+                tasks.c.next_run_at.is_not(None),
+                tasks.c.next_run_at <= at,
+                tasks.c.deleted_at.is_(None),
+                tasks.c.archived_at.is_(None),
+            )
             .order_by(tasks.c.next_run_at, tasks.c.id)
             .limit(1000)
         )
@@ -84,7 +89,12 @@ class ScheduleRepository:
         async with self._database.writing() as connection:
             moved = await connection.execute(
                 update(tasks)
-                .where(tasks.c.id == task.id, tasks.c.next_run_at == task.next_run_at, tasks.c.deleted_at.is_(None))
+                .where(
+                    tasks.c.id == task.id,
+                    tasks.c.next_run_at == task.next_run_at,
+                    tasks.c.deleted_at.is_(None),
+                    tasks.c.archived_at.is_(None),
+                )
                 .values(next_run_at=next_run_at)
             )
             if not moved.rowcount:

@@ -199,6 +199,7 @@ class TaskRepository:
                 tasks.c.workspace_id == row["workspace_id"],
                 tasks.c.status == row["status"],
                 tasks.c.deleted_at.is_(None),
+                tasks.c.archived_at.is_(None),
             )
             above = in_column.where(
                 (tasks.c.sort_order < row["sort_order"])
@@ -270,15 +271,25 @@ class TaskRepository:
             row = (await connection.execute(statement)).mappings().first()
         return None if row is None else task_of(row)
 
-    async def list(self, workspace_id: WorkspaceId, statuses: Sequence[TaskStatus]) -> tuple[Task, ...]:
-        """Return the tasks of the columns (all when none is named), column by column in the order of the board."""
+    async def list(
+        self, workspace_id: WorkspaceId, statuses: Sequence[TaskStatus], *, is_archived: bool = False
+    ) -> tuple[Task, ...]:
+        """Return the tasks of the columns (all when none is named), column by column in the order of the board.
+
+        Of the archived ones instead of those on the board where they are asked for.
+        """
         tasks = tables.tasks
         wanted = [status for status in TaskStatus if not statuses or status in statuses]
         found: list[Task] = []
         async with self._database.reading() as connection:
             statement = (
                 select_tasks()
-                .where(tasks.c.workspace_id == workspace_id, tasks.c.status.in_(wanted), tasks.c.deleted_at.is_(None))
+                .where(
+                    tasks.c.workspace_id == workspace_id,
+                    tasks.c.status.in_(wanted),
+                    tasks.c.deleted_at.is_(None),
+                    tasks.c.archived_at.is_not(None) if is_archived else tasks.c.archived_at.is_(None),
+                )
                 .order_by(tasks.c.sort_order, tasks.c.id)
                 .limit(100_000)
             )

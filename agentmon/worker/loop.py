@@ -15,6 +15,7 @@ from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.logs.error_file import traceback_text
 from agentmon.settings import (
     load_approval_settings,
+    load_board_settings,
     load_cost_settings,
     load_history_settings,
     load_notification_settings,
@@ -24,6 +25,7 @@ from agentmon.settings import (
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.message_indexing import MessageIndexRepository
 from agentmon.worker.approving import Approver
+from agentmon.worker.archiving import archive_old_cards
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.history_following import HistoryFollowing
@@ -143,6 +145,7 @@ class WorkerLoop:
             telemetry_target=self._telemetry.target_of,
         )
         self._settings = load_worker_settings(paths.settings_file, {})
+        self._board_settings = load_board_settings(paths.settings_file, {})
         self._approval_settings = load_approval_settings(paths.settings_file, {})
         self._cost_settings = load_cost_settings(paths.settings_file, {})
         self._history_settings = load_history_settings(paths.settings_file, {})
@@ -291,7 +294,7 @@ class WorkerLoop:
                     self._live, self._watch, self._screens, self.worker_id, self._clock, self._complain
                 )
             await self._notice_news()
-            await self._remove_old_logs()
+            await self._tidy_up()
         except DatabaseMovedError as error:
             _log.warning("%s", error)
             self.stop()
@@ -327,6 +330,7 @@ class WorkerLoop:
         try:
             stored = await self._repositories.settings.all()
             self._settings = load_worker_settings(self._paths.settings_file, stored)
+            self._board_settings = load_board_settings(self._paths.settings_file, stored)
             self._approval_settings = load_approval_settings(self._paths.settings_file, stored)
             self._cost_settings = load_cost_settings(self._paths.settings_file, stored)
             self._history_settings = load_history_settings(self._paths.settings_file, stored)
@@ -396,11 +400,12 @@ class WorkerLoop:
         particulars = self._owner.particulars(version=__version__)
         await self._live.beat(alive, worker_id=self.worker_id, particulars=particulars, at=self._clock.now())
 
-    async def _remove_old_logs(self) -> None:
+    async def _tidy_up(self) -> None:
         now = time.monotonic()
         if now - self._removed_logs_at >= _REMOVE_LOGS_EVERY_S:
             self._removed_logs_at = now
             await remove_old_logs(self._repositories.old_logs, self._settings, self._clock)
+            await archive_old_cards(self._repositories.archive, self._board_settings.archive_after_days, self._clock)
 
     async def _start_again(self, watched: Watched, group: asyncio.TaskGroup) -> None:
         if watched.start_tries >= (_MAX_TRIES_WITH_PROBLEM if watched.start_problem else _MAX_START_TRIES):

@@ -19,6 +19,7 @@ from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
+from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.told_usage import ToldUsageRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -42,6 +43,7 @@ class Repositories:
     settings: SettingRepository
     pause: QueuePauseRepository
     old_logs: OldLogRepository
+    archive: ArchiveRepository
     schedules: ScheduleRepository
     agents: AgentRepository
     activity: ActivityRepository
@@ -71,6 +73,7 @@ class Repositories:
             settings=SettingRepository(database),
             pause=QueuePauseRepository(database),
             old_logs=OldLogRepository(database),
+            archive=ArchiveRepository(database),
             schedules=ScheduleRepository(database),
             agents=AgentRepository(database),
             activity=ActivityRepository(database),

@@ -107,19 +107,28 @@ def _step_end(log: LogFile, start: int, limit: int) -> int:
 def _matches(
     log: LogFile, pattern: LogMatcher, start: int, end: int, direction: Direction, most: int | None
 ) -> tuple[int, ...]:
-    spans = pattern.matching_lines(log.read(start, end))
-    is_backwards = direction is Direction.BACKWARDS
-    found: list[int] = []
-    for line_start, line_end in reversed(list(spans)) if is_backwards else spans:
-        if line_end - line_start < CUT_GRID_BYTES:
-            found.append(start + line_start)
-        else:
-            lines = _display_lines(log, start + line_start, start + line_end)
-            starts = [line.start for line in lines if pattern.matches(line.content)]
-            found += reversed(starts) if is_backwards else starts
-        if most is not None and len(found) >= most:
-            return tuple(found[:most])
-    return tuple(found)
+    block = log.read(start, end)
+    cut_lines = _cut_lines(block, start)
+    # What matches all of a line that is cut need not match any part of it, nor the other way round.
+    found = [start + at for at, _ in pattern.matching_lines(block) if at not in cut_lines]
+    for at, line_end in cut_lines.items():
+        parts = _display_lines(log, start + at, start + line_end)
+        found += [part.start for part in parts if pattern.matches(part.content)]
+    if cut_lines:
+        found.sort()
+    if direction is Direction.BACKWARDS:
+        found.reverse()
+    return tuple(found[:most])
+
+
+def _cut_lines(block: bytes, offset: int) -> dict[int, int]:
+    """Return start and end of the lines of a block at this offset of the file that are cut into several."""
+    found: dict[int, int] = {}
+    for grid in range(-offset % CUT_GRID_BYTES, len(block) - CUT_GRID_BYTES + 1, CUT_GRID_BYTES):
+        if block.find(b"\n", grid, grid + CUT_GRID_BYTES) < 0:
+            end = block.find(b"\n", grid)
+            found[block.rfind(b"\n", 0, grid) + 1] = end if end >= 0 else len(block)
+    return found
 
 
 def _display_lines(log: LogFile, start: int, end: int) -> Iterator[LogLine]:

@@ -1,5 +1,7 @@
 """The root of the typer commands."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -127,10 +129,15 @@ def options(
     del version
 
 
+@cache
+def _commands() -> Callable[..., object]:
+    return typer.main.get_command(root)
+
+
 def run_command_line(words: list[str]) -> int:
     """Run one command line and return its exit code; wrong usage has been told, other errors are raised."""
     try:
-        root(args=words, prog_name="agentmon")
+        _commands()(args=words, prog_name="agentmon")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 1
     return 0

@@ -13,12 +13,15 @@ import pytest
 from hypothesis import settings
 
 from agentmon.worker import launch
+from tests.forks import fork_server
 from tests.live_home import LiveHome
-from tests.worker_starts import WorkerStarts, start_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.forks import Forks
+
+start_alone = launch._start
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("suite", deadline=None)
@@ -50,16 +53,16 @@ def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 @pytest.fixture(scope="session")
-def worker_starts() -> Iterator[WorkerStarts]:
-    """A process that forks workers, for all tests of this one."""
-    with WorkerStarts() as starts:
-        yield starts
+def forks() -> Iterator[Forks]:
+    """A process that forks commands and workers, for all tests of this one."""
+    with fork_server() as forks:
+        yield forks
 
 
 @pytest.fixture
-def live_home(monkeypatch: pytest.MonkeyPatch, worker_starts: WorkerStarts) -> Iterator[LiveHome]:
+def live_home(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> Iterator[LiveHome]:
     """A home of agentmon whose worker and tmux server are ended with the test."""
-    monkeypatch.setattr(launch, "_start", worker_starts)
+    monkeypatch.setattr(launch, "_start", forks.start_worker)
     # Short, since sockets lie in it.
     folder = Path(tempfile.mkdtemp(prefix="amt-", dir="/tmp"))
     monkeypatch.setenv("AGENTMON_HOME", str(folder / "home"))

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agentmon.cli.demo_place import end_everything
@@ -14,8 +13,10 @@ from agentmon.paths import find_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-SERVER = Path(__file__).with_name("command_server.py")
+    from tests.forks import Fork, Forks
+
 DEADLINE_S = 40.0
 
 
@@ -33,7 +34,7 @@ class Finished:
 class CommandLine:
     """Command lines over one home and one workspace."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, forks: Forks) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.workspace = folder / "project"
@@ -47,18 +48,12 @@ class CommandLine:
             "TZ": "UTC",
         }
         self.paths = find_paths(self.environ)
-        self._server: subprocess.Popen[str] | None = None
+        self._forks = forks
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._server is not None:
-            assert self._server.stdin is not None
-            assert self._server.stdout is not None
-            self._server.stdin.close()
-            self._server.wait(DEADLINE_S)
-            self._server.stdout.close()
         end_everything(self.paths)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -70,28 +65,20 @@ class CommandLine:
         standard_input: str = "",
     ) -> Finished:
         """Run a command line in a process that is forked from one that has imported everything."""
-        streams = [str(self.folder / name) for name in ("stdin", "stdout", "stderr")]
-        Path(streams[0]).write_text(standard_input)
-        request = {
-            "words": words,
-            "folder": str(folder or self.workspace),
-            "environ": {**self.environ, **(environ or {})},
-            "streams": streams,
-        }
-        server = self._running_server()
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        code = int(server.stdout.readline())
-        return Finished(
-            code=code,
-            stdout=Path(streams[1]).read_text("utf-8", "surrogateescape"),
-            stderr=Path(streams[2]).read_text("utf-8", "surrogateescape"),
+        streams = [self.folder / name for name in ("stdin", "stdout", "stderr")]
+        streams[0].write_text(standard_input)
+        code = self._forks.run(
+            words, folder=folder or self.workspace, environ={**self.environ, **(environ or {})}, streams=streams
         )
+        stdout, stderr = (stream.read_text("utf-8", "surrogateescape") for stream in streams[1:])
+        return Finished(code=code, stdout=stdout, stderr=stderr)
 
-    def start(self, *words: str, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start ``python -m agentmon`` with pipes, as a process of its own."""
+    def start(self, *words: str, environ: Mapping[str, str] | None = None) -> Fork:
+        """Start a command line with pipes, as such a fork."""
+        return self._forks.start(words, folder=self.workspace, environ={**self.environ, **(environ or {})})
+
+    def start_alone(self, *words: str, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start ``python -m agentmon`` with pipes: for what concerns the start or the end of Python itself."""
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "agentmon", *words],
             cwd=self.workspace,
@@ -104,25 +91,14 @@ class CommandLine:
 
     def run_alone(self, *words: str, environ: Mapping[str, str] | None = None) -> Finished:
         """Run ``python -m agentmon`` to its end."""
-        process = self.start(*words, environ=environ)
+        process = self.start_alone(*words, environ=environ)
         stdout, stderr = process.communicate(timeout=DEADLINE_S)
         return Finished(code=process.returncode, stdout=stdout.decode(), stderr=stderr.decode())
 
-    def run_alone_bytes(self, *words: str) -> bytes:
-        """Run ``python -m agentmon`` to its end and return what it wrote, byte for byte."""
+    def run_for_bytes(self, *words: str) -> bytes:
+        """Run a command line to its end and return what it wrote, byte for byte."""
         return self.start(*words).communicate(timeout=DEADLINE_S)[0]
 
     def add(self, title: str, *options: str) -> str:
         """Add a task and return its number as people type it."""
         return str(self("task", "add", title, *options, "--json").document()["number"])
-
-    def _running_server(self) -> subprocess.Popen[str]:
-        if self._server is None:
-            self._server = subprocess.Popen(
-                [sys.executable, "-P", str(SERVER)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        return self._server

@@ -166,7 +166,7 @@ def test_an_import_killed_at_any_time_goes_on_to_the_same(costs: CommandLine, tm
     before = costs("costs", "--by", "session", "--json").document()
     environ = {"AGENTMON_HOME": str(tmp_path / "agentmon")}
     wal = tmp_path / "agentmon" / "agentmon.db-wal"
-    process = costs.start("costs", "import", environ=environ)
+    process = costs.start_alone("costs", "import", environ=environ)
     wait_for(partial(has_written, process, wal, 30_000))
     process.send_signal(signal.SIGKILL)
     process.communicate()

@@ -22,11 +22,13 @@ from tests.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.forks import Forks
+
 
 @pytest.fixture
-def demo_line() -> Iterator[CommandLine]:
+def demo_line(forks: Forks) -> Iterator[CommandLine]:
     """A command line whose demos lie in a folder of their own."""
-    with CommandLine(Path(tempfile.mkdtemp(prefix="am-"))) as command_line:
+    with CommandLine(Path(tempfile.mkdtemp(prefix="am-")), forks) as command_line:
         place = command_line.folder / "t"
         place.mkdir()
         command_line.environ["TMPDIR"] = str(place)
@@ -49,7 +51,7 @@ def test_the_demo_runs_real_programs_and_leaves_nothing_behind(demo_line: Comman
 
 
 def test_a_demo_that_is_told_to_end_leaves_nothing_behind(demo_line: CommandLine) -> None:
-    demo = demo_line.start("demo")
+    demo = demo_line.start_alone("demo")
     wait_for(lambda: _has_running_program(demo_line))
 
     demo.send_signal(signal.SIGTERM)
@@ -60,7 +62,7 @@ def test_a_demo_that_is_told_to_end_leaves_nothing_behind(demo_line: CommandLine
 
 
 def test_what_a_killed_demo_left_is_removed_by_the_next_one(demo_line: CommandLine) -> None:
-    demo = demo_line.start("demo")
+    demo = demo_line.start_alone("demo")
     wait_for(lambda: _has_running_program(demo_line))
     demo.kill()
     demo.communicate(timeout=60)

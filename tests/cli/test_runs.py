@@ -111,7 +111,7 @@ def test_raw_bytes_and_clean_text_are_both_there(cli: CommandLine) -> None:
     number = cli.add("raw", "--command", f'sh -c "{script}"')
     cli("run", number, "--wait")
 
-    raw = cli.run_alone_bytes("log", number, "--raw")
+    raw = cli.run_for_bytes("log", number, "--raw")
     document = cli("log", number, "--json").document()
 
     assert raw == b"a\x1b[31mred\x1b[0m\n10%\r 20%\r 30%\n\xff\n"
@@ -139,7 +139,7 @@ def test_a_followed_log_ends_with_the_run_and_misses_nothing(cli: CommandLine) -
 def test_a_follower_whose_reader_goes_away_ends_quietly_and_so_does_an_interrupted_one(cli: CommandLine) -> None:
     number = cli.add("talks on", "--command", "sh -c 'while echo line; do sleep 0.1; done'")
     cli("run", number)
-    left, interrupted = cli.start("log", number, "-f"), cli.start("log", number, "-f")
+    left, interrupted = cli.start_alone("log", number, "-f"), cli.start_alone("log", number, "-f")
     assert left.stdout is not None
     assert left.stderr is not None
     assert interrupted.stdout is not None
@@ -162,7 +162,7 @@ def test_starting_several_times_at_once_makes_one_run(cli: CommandLine) -> None:
     starts = [cli.start("run", number) for _ in range(3)]
     told = [start.communicate(timeout=60)[1] for start in starts]
 
-    assert sorted(start.returncode for start in starts) == [0, 1, 1], told
+    assert sorted(start.wait() for start in starts) == [0, 1, 1], told
     assert len(cli("executions", "--task", number, "--json").document()) == 1
     assert cli("stop", number, "--kill", "--wait").code == 0
 

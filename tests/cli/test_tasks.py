@@ -344,7 +344,7 @@ def test_a_newer_database_is_refused_untouched(cli: CommandLine, tmp_path: Path)
 def test_a_reader_that_goes_away_is_no_error(cli: CommandLine) -> None:
     for index in range(3):
         cli.add(f"long {index} " + "x" * 9000)
-    process = cli.start("task", "list", "--json")
+    process = cli.start_alone("task", "list", "--json")
     assert process.stdout is not None
     assert process.stderr is not None
 

@@ -15,10 +15,12 @@ from tests.usage.prices.billed_answers import a_price_list
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.forks import Forks
+
 
 @pytest.fixture(scope="module")
-def one_home() -> Iterator[CommandLine]:
-    with CommandLine(Path(tempfile.mkdtemp(prefix="am-"))) as command_line:
+def one_home(forks: Forks) -> Iterator[CommandLine]:
+    with CommandLine(Path(tempfile.mkdtemp(prefix="am-")), forks) as command_line:
         yield command_line
 
 

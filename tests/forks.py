@@ -1,0 +1,149 @@
+"""Asking the process that forks commands and workers, which saves each test the imports; see ``tests.fork_server``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from agentmon.paths import Paths
+
+DEADLINE_S = 60.0
+
+
+class Fork:
+    """A process that the server has forked; used like the ``subprocess.Popen`` of a child."""
+
+    def __init__(self, connection: socket.socket, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self._connection = connection
+        self._answers = connection.makefile()
+        self.pid = int(self._answers.readline())
+        self.returncode: int | None = None
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def wait(self, timeout: float = DEADLINE_S) -> int:
+        """Return the exit code, the negative of the signal's number when one ended it; at most so many seconds."""
+        if self.returncode is None:
+            self._connection.settimeout(timeout)
+            self.returncode = int(self._answers.readline())
+            self._answers.close()
+            self._connection.close()
+        return self.returncode
+
+    def communicate(self, timeout: float = DEADLINE_S) -> tuple[bytes, bytes]:
+        """Return all that it wrote to its two streams, once it has ended; at most so many seconds."""
+        written: dict[IO[bytes], bytes] = {self.stdout: b"", self.stderr: b""}
+        with selectors.DefaultSelector() as selector:
+            for stream in written:
+                selector.register(stream, selectors.EVENT_READ, stream)
+            while selector.get_map():
+                ready = selector.select(timeout)
+                assert ready, f"not within {timeout:g} s: the end of its output"
+                for key, _ in ready:
+                    if part := os.read(key.fd, 65536):
+                        written[key.data] += part
+                    else:
+                        selector.unregister(key.data)
+                        key.data.close()
+        self.wait(timeout)
+        return written[self.stdout], written[self.stderr]
+
+    def send_signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            self.send_signal(signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Forks:
+    """What can be asked of the server that listens at a path."""
+
+    path: Path
+
+    def run(self, words: Sequence[str], *, folder: Path, environ: Mapping[str, str], streams: Sequence[Path]) -> int:
+        """Run a command line with these files as its standard streams and return its exit code."""
+        with streams[0].open("rb") as stdin, streams[1].open("wb") as stdout, streams[2].open("wb") as stderr:
+            connection = self._ask(
+                {"words": words, "folder": str(folder), "environ": environ},
+                stdin.fileno(),
+                stdout.fileno(),
+                stderr.fileno(),
+            )
+        return _exit_code(connection)
+
+    def start(self, words: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> Fork:
+        """Start a command line that reads nothing and writes into pipes."""
+        stdout, stdout_end = os.pipe()
+        stderr, stderr_end = os.pipe()
+        with Path(os.devnull).open("rb") as stdin:
+            request = {"words": words, "folder": str(folder), "environ": environ}
+            connection = self._ask(request, stdin.fileno(), stdout_end, stderr_end)
+        os.close(stdout_end)
+        os.close(stderr_end)
+        return Fork(connection, os.fdopen(stdout, "rb"), os.fdopen(stderr, "rb"))
+
+    def start_worker(self, paths: Paths, environ: dict[str, str]) -> None:
+        """Start a worker and return once it is a process of its own; takes the place of ``launch._start``."""
+        paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        paths.worker_log.touch(mode=0o600)
+        for name in ("TMUX", "TMUX_PANE", "AGENTMON_EXECUTION_ID"):
+            environ.pop(name, None)
+        with Path(os.devnull).open("rb") as stdin, paths.worker_log.open("ab") as log:
+            connection = self._ask({"environ": environ}, stdin.fileno(), log.fileno(), log.fileno())
+        assert _exit_code(connection) == 0
+
+    def _ask(self, request: Mapping[str, object], *streams: int) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(DEADLINE_S)
+        connection.connect(str(self.path))
+        text = json.dumps(request).encode() + b"\n"
+        sent = socket.send_fds(connection, [text], streams)
+        connection.sendall(text[sent:])
+        return connection
+
+
+def _exit_code(connection: socket.socket) -> int:
+    with connection, connection.makefile() as answers:
+        _pid, code = answers.readline(), answers.readline()
+    return int(code)
+
+
+@contextmanager
+def fork_server() -> Iterator[Forks]:
+    """Start a server; it ends with the block, or with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="amf-", dir="/tmp"))
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTMON_", "TMUX"))}
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "tests.fork_server", str(folder / "forks")],
+        cwd=Path(__file__).parent.parent,
+        env={**environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"\n", "the server did not start"
+            yield Forks(folder / "forks")
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+    shutil.rmtree(folder, ignore_errors=True)

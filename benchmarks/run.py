@@ -16,6 +16,7 @@ BENCHMARKS = (
     "host",
     "kills",
     "log_view",
+    "search_speed",
     "protocol_speed",
     "usage_reading",
     "usage_import",

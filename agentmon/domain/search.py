@@ -24,6 +24,8 @@ _CONTEXT_CHARACTERS: Final = 3_000
 _WORD: Final = re.compile(r"[^\W_]+")
 _CJK: Final = "\u1100-\u11ff\u2e80-\u9fff\ua000-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 """Scripts without blanks between words, and those whose words grow at both ends: each character is a word here."""
+_ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
+_HAS_CJK: Final = re.compile(f"[{_CJK}]")
 _PART: Final = re.compile(rf"[{_CJK}]|(?:(?![{_CJK}])[^\W_])+")
 _LETTER_BEFORE: Final = rf"(?<!(?![{_CJK}])[^\W_])"
 _LETTER_AFTER: Final = rf"(?!(?![{_CJK}])[^\W_])"
@@ -55,7 +57,7 @@ class SearchWord:
     @property
     def parts(self) -> tuple[str, ...]:
         """The words of an index that it consists of; none when it is made of signs alone."""
-        return tuple(_PART.findall(self.text))
+        return tuple(_words_of(self.text))
 
     @property
     def is_prefix(self) -> bool:
@@ -144,12 +146,12 @@ def fold(text: str) -> str:
 
 def indexed_words(text: str) -> str:
     """Return the words under which a text is found, one blank between them."""
-    return " ".join(_PART.findall(fold(text)))
+    return " ".join(_words_of(fold(text)))
 
 
 def distinct_words(text: str) -> str:
     """Return the words under which a text is found, each once and in order."""
-    return " ".join(sorted(set(_PART.findall(fold(text)))))
+    return " ".join(sorted(set(_words_of(fold(text)))))
 
 
 def parse_query(text: str) -> SearchQuery:
@@ -247,6 +249,13 @@ class TextMatcher:
         return text[begin : begin + _CONTEXT_CHARACTERS]
 
 
+def _words_of(folded: str) -> list[str]:
+    """Return the words in order; by the simplest pattern that serves, since whole logs go through it."""
+    if folded.isascii():
+        return _ASCII_WORD.findall(folded)
+    return _PART.findall(folded) if _HAS_CJK.search(folded) else _WORD.findall(folded)
+
+
 def _word(text: str, *, is_open: bool) -> SearchWord:
     return SearchWord(text=fold(" ".join(unicodedata.normalize("NFC", text).split())), is_open=is_open)
 
@@ -268,7 +277,7 @@ def _pattern(word: SearchWord) -> re.Pattern[str]:
 
 
 def _is_letter(character: str) -> bool:
-    return _WORD.match(character) is not None and re.match(f"[{_CJK}]", character) is None
+    return _WORD.match(character) is not None and _HAS_CJK.match(character) is None
 
 
 class _Folded(dict[int, int]):

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 MOST_HITS: Final = 50
 """Of each kind."""
-MOST_S: Final = 0.25
-"""How long one kind is looked through; only what no index knows takes as long."""
+MOST_S: Final = 0.06
+"""How long one kind is looked through while somebody types."""
+PATIENT_S: Final = 2.0
+"""How long one kind is looked through for somebody who waits."""
 
 
 class SearchService:

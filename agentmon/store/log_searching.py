@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from agentmon.domain.search import TextMatcher
 
 _MOST_OF_PIECE: Final = 5
+_MOST_PASSED_OVER: Final = 2_000
+"""So many pieces of runs of which enough was found are passed over before the search ends."""
 _TAILS: Final = 32
 _TAIL_BYTES: Final = 128 * 1024
 """So much of the end of a log that is not in the index yet is looked through."""
@@ -106,13 +108,16 @@ class LogSearch:
             sqlite3.Error: The database cannot be read.
         """
         has_more = is_cut = False
+        passed_over = 0
         try:
             for span in self._spans(match):
                 if self._has_to_stop():
                     is_cut = True
                     break
-                has_more = self._take(span, most_of_run) or has_more
-                if len(self._hits) > limit:
+                if not self._take(span, most_of_run):
+                    passed_over += 1
+                    has_more = True
+                if len(self._hits) > limit or passed_over > _MOST_PASSED_OVER:
                     has_more = True
                     break
         except sqlite3.OperationalError as error:
@@ -135,13 +140,13 @@ class LogSearch:
         )
 
     def _take(self, span: _Span, most_of_run: int) -> bool:
-        """Take the lines of a piece that match; return whether its run has more than are wanted."""
+        """Take the lines of a piece that match; return False when enough of its run was found before."""
         found = self._of_run.get(span.execution_id, 0)
         if found >= most_of_run:
-            return True
+            return False
         descriptor = self._descriptor(span.path)
         if descriptor < 0:
-            return False
+            return True
         shown, is_whole = _bounded(descriptor, span)
         self._unindexed += not is_whole
         for hit in self._lines(descriptor, shown):
@@ -149,7 +154,7 @@ class LogSearch:
                 self._hits[hit.key] = hit
                 found += 1
         self._of_run[span.execution_id] = found
-        return False
+        return True
 
     def _spans(self, match: str) -> Iterator[_Span]:
         """Yield what runs wrote last and no index knows, then the pieces."""

@@ -13,8 +13,8 @@ MESSAGES: Final = WordIndex(
     texts={"content": "{row}.content"},
     changed_by="content",
     # What needs the places of words is looked up in the message.
-    options="content='messages', content_rowid='rowid', tokenize='unicode61', detail='none', columnsize=0",
-    newest_first=False,
+    options="content='messages', content_rowid='rowid', tokenize='unicode61', detail='none', columnsize=0, "
+    "prefix='2 3'",
 )
 UNINDEXED: Final = MESSAGES.unindexed
 INDEX: Final = MESSAGES.words

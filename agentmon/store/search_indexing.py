@@ -171,7 +171,7 @@ class SearchIndexing:
                 piece_id = connection.execute(
                     "INSERT INTO log_pieces (execution_id, start_byte, end_byte, first_line, words) "
                     "VALUES (?, ?, ?, ?, ?)",
-                    (log.execution_id, piece.start, piece.end, piece.first_line, zlib.compress(words.encode(), 6)),
+                    (log.execution_id, piece.start, piece.end, piece.first_line, zlib.compress(words.encode(), 1)),
                 ).lastrowid
                 connection.execute("INSERT INTO log_words (rowid, content) VALUES (?, ?)", (piece_id, words))
             connection.execute(_KEEP, (log.execution_id, *place))

@@ -30,7 +30,6 @@ class WordIndex:
     """Those of FTS5 behind the columns; without the places of words an index is a third as large."""
     word_function: str = ""
     """The SQL function that makes words of a text before they are indexed; empty when the text goes in as it is."""
-    newest_first: bool = True
 
     @property
     def words(self) -> str:
@@ -83,9 +82,8 @@ class WordIndex:
 
     @property
     def index_some(self) -> tuple[str, ...]:
-        """Take up at most a thousand rows, all in one transaction."""
-        order = " DESC" if self.newest_first else ""
-        some = f"SELECT {self.row_column} FROM {self.unindexed} ORDER BY {self.row_column}{order} LIMIT {SOME_ROWS}"
+        """Take up at most a thousand rows, the newest first, all in one transaction."""
+        some = f"SELECT {self.row_column} FROM {self.unindexed} ORDER BY {self.row_column} DESC LIMIT {SOME_ROWS}"
         names = ", ".join(self.texts)
         held = ", ".join(self._worded(name) for name in self._held)
         texts = ", ".join(self._worded(text.format(row=self.rows)) for text in self.texts.values())

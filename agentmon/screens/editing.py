@@ -9,7 +9,9 @@ from agentmon.domain.errors import AgentmonError, ConflictError, NotFoundError
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
+    from agentmon.domain.budgets import Budget
     from agentmon.domain.ids import TaskId
+    from agentmon.domain.task_picks import TaskPick
     from agentmon.domain.tasks import Task, Workspace
     from agentmon.screens.frame import ServiceScreen
     from agentmon.screens.task_editor import EditedTask
@@ -37,6 +39,12 @@ class _Base:
     task: Task | None
     dependencies: tuple[int, ...] = ()
     parent: int | None = None
+    budget: Budget | None = None
+    """What all its runs together may cost."""
+
+    @property
+    def budget_nano(self) -> int | None:
+        return None if self.budget is None else self.budget.limit
 
 
 async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> StoredEdit | None:
@@ -55,12 +63,16 @@ async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> Stor
     workspace = await screen.workspace()
     agents = await services.agents.list()
     known_labels = await services.tasks.known_labels(workspace)
+    money = await services.settings.money()
 
     async def find_task(number: int) -> Task | None:
         try:
             return await services.tasks.by_number(workspace, number)
         except NotFoundError:
             return None
+
+    async def find_picks(typed: str) -> tuple[TaskPick, ...]:
+        return await services.tasks.picks(workspace, typed)
 
     first = base = await _read_base(services, task_id)
     edited: EditedTask | None = None
@@ -74,6 +86,9 @@ async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> Stor
                 parent=base.parent if edited is None else edited.parent,
                 after=base.dependencies if edited is None else edited.after,
                 find_task=find_task,
+                find_picks=find_picks,
+                budget_nano=base.budget_nano if edited is None else edited.budget_nano,
+                money=money,
                 known_labels=known_labels,
             ),
         )
@@ -129,7 +144,35 @@ async def _read_base(services: Services, task_id: TaskId | None) -> _Base:
     except NotFoundError:
         # It was deleted; the field is empty then, and saving takes the link away.
         parent = None
-    return _Base(task=task, dependencies=dependencies, parent=parent)
+    return _Base(task=task, dependencies=dependencies, parent=parent, budget=await _find_budget(services, task_id))
+
+
+async def _find_budget(services: Services, task_id: TaskId) -> Budget | None:
+    from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit  # noqa: PLC0415 - after the first frame
+
+    wanted = (BudgetScope.TASK, task_id, BudgetPeriod.TOTAL, BudgetUnit.MONEY)
+    budgets = [state.budget for state in await services.budgets.states()]
+    return next((one for one in budgets if (one.scope, one.scope_id, one.period, one.unit) == wanted), None)
+
+
+async def _store_budget(services: Services, task_id: TaskId, before: Budget | None, budget_nano: int | None) -> None:
+    """Let the task have this budget for all its runs together, or none."""
+    from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope  # noqa: PLC0415 - as above
+    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
+
+    if budget_nano == (None if before is None else before.limit):
+        return
+    if budget_nano is not None:
+        await services.budgets.set(
+            scope=BudgetScope.TASK,
+            scope_id=task_id,
+            period=BudgetPeriod.TOTAL,
+            limit=budget_nano,
+            action=BudgetAction.STOP if before is None else before.action,
+            actor=USER_ACTOR,
+        )
+    elif before is not None:
+        await services.budgets.remove(before.id, actor=USER_ACTOR)
 
 
 async def _store(services: Services, workspace: Workspace, base: _Base, edited: EditedTask) -> tuple[Task, _Base]:
@@ -143,13 +186,16 @@ async def _store(services: Services, workspace: Workspace, base: _Base, edited: 
 
     task = base.task
     if task is None:
-        return await services.tasks.add(workspace, edited.draft, actor=USER_ACTOR, after=edited.after), base
+        made = await services.tasks.add(workspace, edited.draft, actor=USER_ACTOR, after=edited.after)
+        await _store_budget(services, made.id, None, edited.budget_nano)
+        return made, base
     newest = await services.tasks.get(task.id)
     if draft_of(newest) == draft_of(task):
         # It was only moved meanwhile, such as by the start of its run.
         task = newest
     await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
     await store_dependencies(services, task.id, edited.after)
+    await _store_budget(services, task.id, base.budget, edited.budget_nano)
     return await services.tasks.get(task.id), replace(base, task=task)
 
 

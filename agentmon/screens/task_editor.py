@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Select, Static
+from textual.worker import WorkerState
 
+from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.due_dates import due_text, parse_due
@@ -21,10 +21,14 @@ from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, TaskDraft, draft_of
 from agentmon.screens.bindings import TASK_EDITOR
+from agentmon.screens.completing import Completion, folder_ways, task_ways
+from agentmon.screens.more_fields import MoreFields
 from agentmon.screens.program_form import ProgramForm
-from agentmon.screens.schedule_field import ScheduleField
+from agentmon.services.folders import existing_folder
+from agentmon.widgets.completed_field import CompletedField
+from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
-from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.label_suggester import LabelSuggester
 from agentmon.widgets.state_words import numbers_text
@@ -36,15 +40,18 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.worker import Worker
 
     from agentmon.domain.agents import Agent
+    from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import TaskId
     from agentmon.domain.tasks import Task
+    from agentmon.screens.completing import PickFinder
 
     TaskFinder: TypeAlias = Callable[[int], Awaitable[Task | None]]
 
-MAX_RETRIES: Final = 99
+_OF_LIST: Final = {"go_way", "take_way"}
 _PRIORITY_WORDS: Final = {
     Priority.URGENT: "P1 urgent",
     Priority.HIGH: "P2 high",
@@ -64,6 +71,8 @@ class EditedTask:
     """The number of the parent, whose id stands in the draft."""
     after: tuple[int, ...] = ()
     """Numbers of the tasks that it waits for."""
+    budget_nano: int | None = None
+    """What all its runs together may cost; None without a limit."""
 
 
 class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
@@ -91,7 +100,10 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         parent: int | None = None,
         after: Sequence[int] = (),
         find_task: TaskFinder | None = None,
+        find_picks: PickFinder | None = None,
         known_labels: Sequence[str] = (),
+        budget_nano: int | None = None,
+        money: MoneyFormat = DOLLARS,
         clock: Clock | None = None,
     ) -> None:
         """Make the editor.
@@ -105,7 +117,10 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             parent: The number of its parent.
             after: Numbers of the tasks that it waits for.
             find_task: Returns the task of a number; None leaves the numbers unchecked.
+            find_picks: Returns open tasks for a number or letters of a title; None completes nothing.
             known_labels: What the field of labels completes with, the most used first.
+            budget_nano: What all its runs together may cost.
+            money: How amounts are read and shown.
             clock: Tells the present, for the next times of a schedule and the due date.
         """
         super().__init__()
@@ -139,23 +154,25 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             compact=True,
             id="priority",
         )
-        self._retries = LineInput(str(context.max_retries), id="retries")
-        self._retries_field = FormField("Retries", self._retries)
         self._folder = LineInput(context.working_dir or "", placeholder=workspace_root, id="folder")
-        self._folder_field = FormField("Folder", self._folder)
-        self._parent_box = LineInput("" if parent is None else f"#{parent}", placeholder="#12", id="parent")
-        self._parent_field = FormField("Parent", self._parent_box)
-        self._after = LineInput(numbers_text(after), placeholder="#38, #39", id="after")
-        self._after_field = FormField("After", self._after)
+        self._folder_field = CompletedField("Folder", self._folder)
+        self._parent_box = LineInput(
+            "" if parent is None else f"#{parent}", placeholder="a number or words", id="parent"
+        )
+        self._parent_field = CompletedField("Parent", self._parent_box)
+        self._after = LineInput(numbers_text(after), placeholder="numbers or words", id="after")
+        self._after_field = CompletedField("After", self._after)
         self._clock = clock or SystemClock()
         self._labels = LineInput(labels_text(start.labels), placeholder="#auth #login", id="labels")
         self._labels.suggester = LabelSuggester(known_labels)
         self._labels_field = FormField("Labels", self._labels)
         self._due = LineInput(self._due_typed(start.due_at), placeholder="fri, dec 1, in 2 days", id="due")
         self._due_field = FormField("Due", self._due)
-        self._schedule = ScheduleField(start.schedule, clock=self._clock)
+        self._more = MoreFields(start, clock=self._clock, budget_nano=budget_nano, money=money)
+        self._fold = FoldLine("More", key="ctrl+g", id="fold")
         self._description = TextBox(start.description, id="description")
         self._description_field = FormField("Description", self._description, id="description-field")
+        self._completions = self._make_completions(find_picks)
         self._untouched = self._typed(priority.value)
         self._is_saving = False
 
@@ -169,27 +186,29 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                 yield self._program
                 with Horizontal(id="numbers"):
                     yield FormField("Priority", self._priority)
-                    yield self._retries_field
-                yield self._folder_field
+                    yield self._due_field
                 with Horizontal(id="links"):
                     yield self._after_field
                     yield self._parent_field
-                with Horizontal(id="marks"):
-                    yield self._labels_field
-                    yield self._due_field
-                yield self._schedule
+                yield self._labels_field
+                yield self._folder_field
+                yield self._fold
                 yield self._description_field
             yield KeyFooter()
 
     def on_mount(self) -> None:
-        """Say what became of a program that is gone."""
+        """Say what became of a program that is gone, and what is folded."""
+        self._fold.summary = self._more.summary
         if self._lost_program:
             self._program.show_program_error(
                 "the program of this task is no longer available", hint="choose another, or leave it for later"
             )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
-        """Offer the suggested command line only while there is one."""
+        """Offer the suggested command line, and the keys of a list, only while there is one."""
+        if action in _OF_LIST:
+            field = self._open_field
+            return field is not None and (action != "take_way" or field.marked is not None)
         return action != "take_suggestion" or bool(self._program.suggestion)
 
     async def action_save(self) -> None:
@@ -201,7 +220,14 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         await self._save(should_run=True)
 
     def action_cancel(self) -> None:
-        """Leave; asks first when something was typed, and goes on editing unless the answer is yes."""
+        """Close a list that is open; otherwise leave.
+
+        It asks first when something was typed, and goes on editing unless the answer is yes.
+        """
+        field = self._open_field
+        if field is not None:
+            field.offer((), marks_first=False)
+            return
         if not self.is_changed:
             self.dismiss(None)
             return
@@ -209,6 +235,47 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
 
         question = ConfirmDialog("Leave without saving?", loss="What you typed here is lost.", yes="Leave")
         self.app.push_screen(question, self._leave_if)
+
+    def action_go_way(self, rows: int) -> None:
+        """Mark another of the offered ways."""
+        if self._open_field is not None:
+            self._open_field.go_row(rows)
+        self.refresh_bindings()
+
+    def action_take_way(self) -> None:
+        """Take the marked way."""
+        field = self._open_field
+        if field is not None and field.marked is not None:
+            self._completions[field.box].take(field.marked)
+
+    def action_complete(self) -> None:
+        """Complete what is typed, as far as that is clear; without anything to complete with, go to the next field."""
+        field = self._open_field
+        if field is None:
+            self.focus_next()
+        else:
+            self._completions[field.box].complete()
+
+    def on_completed_field_taken(self, message: CompletedField.Taken) -> None:
+        """Take the way that was clicked."""
+        message.stop()
+        self._completions[message.field.box].take(message.way)
+        message.field.focus_control()
+
+    def on_descendant_blur(self) -> None:
+        """Take the list of a field away that is left."""
+        for box, completion in self._completions.items():
+            if completion.field.is_open and not box.has_focus:
+                completion.field.offer((), marks_first=False)
+
+    async def action_toggle_more(self) -> None:
+        """Unfold what is seldom needed, and go there; fold it again."""
+        await self._show_more(is_open=not self._fold.is_open)
+
+    async def on_fold_line_clicked(self, message: FoldLine.Clicked) -> None:
+        """Unfold or fold."""
+        message.stop()
+        await self.action_toggle_more()
 
     async def action_edit_outside(self) -> None:
         """Write the description in the person's editor; ``ctrl+z`` in the field takes back what it did."""
@@ -245,6 +312,17 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         for one in self._own_fields:
             if one.control is event.input:
                 one.clear_when_changed()
+        completion = self._completions.get(event.input)
+        if completion is not None and event.input.has_focus and completion.is_typed:
+            _looking: Worker[None] = self.run_worker(
+                completion.look, name="complete", group="complete", exclusive=True, exit_on_error=False
+            )
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Hand the error of a worker to the application."""
+        event.stop()
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.post_message(Failed(event.worker.error))
 
     @property
     def is_changed(self) -> bool:
@@ -260,13 +338,12 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         return (
             self._title.value,
             priority,
-            self._retries.value,
             self._folder.value,
             self._parent_box.value,
             self._after.value,
             self._labels.value,
             self._due.value,
-            self._schedule.typed,
+            self._more.typed,
             self._description.text,
         )
 
@@ -274,12 +351,11 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
     def _own_fields(self) -> tuple[FormField, ...]:
         return (
             self._title_field,
-            self._retries_field,
-            self._folder_field,
+            self._due_field,
             self._after_field,
             self._parent_field,
             self._labels_field,
-            self._due_field,
+            self._folder_field,
         )
 
     async def _save(self, *, should_run: bool) -> None:
@@ -292,6 +368,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             self._is_saving = False
         if edited is None:
             wrong = self._first_wrong()
+            if wrong is not None and wrong is self._more.first_wrong:
+                await self._show_more(is_open=True)
             if wrong is not None:
                 wrong.focus_control()
             return
@@ -303,7 +381,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
     def _first_wrong(self) -> FormField | None:
         if self._title_field.error:
             return self._title_field
-        others = (self._program.first_wrong, *self._own_fields[1:], self._schedule.first_wrong)
+        others = (self._program.first_wrong, *self._own_fields[1:], self._more.first_wrong)
         return next((one for one in others if one is not None and one.error), None)
 
     async def _read(self, *, should_run: bool) -> EditedTask | None:
@@ -311,13 +389,12 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             one.clear()
         title = self._read_title()
         choice = self._program.read(needs_program=should_run)
-        retries = self._read_retries()
         working_dir = await self._read_folder()
-        schedule = await self._schedule.read()
+        more = await self._more.read()
         after = await self._read_tasks(self._after_field, self._after)
         parents = await self._read_tasks(self._parent_field, self._parent_box, most=1)
         labels, due_at = self._read_labels(), self._read_due()
-        if title is None or choice is None or retries is None or self._first_wrong() is not None:
+        if title is None or choice is None or more is None or self._first_wrong() is not None:
             return None
         start = self._start
         context = start.input_context
@@ -335,18 +412,23 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             priority=Priority(self._priority.value) if isinstance(self._priority.value, int) else Priority.NORMAL,
             assignee_agent_id=assignee_id,
             input_context=replace(
-                context,
+                more.context,
                 capability_key=choice.capability_key,
                 args=choice.args,
                 working_dir=working_dir,
-                max_retries=retries,
             ),
             due_at=due_at,
             parent_task_id=next(iter(parents.values()), parent_id),
-            schedule=schedule,
+            schedule=more.schedule,
             labels=labels,
         )
-        return EditedTask(draft=draft, should_run=should_run, parent=next(iter(parents), None), after=tuple(after))
+        return EditedTask(
+            draft=draft,
+            should_run=should_run,
+            parent=next(iter(parents), None),
+            after=tuple(after),
+            budget_nano=more.budget_nano,
+        )
 
     async def _read_tasks(
         self, field: FormField, box: LineInput, *, most: int | None = None
@@ -411,32 +493,47 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             return title
         return None
 
-    def _read_retries(self) -> int | None:
-        text = self._retries.value.strip() or "0"
-        if text.isascii() and text.isdigit() and int(text) <= MAX_RETRIES:
-            return int(text)
-        self._retries_field.show_error(f"0 to {MAX_RETRIES}")
-        return None
-
     async def _read_folder(self) -> str | None:
         text = self._folder.value.strip()
         if not text:
             return None
         kept = self._start.input_context.working_dir
-        folder = Path(kept) if kept is not None and text == plain_line(kept) else _resolved(text, self._workspace_root)
-        # A folder of a network that is gone can hold up whoever looks at it.
-        if not await asyncio.to_thread(folder.is_dir):
-            exists = await asyncio.to_thread(folder.exists)
-            what = "this is a file, not a folder" if exists else "this folder does not exist"
-            self._folder_field.show_error(f"{what}: {folder}", hint="leave it empty for the root of the workspace")
+        try:
+            return await existing_folder(
+                kept if kept is not None and text == plain_line(kept) else text, self._workspace_root
+            )
+        except UsageError as error:
+            self._folder_field.show_error(str(error), hint=error.hint)
             return None
-        return str(folder)
 
+    @property
+    def _open_field(self) -> CompletedField | None:
+        """The field that offers ways to go on now."""
+        completion = self._completions.get(self.focused) if isinstance(self.focused, LineInput) else None
+        return completion.field if completion is not None and completion.field.is_open else None
 
-def _resolved(text: str, workspace_root: str) -> Path:
-    try:
-        folder = Path(text).expanduser()
-    except RuntimeError:
-        # No such user: the check that follows says that there is no such folder.
-        folder = Path(text)
-    return folder if folder.is_absolute() else Path(workspace_root, folder)
+    def _make_completions(self, find_picks: PickFinder | None) -> dict[Input, Completion]:
+        folder = Completion(self._folder_field, folder_ways(self._workspace_root), marks_first=False, is_shell=True)
+        made: dict[Input, Completion] = {self._folder: folder}
+        if find_picks is not None:
+            own = () if self._edited is None else (self._edited.number,)
+            after = task_ways(find_picks, is_several=True, left_out=own)
+            parent = task_ways(find_picks, is_several=False, left_out=own)
+            made[self._after] = Completion(self._after_field, after, marks_first=True)
+            made[self._parent_box] = Completion(self._parent_field, parent, marks_first=True)
+        return made
+
+    async def _show_more(self, *, is_open: bool) -> None:
+        if is_open and not self._more.is_attached:
+            await self.query_one("#fields").mount(self._more, after=self._fold)
+        elif is_open != self._fold.is_open:
+            self._more.display = is_open
+        if is_open == self._fold.is_open:
+            return
+        self._fold.summary = self._more.summary
+        self._fold.is_open = is_open
+        self.set_class(is_open, "-more")
+        if is_open:
+            self.query_one("#retries").focus()
+        elif self.focused is None or not self.focused.is_attached or self.focused in self._more.query("*"):
+            self._description.focus()

@@ -23,6 +23,7 @@ from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.store.moments import moment_text
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Board, until
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.tasks import Task
     from agentmon.paths import Paths
+    from agentmon.store.look_setting import Look
 
 START = datetime(2026, 3, 4, 13, 30, tzinfo=UTC)
 NOW = datetime(2026, 3, 4, 14, 2, tzinfo=UTC)
@@ -193,7 +195,13 @@ DEEDS = (
 
 @asynccontextmanager
 async def scene(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *, size: tuple[int, int], deeds: Sequence[Deed] = DEEDS
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    size: tuple[int, int],
+    deeds: Sequence[Deed] = DEEDS,
+    look: Look = USUAL_LOOK,
+    has_toasts: bool = False,
 ) -> AsyncIterator[Board]:
     """Open the application over these cards, with a clock that stands still and nothing that moves."""
     time.tzset()
@@ -204,9 +212,9 @@ async def scene(
     paths = find_paths({"AGENTMON_HOME": str(folder / "agentmon")})
     await _fill(paths, clock, deeds)
     clock.present = NOW
-    app = AgentmonApp(paths, ROOT, clock=clock)
+    app = AgentmonApp(paths, ROOT, clock=clock, look=look)
     with idle_worker(paths):
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=has_toasts) as pilot:
             board = Board(app, pilot)
             await until(lambda: app._is_opened, "services are open")
             await board.settled()

@@ -19,6 +19,7 @@ from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.task_status import TaskStatus
+from agentmon.store.board_counts import BOARD_COUNTS
 from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting, own_limits
 from agentmon.store.card_states import ARCHIVED, ON_BOARD, RANKS
 from agentmon.store.moments import moment_text
@@ -125,7 +126,8 @@ def read_board(
         rows = execute(_WORKSPACES, {}) if is_all else execute(_WORKSPACE, {"workspace_id": workspace_id})
         workspaces = _Workspaces(rows, setting.limits, is_all=is_all)
         counts: dict[str, dict[str, int]] = {}
-        for status, owner_id, count in execute(scope.filled(_TOTALS), scope.parameters):
+        totals = scope.filled(_TOTALS if text_filter else BOARD_COUNTS)
+        for status, owner_id, count in execute(totals, scope.parameters):
             counts.setdefault(str(status), {})[str(owner_id)] = _integer(count)
         for request in requests:
             present = counts.get(request.status, {})

@@ -48,6 +48,7 @@ from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, Op
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.store.activity_sums import TRIGGERS
+from agentmon.store.board_counts import TASK_TRIGGERS
 from agentmon.store.column_types import Json, Moment, growing_id, word
 from agentmon.store.message_index import MESSAGES
 from agentmon.store.search_index import LOG_SCHEMA, ROW_INDEXES
@@ -911,6 +912,17 @@ class SessionUsageRow(_Row, table=True):
     reported_answers: int = Field(sa_type=_BIG)
 
 
+class BoardCountRow(_Row, table=True):
+    """How many cards a column of a workspace has; it changes in the transaction of the tasks."""
+
+    __tablename__ = "board_counts"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    status: TaskStatus = Field(primary_key=True, sa_type=word(TaskStatus, "status"))
+    workspace_id: str = Field(primary_key=True, foreign_key="workspaces.id", ondelete="CASCADE", sa_type=_ID)
+    cards: int
+
+
 class DailySessionsRow(_Row, table=True):
     """How many sessions began on a day; it changes in the transaction of the sessions."""
 
@@ -1102,7 +1114,7 @@ for _change in ("UPDATE", "DELETE"):
         ).execute_if(dialect="sqlite"),
     )
 
-for _table_name, _triggers in TRIGGERS.items():
+for _table_name, _triggers in (*TRIGGERS.items(), ("tasks", TASK_TRIGGERS)):
     for _trigger in _triggers:
         event.listen(
             metadata.tables[_table_name],

@@ -279,6 +279,7 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "unpriced_answers": 0,
         "reported_answers": 0,
     },
+    "board_counts": {"status": "done", "workspace_id": "workspace", "cards": 1},
     "daily_sessions": {
         "day_local": "2026-03-01",
         "user_id": "user",

@@ -30,6 +30,46 @@ _ARCHIVE = (
     WHERE status IN ('failed', 'timed_out')""",
 )
 
+_COUNTS = (
+    (
+        "CREATE TABLE board_counts ( status VARCHAR(11) NOT NULL, workspace_id VARCHAR(36) NOT NULL, cards "
+        "INTEGER NOT NULL, CONSTRAINT pk_board_counts PRIMARY KEY (status, workspace_id), CONSTRAINT "
+        "ck_board_counts_status CHECK (status IN ('todo', 'in_progress', 'blocked', 'done', 'cancelled')), "
+        "CONSTRAINT fk_board_counts_workspace_id FOREIGN KEY(workspace_id) REFERENCES workspaces (id) ON DELETE "
+        "CASCADE ) WITHOUT ROWID "
+    ),
+    (
+        "CREATE TRIGGER tr_tasks_board_came AFTER INSERT ON tasks WHEN NEW.deleted_at IS NULL AND NEW.archived_at"
+        " IS NULL BEGIN INSERT INTO board_counts (status, workspace_id, cards) VALUES (NEW.status, "
+        "NEW.workspace_id, 1) ON CONFLICT (status, workspace_id) DO UPDATE SET cards = cards + 1; END"
+    ),
+    (
+        "CREATE TRIGGER tr_tasks_board_left AFTER UPDATE OF workspace_id, status, deleted_at, archived_at ON "
+        "tasks WHEN (NEW.workspace_id IS NOT OLD.workspace_id OR NEW.status IS NOT OLD.status OR (NEW.deleted_at "
+        "IS NULL AND NEW.archived_at IS NULL) IS NOT (OLD.deleted_at IS NULL AND OLD.archived_at IS NULL)) AND "
+        "OLD.deleted_at IS NULL AND OLD.archived_at IS NULL BEGIN UPDATE board_counts SET cards = cards - 1 WHERE"
+        " status = OLD.status AND workspace_id = OLD.workspace_id; END"
+    ),
+    (
+        "CREATE TRIGGER tr_tasks_board_moved AFTER UPDATE OF workspace_id, status, deleted_at, archived_at ON "
+        "tasks WHEN (NEW.workspace_id IS NOT OLD.workspace_id OR NEW.status IS NOT OLD.status OR (NEW.deleted_at "
+        "IS NULL AND NEW.archived_at IS NULL) IS NOT (OLD.deleted_at IS NULL AND OLD.archived_at IS NULL)) AND "
+        "NEW.deleted_at IS NULL AND NEW.archived_at IS NULL BEGIN INSERT INTO board_counts (status, workspace_id,"
+        " cards) VALUES (NEW.status, NEW.workspace_id, 1) ON CONFLICT (status, workspace_id) DO UPDATE SET cards "
+        "= cards + 1; END"
+    ),
+    (
+        "CREATE TRIGGER tr_tasks_board_gone AFTER DELETE ON tasks WHEN OLD.deleted_at IS NULL AND OLD.archived_at"
+        " IS NULL BEGIN UPDATE board_counts SET cards = cards - 1 WHERE status = OLD.status AND workspace_id = "
+        "OLD.workspace_id; END"
+    ),
+    (
+        "INSERT INTO board_counts (status, workspace_id, cards) SELECT status, workspace_id, count(*) AS cards "
+        "FROM tasks WHERE deleted_at IS NULL AND archived_at IS NULL GROUP BY status, workspace_id"
+    ),
+)
+"""How many cards each column has, kept by triggers."""
+
 _SEARCH = (
     (
         "CREATE TABLE unindexed_tasks (task_row INTEGER NOT NULL PRIMARY KEY, indexed_title VARCHAR, "
@@ -180,8 +220,8 @@ _NOTED = (
 def upgrade() -> None:
     """Give the tasks a time since which they are off the board, with indexes for those on it and those off it.
 
-    What is searched gets indexes of words, which are filled later.
+    The cards of each column are counted. What is searched gets indexes of words, which are filled later.
     """
     connection = op.get_bind()
-    for statement in (*_ARCHIVE, *_SEARCH, *_MESSAGES_AGAIN, *_NOTED):
+    for statement in (*_ARCHIVE, *_COUNTS, *_SEARCH, *_MESSAGES_AGAIN, *_NOTED):
         connection.exec_driver_sql(statement)

@@ -137,6 +137,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         super().__init__()
         self._chosen_look = look
         self._own_keys: Mapping[str, str] = {}
+        self._last_search = ""
         # The collector finds nothing to free among what the start makes, and would cost it 20 ms (measured).
         gc.disable()
         self.failures: deque[BaseException] = deque(maxlen=_MOST_FAILURES)
@@ -375,6 +376,25 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     def _now(self) -> datetime:
         return (self._clock or SystemClock()).now()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the search wherever no dialog is open: in one, the key belongs to the field."""
+        if action == "search":
+            return bool(self.screen_stack) and not self.screen.is_modal
+        return super().check_action(action, parameters)
+
+    async def action_search(self) -> None:
+        """Search everything; with what was typed last, and where it was opened already, there."""
+        search_module = importlib.import_module("agentmon.screens.search")
+        if any(isinstance(screen, search_module.SearchScreen) for screen in self.screen_stack):
+            while not isinstance(self.screen, search_module.SearchScreen):
+                await self.pop_screen()
+            return
+        screen = search_module.SearchScreen(self.services, self.workspace, text=self._last_search, clock=self._clock)
+        await self.push_screen(screen, self._keep_search)
+
+    def _keep_search(self, text: str | None) -> None:
+        self._last_search = text or ""
 
     def action_help(self) -> None:
         """Show the keys of this screen."""

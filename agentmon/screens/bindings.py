@@ -67,6 +67,16 @@ APP: Final = [
         id="app.background",
         tooltip="Show how the worker and the other background work go.",
     ),
+    # Priority: a text field would take the key for itself.
+    Binding(
+        "ctrl+f",
+        "search",
+        "Search",
+        show=False,
+        priority=True,
+        id="app.search",
+        tooltip="Search tasks, conversations, tool calls, logs and documents.",
+    ),
     # Priority: the palette must open from within a text field, where every other key is text.
     Binding(
         "ctrl+p",
@@ -639,6 +649,43 @@ SESSIONS: Final = [
     *_row_keys("sessions"),
 ]
 
+SEARCH: Final = [
+    # Priority: a text field would take the key for itself.
+    Binding(
+        "enter",
+        "open_hit",
+        "Go there",
+        key_display="enter",
+        priority=True,
+        id="search.open",
+        tooltip="Go to what is under the cursor.",
+    ),
+    Binding("escape", "close", "Back", key_display="esc", id="search.close", tooltip="Go back; what was typed stays."),
+    Binding("tab", "go_kind(1)", "Next kind", key_display="tab", id="search.next-kind", tooltip="Go to the next kind."),
+    Binding(
+        "shift+tab",
+        "go_kind(-1)",
+        "Kind before",
+        show=False,
+        id="search.previous-kind",
+        tooltip="Go to the kind before.",
+    ),
+    Binding(
+        "ctrl+o",
+        "search_everywhere",
+        "Workspaces",
+        key_display="ctrl+o",
+        id="search.everywhere",
+        tooltip="Search all workspaces, or this one alone again.",
+    ),
+    Binding("down", "go_row(1)", "Next", show=False, id="search.next", tooltip="Select the next row."),
+    Binding("up", "go_row(-1)", "Above", show=False, id="search.previous", tooltip="Select the row above."),
+    Binding(
+        "pagedown", "go_page(1)", "Page down", show=False, id="search.page-down", tooltip="Select half a page down."
+    ),
+    Binding("pageup", "go_page(-1)", "Page up", show=False, id="search.page-up", tooltip="Select half a page up."),
+]
+
 SETTINGS: Final = [
     Binding(
         "enter,space", "change", "Change", key_display="enter", id="settings.change", tooltip="Give it another value."
@@ -890,6 +937,7 @@ TABLES: Final = {
     "Executions": EXECUTIONS,
     "Costs": COSTS,
     "Answers of a session": ANSWERS,
+    "Search": SEARCH,
     "Sessions": SESSIONS,
     "Conversation": CONVERSATION,
     "Request": REQUEST,

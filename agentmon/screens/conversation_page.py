@@ -50,9 +50,25 @@ class ConversationPage(ServiceScreen[None]):
     AUTO_FOCUS = "#blocks"
 
     def __init__(
-        self, listing: SessionListing, *, services: ServicesGetter, workspace: WorkspaceGetter, clock: Clock
+        self,
+        listing: SessionListing,
+        *,
+        services: ServicesGetter,
+        workspace: WorkspaceGetter,
+        clock: Clock,
+        at: str | None = None,
     ) -> None:
+        """Make the page.
+
+        Args:
+            listing: The conversation.
+            services: Gives the services once they are there.
+            workspace: Gives the workspace.
+            clock: Tells the time.
+            at: The message or tool call on which the cursor stands at first; None for the newest.
+        """
         super().__init__(services, workspace)
+        self._wanted_key = at
         self._listing = listing
         self._clock = clock
         self._money = DOLLARS
@@ -88,6 +104,9 @@ class ConversationPage(ServiceScreen[None]):
         with self.app.batch_update():
             self._show_heading()
             self.query_one(ConversationPane).show(shown.blocks, shown.plan)
+            wanted, self._wanted_key = self._wanted_key, None
+            if wanted is not None:
+                self._view.select(wanted)
         self.is_loaded = True
         self.refresh_bindings()
 

@@ -5,7 +5,6 @@ It must not import SQLAlchemy: the first frame runs it on the standard library's
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Protocol
@@ -390,6 +389,8 @@ def _filter_of(text_filter: str) -> tuple[str, dict[str, object]]:
 def _parsed(text: object) -> object:
     if not isinstance(text, str | bytes):
         return text
+    import json  # noqa: PLC0415 - only cards of the agent for any command need it
+
     try:
         return json.loads(text)
     except ValueError:

@@ -23,6 +23,7 @@ from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TypeAlias
 
     from rich.style import Style
@@ -161,6 +162,9 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         self._view = ColumnView(height_of=self._height_of, view_height=lambda: self._view_height)
         self._rows: list[Row] = []
         self._rows_size = Size(0, 0)
+        self._thumb = range(0)
+        """The rows that the scroll thumb covers; none in a column that fits."""
+        self._ground: Style | None = None
         self._card_cache: dict[int, tuple[Card, datetime, bool, int, tuple[Line, ...]]] = {}
         self._style_cache: dict[tuple[str, bool], Style] = {}
         self._pressed: tuple[TaskId, int, int] | None = None
@@ -305,6 +309,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         """Forget the styles of the theme before."""
         super().notify_style_update()
         self._style_cache.clear()
+        self._ground = None
 
     # The mouse.
 
@@ -409,12 +414,12 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         return max(0, self.size.height - 2)
 
     def _lay_out(self) -> list[Row]:
-        width = self._text_width
+        width, height = self._text_width, self._view_height
         rows: list[Row] = []
         blank: Line = (Part(" " * width, "muted"),)
         is_shown = self.has_focus
         index, skip = self._view.top_index, self._view.top_line
-        while len(rows) < self._view_height and index < self.total:
+        while len(rows) < height and index < self.total:
             is_selected = is_shown and index == self.cursor
             card = self._view.card(index)
             is_marked = card is not None and card.task_id in self.marked
@@ -425,7 +430,8 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
                 del rows[:skip]
                 skip = 0
             index += 1
-        del rows[self._view_height :]
+        del rows[height:]
+        self._thumb = _thumb_rows(rows, height, self.total)
         return rows
 
     def _fit(self) -> None:
@@ -458,12 +464,16 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
 
     # Painting.
 
-    def render_line(self, y: int) -> Strip:
-        """Return a row: border, heading, a card's line."""
-        width, height = self.size
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the rows of the region."""
         if self._rows_size != self.size:
             # The first paint after a change of size comes before the message about it.
             self._fit()
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """Return a row: border, heading, a card's line."""
+        width, height = self._rows_size
         if self.is_folded:
             return self._folded_line(y, width, height)
         if width < _LEAST_SIDE:
@@ -473,7 +483,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         border = self._style("drop" if self.drop_index is not None else "border-focus" if self.has_focus else "border")
         if y == height - 1:
             return Strip([Segment("╰" + "─" * (width - 2) + "╯", border)], width)
-        right = Segment("┃" if self._is_thumb(y - 1) else "│", border)
+        right = Segment("┃" if y - 1 in self._thumb else "│", border)
         rows = self._rows
         if not self.total:
             return Strip([Segment("│", border), *self._hint_line(y - 1, width - 2), right], width)
@@ -529,18 +539,6 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         text = lines[row - 1] if 0 < row <= len(lines) else ""
         return [Segment(pad(f" {text}", width), self._style("muted"))]
 
-    def _is_thumb(self, row: int) -> bool:
-        """Whether the scroll thumb covers the row; a column that fits has none."""
-        in_view = {index for index, _, _, _ in self._rows}
-        total = self.total
-        if not in_view or len(in_view) >= total:
-            return False
-        height = self._view_height
-        size = max(1, height * len(in_view) // total)
-        reach = max(1, total - len(in_view))
-        start = round((height - size) * min(1.0, self._rows[0][0] / reach))
-        return start <= row < start + size
-
     def _folded_line(self, y: int, width: int, height: int) -> Strip:
         if width < _LEAST_SIDE or height < _LEAST_SIDE:
             return Strip.blank(width, self.rich_style)
@@ -564,6 +562,18 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         if style is None:
             variable, is_bold = _STYLES[name]
             background = "card-cursor" if is_cursor else None
-            style = theme_style(self, variable, is_bold=is_bold, background=background)
+            if self._ground is None:
+                self._ground = self.rich_style
+            style = theme_style(self, variable, is_bold=is_bold, background=background, ground=self._ground)
             self._style_cache[key] = style
         return style
+
+
+def _thumb_rows(rows: Sequence[Row], height: int, total: int) -> range:
+    """Return the rows beside which the scroll thumb is drawn, for these rows of so many cards."""
+    in_view = len({row[0] for row in rows})
+    if not in_view or in_view >= total:
+        return range(0)
+    size = max(1, height * in_view // total)
+    start = round((height - size) * min(1.0, rows[0][0] / max(1, total - in_view)))
+    return range(start, start + size)

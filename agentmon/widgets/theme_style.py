@@ -15,9 +15,21 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 
-def theme_style(widget: Widget, variable: str, *, is_bold: bool = False, background: str | None = None) -> Style:
-    """Return the colour of a theme variable on the widget's own ground, or on that of another variable."""
-    style = widget.rich_style + Style(color=_colour(widget, variable).rich_color, bold=is_bold)
+def theme_style(
+    widget: Widget,
+    variable: str,
+    *,
+    is_bold: bool = False,
+    background: str | None = None,
+    ground: Style | None = None,
+) -> Style:
+    """Return the colour of a theme variable on the widget's own ground, or on that of another variable.
+
+    Who asks for many styles hands in the widget's ``rich_style`` as the ``ground``: it is worked out at each look.
+    """
+    style = (widget.rich_style if ground is None else ground) + Style(
+        color=_colour(widget, variable).rich_color, bold=is_bold
+    )
     if background is not None:
         style += Style(bgcolor=_colour(widget, background, instead="panel").rich_color)
     return style

@@ -33,6 +33,7 @@ from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
 from agentmon.services.summaries import SummaryService
 from agentmon.services.tasks import TaskService
+from agentmon.services.templates import TemplateService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
 from agentmon.store.agents import AgentRepository
@@ -87,6 +88,7 @@ class Services:
     archive: ArchiveService
     quick_add: QuickAddService
     audit: AuditService
+    templates: TemplateService
     notifications: NotificationService
     queue: QueueService
     executions: ExecutionService
@@ -165,6 +167,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             archive=ArchiveService(ArchiveRepository(database), tasks, clock),
             quick_add=QuickAddService(tasks=cards, agents=agents, clock=clock),
             audit=AuditService(AuditRepository(database)),
+            templates=TemplateService(agents=agents, paths=paths, clock=clock),
             notifications=NotificationService(settings, clock),
             queue=queue,
             approvals=ApprovalService(

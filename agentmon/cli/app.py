@@ -36,6 +36,7 @@ from agentmon.cli import (
     summary,
     talking,
     tasks,
+    templates,
     tmux_status_command,
     worker,
 )
@@ -58,6 +59,7 @@ root = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 root.add_typer(tasks.group, name="task")
+root.add_typer(templates.group, name="template")
 root.add_typer(agents.group, name="agents")
 root.add_typer(rules.group, name="rules")
 root.add_typer(sessions.group, name="sessions")

@@ -41,6 +41,7 @@ COMMAND_NAMES = frozenset(
         "summary",
         "switch",
         "task",
+        "template",
         "tmux-status",
         "worker",
     },

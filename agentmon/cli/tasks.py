@@ -26,7 +26,7 @@ from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register
 from agentmon.cli.run import StartOptions
-from agentmon.cli.task_options import TaskOptions, drafted, warn_of_secrets
+from agentmon.cli.task_options import TaskOptions, drafted, valid_text, warn_of_secrets
 from agentmon.cli.task_show import show
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.agents import Agent
@@ -34,6 +34,7 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Task, TaskDraft, Workspace, draft_of
+from agentmon.domain.templates import with_title
 from agentmon.services.actors import USER_ACTOR
 
 group = typer.Typer(
@@ -51,6 +52,9 @@ def add(
     options: TaskOptions,
     is_run: Annotated[bool, typer.Option("--run", help="Run it at once, or as the next two options say.")] = False,
     start: StartOptions,
+    template: Annotated[
+        str | None, typer.Option("--template", metavar="NAME", help="Fill it with this template; options win.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add a task to the top of Todo.
@@ -60,6 +64,7 @@ def add(
       agentmon task add "Build it" -c "sh -c 'make && make install'" --priority 2
       agentmon task add "Deploy" --agent make --with build --arg targets=deploy --after 12 --run --when-ready
       agentmon task add "Back up" -c "make backup" --schedule "0 7 * * 1-5" --zone Europe/Berlin
+      agentmon task add --template bug "The login fails"
       agentmon task add "Write the manual" --parent 12 --label docs
       agentmon task add --env API_KEY -- "-v is ignored by the linter"
     """
@@ -69,7 +74,7 @@ def add(
 
     async def work(services: Services, workspace: Workspace) -> tuple[Task, str]:
         numbers = [task_number(number) for number in options.after or ()]
-        draft = await drafted(services, workspace, options, TaskDraft(title=title), title=title)
+        draft = await _new_draft(services, workspace, options, title=title, template=template)
         warn_of_secrets(options, title)
         if is_run and draft.assignee_agent_id is None:
             raise UsageError("a task without a program cannot run", hint="add --command or --agent")
@@ -269,6 +274,18 @@ def restore(number: NumberArgument, folder: WorkspaceOption = None, as_json: Jso
         return await services.tasks.restore(task.id, actor=USER_ACTOR)
 
     _print_task(with_workspace(folder, work), as_json=as_json)
+
+
+async def _new_draft(
+    services: Services, workspace: Workspace, options: TaskOptions, *, title: str, template: str | None
+) -> TaskDraft:
+    """Return the draft of a new task, over that of the template where one is named."""
+    if template is None:
+        return await drafted(services, workspace, options, TaskDraft(title=title), title=title)
+    base, notes = await services.templates.draft(workspace, await services.templates.get(workspace, template))
+    for note in notes:
+        tell(f"warning: {note}")
+    return with_title(await drafted(services, workspace, options, base), valid_text(title))
 
 
 def _tell_schedule(task: Task, options: TaskOptions) -> None:

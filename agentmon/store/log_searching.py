@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _MOST_OF_PIECE: Final = 5
 _MOST_PASSED_OVER: Final = 2_000
 """So many pieces of runs of which enough was found are passed over before the search ends."""
+_MOST_OPEN: Final = 32
+"""A process may have only so many files open, and the search is not all that it does."""
 _TAILS: Final = 32
 _TAIL_BYTES: Final = 128 * 1024
 """So much of the end of a log that is not in the index yet is looked through."""
@@ -95,6 +97,7 @@ class LogSearch:
         self._hits: dict[str, SearchHit] = {}
         self._of_run: dict[str, int] = {}
         self._unindexed = 0
+        self._has_more = False
 
     def find(self, match: str, *, limit: int, most_of_run: int) -> FoundOfKind:
         """Return the lines that were found, those of the newest output first.
@@ -107,7 +110,7 @@ class LogSearch:
         Raises:
             sqlite3.Error: The database cannot be read.
         """
-        has_more = is_cut = False
+        is_cut = False
         passed_over = 0
         try:
             for span in self._spans(match):
@@ -116,9 +119,9 @@ class LogSearch:
                     break
                 if not self._take(span, most_of_run):
                     passed_over += 1
-                    has_more = True
+                    self._has_more = True
                 if len(self._hits) > limit or passed_over > _MOST_PASSED_OVER:
-                    has_more = True
+                    self._has_more = True
                     break
         except sqlite3.OperationalError as error:
             if "interrupted" not in str(error):
@@ -126,16 +129,15 @@ class LogSearch:
             is_cut = True
         finally:
             for descriptor in self._descriptors.values():
-                if descriptor >= 0:
-                    os.close(descriptor)
+                self._close(descriptor)
         ordered = sorted(
             self._hits.values(), key=lambda hit: "" if hit.at is None else hit.at.isoformat(), reverse=True
         )
         return FoundOfKind(
             kind=SearchKind.LOGS,
             hits=tuple(ordered[:limit]),
-            has_more=has_more,
-            is_cut=is_cut and not has_more,
+            has_more=self._has_more,
+            is_cut=is_cut and not self._has_more,
             unindexed=self._unindexed,
         )
 
@@ -150,7 +152,9 @@ class LogSearch:
         shown, is_whole = _bounded(descriptor, span)
         self._unindexed += not is_whole
         for hit in self._lines(descriptor, shown):
-            if hit.key not in self._hits and found < most_of_run:
+            if found >= most_of_run:
+                self._has_more = True
+            elif hit.key not in self._hits:
                 self._hits[hit.key] = hit
                 found += 1
         self._of_run[span.execution_id] = found
@@ -169,12 +173,19 @@ class LogSearch:
     def _descriptor(self, path: str) -> int:
         """Return the open file; negative when there is none."""
         if path not in self._descriptors:
+            if len(self._descriptors) == _MOST_OPEN:
+                self._close(self._descriptors.pop(next(iter(self._descriptors))))
             try:
                 opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
             except OSError:
                 opened = -1
             self._descriptors[path] = opened
         return self._descriptors[path]
+
+    @staticmethod
+    def _close(descriptor: int) -> None:
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _lines(self, descriptor: int, span: _Span) -> Iterator[SearchHit]:
         try:
@@ -186,6 +197,7 @@ class LogSearch:
         lines = self._matcher.matching_lines(text)
         if not lines:
             return
+        self._has_more = self._has_more or len(lines) > _MOST_OF_PIECE
         texts = text.split("\n")
         for at in lines[-_MOST_OF_PIECE:]:
             offset = span.start + line_offset(content, at)
@@ -206,6 +218,7 @@ class LogSearch:
                 execution_id=span.execution_id,
                 offset=offset,
                 line=span.first_line + at + 1 if is_known and span.first_line is not None else None,
+                log_path=span.path,
                 is_partial=span.skipped > 0,
             )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +19,6 @@ from tests.stored_runs import stored
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from agentmon.domain.executions import Execution
     from agentmon.domain.search import FoundOfKind, SearchHit
@@ -278,3 +279,27 @@ async def test_of_a_long_log_the_beginning_and_the_end_are_searched(place: Store
 
     assert sorted(hit.line or 0 for hit in found) == [1, 10_001, 50_001, 60_001]
     assert all(hit.is_partial for hit in found)
+
+
+async def test_logs_of_many_runs_are_searched_with_few_files_open(
+    place: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await place.add_task("a task")
+    for number in range(100):
+        await place.add_run(task.id, output=b"only here \xe4\xbd\xa0\n" if number == 0 else b"hay\n")
+    take_up(place)
+    most_open = 0
+
+    def counted(*arguments: int) -> bytes:
+        nonlocal most_open
+        most_open = max(most_open, len(list(Path("/dev/fd").iterdir())))
+        return pread(*arguments)
+
+    pread = os.pread
+    open_before = len(list(Path("/dev/fd").iterdir()))
+    monkeypatch.setattr(os, "pread", counted)
+
+    found = await hits(place, "in:logs 你", SearchKind.LOGS)
+
+    assert len(found) == 1
+    assert 0 < most_open - open_before < 50

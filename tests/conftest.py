@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from textual.css.stylesheet import Stylesheet
 
 from agentmon.worker import launch
 from tests.forks import fork_server
 from tests.live_home import LiveHome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
+
+    from textual.css.model import RuleSet
 
     from tests.forks import Forks
 
@@ -80,6 +83,21 @@ def worker_by_itself(live_home: LiveHome, monkeypatch: pytest.MonkeyPatch) -> No
     """The worker of the live home is started as it is outside of tests."""
     del live_home
     monkeypatch.setattr(launch, "_start", start_alone)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def styles_are_read_once() -> None:
+    """What was read from a style sheet serves every application of this process, as it does every screen of one."""
+    read: dict[tuple[object, ...], list[RuleSet]] = {}
+    read_rules = Stylesheet._parse_rules
+
+    def rules_of(sheet: Stylesheet, *text: Hashable, **place: Hashable) -> list[RuleSet]:
+        key = (text, *sorted(place.items()), *sheet._variables.items())
+        if key not in read:
+            read[key] = read_rules(sheet, *text, **place)  # type: ignore[arg-type] # what it was asked
+        return read[key]
+
+    Stylesheet._parse_rules = rules_of  # type: ignore[method-assign,assignment] # for all tests
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -104,6 +104,14 @@ BOARD: Final = [
         tooltip="Write the description of the selected task in your editor.",
     ),
     Binding(
+        "N",
+        "new_from_template",
+        "From template",
+        show=False,
+        id="board.new-from-template",
+        tooltip="Make a task from a template.",
+    ),
+    Binding(
         "plus",
         "quick_add",
         "Add",
@@ -480,6 +488,60 @@ RUN_DIALOG: Final = [
     Binding(
         "ctrl+t",
         "take_suggestion",
+    Binding(
+        "ctrl+g",
+        "toggle_more",
+        "More",
+        priority=True,
+        id="editor.more",
+        tooltip="Show or hide retries, budget, schedule, environment and additions to the prompt.",
+    ),
+    # Priority: while a field offers something, these are for the list below it.
+    Binding(
+        "down",
+        "go_way(1)",
+        "Next",
+        show=False,
+        priority=True,
+        id="editor.next-offer",
+        tooltip="Mark the next of what a field offers.",
+    ),
+    Binding(
+        "up",
+        "go_way(-1)",
+        "Above",
+        show=False,
+        priority=True,
+        id="editor.previous-offer",
+        tooltip="Mark the one above of what a field offers.",
+    ),
+    Binding(
+        "enter",
+        "take_way",
+        "Take",
+        show=False,
+        priority=True,
+        id="editor.take-offer",
+        tooltip="Take what is marked of what a field offers.",
+    ),
+    Binding(
+        "tab",
+        "complete",
+        "Complete",
+        show=False,
+        priority=True,
+        id="editor.complete",
+        tooltip="Complete what is typed with what a field offers; without that, go to the next field.",
+    ),
+    Binding(
+        "ctrl+n",
+        "save_template",
+        "Template",
+        show=False,
+        priority=True,
+        id="editor.save-template",
+        tooltip="Save what is filled in as a template for new tasks.",
+    ),
         "Take the suggestion",
         priority=True,
         id="run-dialog.take-suggestion",
@@ -498,6 +560,16 @@ REQUEST: Final = [
         id="editor.more",
         tooltip="Show or hide retries, budget, schedule, environment and additions to the prompt.",
     ),
+TEMPLATE_MENU: Final = [
+    # Priority: these must work from within the filter.
+    Binding("enter", "choose", "Choose", key_display="enter", priority=True, id="templates.choose", tooltip="Take it."),
+    Binding("down", "go_row(1)", "Next", key_display="↓", priority=True, id="templates.next", tooltip="Mark the next."),
+    Binding(
+        "up", "go_row(-1)", "Above", show=False, priority=True, id="templates.previous", tooltip="Mark the one above."
+    ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="templates.cancel", tooltip="Make no task."),
+]
+
     # Priority: while a field offers something, these are for the list below it.
     Binding(
         "down",
@@ -957,6 +1029,7 @@ TABLES: Final = {
     "Settings": SETTINGS,
     "Setting": SETTING_DIALOG,
     "Welcome": WELCOME,
+    "Templates": TEMPLATE_MENU,
     "Help": HELP,
     "Failure": FAILURE,
 }

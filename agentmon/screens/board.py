@@ -880,6 +880,17 @@ def _columns_that_fit(
     return list(columns[first : max(last, at) + 1])
 
 
+    def action_new_from_template(self) -> None:
+        """Make a task from a template, in the editor."""
+        self.open_dialog(self._new_from_template(), name="new from template")
+
+    async def _new_from_template(self) -> None:
+        from agentmon.screens.editing import new_from_template  # noqa: PLC0415 - not part of the first frame
+
+        edit = await new_from_template(self)
+        if edit is not None:
+            await self._show_made(edit.after.id, should_run=edit.should_run)
+
 def _by_status(cards: Sequence[Card]) -> dict[TaskStatus, list[Card]]:
     groups: dict[TaskStatus, list[Card]] = {}
     for card in cards:

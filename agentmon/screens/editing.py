@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.budgets import Budget
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.task_picks import TaskPick
-    from agentmon.domain.tasks import Task, Workspace
+    from agentmon.domain.tasks import Task, TaskDraft, Workspace
     from agentmon.screens.frame import ServiceScreen
     from agentmon.screens.task_editor import EditedTask
 
@@ -47,55 +46,64 @@ class _Base:
         return None if self.budget is None else self.budget.limit
 
 
-async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> StoredEdit | None:
+async def new_from_template(screen: ServiceScreen[None]) -> StoredEdit | None:
+    """Let a person choose a template and make a task from it; None when they left. Must run in a worker."""
+    from agentmon.domain.templates import TITLE_PLACEHOLDER  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.template_menu import TemplateMenu  # noqa: PLC0415 - not part of the first frame
+
+    services = await screen.services()
+    workspace = await screen.workspace()
+    template = await screen.ask(TemplateMenu(await services.templates.list(workspace)))
+    if template is None:
+        return None
+    filled = await services.templates.draft(workspace, template)
+    # The title is typed in the editor, where its place is empty.
+    title = filled.draft.title.replace(TITLE_PLACEHOLDER, "").rstrip()
+    start = replace(filled.draft, title=f"{title} " if title and title != filled.draft.title else title)
+    if filled.notes:
+        words = "; ".join(filled.notes)
+        screen.notify(f"{template.name}: {words}", severity="warning", timeout=10, markup=False)
+    return await edit_task(screen, None, start=start)
+
+
+async def edit_task(
+    screen: ServiceScreen[None], task_id: TaskId | None, *, start: TaskDraft | None = None
+) -> StoredEdit | None:
     """Let a person make a task (``task_id`` None) or change one; None when they left.
 
     When storing fails the person is told why and the editor opens again with everything that was typed. When somebody
     else changed the task meanwhile, the person sees what, and both changes are put together on demand. Must run in a
     worker of the screen.
 
+    Args:
+        screen: Asks the person.
+        task_id: What to change.
+        start: What a template fills a new task with; its places for the title are filled when it is saved.
+
     Raises:
         NotFoundError: The task is gone.
     """
-    from agentmon.screens.task_editor import TaskEditor  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.editor_making import EditorMaking  # noqa: PLC0415 - not part of the first frame
 
     services = await screen.services()
-    workspace = await screen.workspace()
-    agents = await services.agents.list()
-    known_labels = await services.tasks.known_labels(workspace)
-    money = await services.settings.money()
-
-    async def find_task(number: int) -> Task | None:
-        try:
-            return await services.tasks.by_number(workspace, number)
-        except NotFoundError:
-            return None
-
-    async def find_picks(typed: str) -> tuple[TaskPick, ...]:
-        return await services.tasks.picks(workspace, typed)
-
+    workspace = await (screen.workspace() if task_id is None else _workspace_of(services, task_id))
+    making = await EditorMaking.read(services, workspace)
     first = base = await _read_base(services, task_id)
     edited: EditedTask | None = None
     while True:
-        edited = await screen.ask(
-            TaskEditor(
-                agents=agents,
-                task=base.task,
-                workspace_root=workspace.root_path,
-                draft=None if edited is None else edited.draft,
-                parent=base.parent if edited is None else edited.parent,
-                after=base.dependencies if edited is None else edited.after,
-                find_task=find_task,
-                find_picks=find_picks,
-                budget_nano=base.budget_nano if edited is None else edited.budget_nano,
-                money=money,
-                known_labels=known_labels,
-            ),
+        editor = making.editor(
+            task=base.task,
+            draft=None if edited is None else edited.draft,
+            start=start,
+            parent=base.parent if edited is None else edited.parent,
+            after=base.dependencies if edited is None else edited.after,
+            budget_nano=base.budget_nano if edited is None else edited.budget_nano,
         )
+        edited = await screen.ask(editor)
         if edited is None:
             return None
         try:
-            after, base = await _store(services, workspace, base, edited)
+            after, base = await _store(services, workspace, base, edited, is_from_template=start is not None)
         except NotFoundError:
             if task_id is not None:
                 await services.tasks.get(task_id)
@@ -116,6 +124,10 @@ async def edit_task(screen: ServiceScreen[None], task_id: TaskId | None) -> Stor
             should_run=edited.should_run,
             dependencies_before=first.dependencies,
         )
+
+
+async def _workspace_of(services: Services, task_id: TaskId) -> Workspace:
+    return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
 
 
 async def store_dependencies(services: Services, task_id: TaskId, wanted: tuple[int, ...]) -> None:
@@ -175,18 +187,22 @@ async def _store_budget(services: Services, task_id: TaskId, before: Budget | No
         await services.budgets.remove(before.id, actor=USER_ACTOR)
 
 
-async def _store(services: Services, workspace: Workspace, base: _Base, edited: EditedTask) -> tuple[Task, _Base]:
+async def _store(
+    services: Services, workspace: Workspace, base: _Base, edited: EditedTask, *, is_from_template: bool
+) -> tuple[Task, _Base]:
     """Store the edit, and return the task with what the edit was written over.
 
     Raises:
         AgentmonError: Nothing, or not all of it, was stored.
     """
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
+    from agentmon.domain.templates import with_title  # noqa: PLC0415 - not part of the first frame
     from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
 
     task = base.task
     if task is None:
-        made = await services.tasks.add(workspace, edited.draft, actor=USER_ACTOR, after=edited.after)
+        draft = with_title(edited.draft, edited.draft.title) if is_from_template else edited.draft
+        made = await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=edited.after)
         await _store_budget(services, made.id, None, edited.budget_nano)
         return made, base
     newest = await services.tasks.get(task.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -61,6 +61,15 @@ _PRIORITY_WORDS: Final = {
 }
 
 
+class TemplateKeeping(NamedTuple):
+    """How a task becomes a template."""
+
+    names: Callable[[], Awaitable[Sequence[str]]]
+    """Those that are there and would be replaced."""
+    save: Callable[[str, TaskDraft], Awaitable[str]]
+    """Takes the name; returns where it is now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedTask:
     """What a person decided in the editor."""
@@ -97,6 +106,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         workspace_root: str,
         default_agent_slug: str | None = None,
         draft: TaskDraft | None = None,
+        start: TaskDraft | None = None,
+        templates: TemplateKeeping | None = None,
         parent: int | None = None,
         after: Sequence[int] = (),
         find_task: TaskFinder | None = None,
@@ -114,6 +125,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             workspace_root: The folder that an empty folder field stands for.
             default_agent_slug: The program of a new task; None takes the one used last.
             draft: What was typed before and could not be stored; it is shown again.
+            start: What a new task is filled with at first, as by a template.
+            templates: Saves what is filled in as a template; None offers no such thing.
             parent: The number of its parent.
             after: Numbers of the tasks that it waits for.
             find_task: Returns the task of a number; None leaves the numbers unchecked.
@@ -128,7 +141,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         self._workspace_root = workspace_root
         self._is_retyped = draft is not None
         self._find_task = find_task
-        start = draft or (TaskDraft(title="") if task is None else draft_of(task))
+        self._templates = templates
+        start = draft or (start or TaskDraft(title="") if task is None else draft_of(task))
         self._start = start
         context = start.input_context
         slug: str | None = None
@@ -209,6 +223,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         if action in _OF_LIST:
             field = self._open_field
             return field is not None and (action != "take_way" or field.marked is not None)
+        if action == "save_template":
+            return self._templates is not None
         return action != "take_suggestion" or bool(self._program.suggestion)
 
     async def action_save(self) -> None:
@@ -235,6 +251,12 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
 
         question = ConfirmDialog("Leave without saving?", loss="What you typed here is lost.", yes="Leave")
         self.app.push_screen(question, self._leave_if)
+
+    def action_save_template(self) -> None:
+        """Save what is filled in as a template."""
+        _saving: Worker[None] = self.run_worker(
+            self._save_template, name="save template", group="save template", exclusive=True, exit_on_error=False
+        )
 
     def action_go_way(self, rows: int) -> None:
         """Mark another of the offered ways."""
@@ -367,11 +389,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         finally:
             self._is_saving = False
         if edited is None:
-            wrong = self._first_wrong()
-            if wrong is not None and wrong is self._more.first_wrong:
-                await self._show_more(is_open=True)
-            if wrong is not None:
-                wrong.focus_control()
+            await self._go_to_wrong()
             return
         agent = self._program.agent
         TaskEditor.last_agent_slug = None if agent is None else agent.slug
@@ -505,6 +523,34 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         except UsageError as error:
             self._folder_field.show_error(str(error), hint=error.hint)
             return None
+
+    async def _save_template(self) -> None:
+        from agentmon.screens.menu_dialog import MenuDialog, MenuEntry  # noqa: PLC0415 - needed on this way only
+
+        templates = self._templates
+        edited = None if templates is None else await self._read(should_run=False)
+        if edited is None or templates is None:
+            await self._go_to_wrong()
+            return
+        entries = [MenuEntry("replace", name) for name in await templates.names()]
+        menu = MenuDialog("Save as template", entries, free_kind="template", free_words="its name")
+        chosen = await self.app.push_screen_wait(menu)
+        if chosen is None:
+            return
+        try:
+            place = await templates.save(chosen.word, edited.draft)
+        except AgentmonError as error:
+            self.notify(f"Not saved: {error}", severity="warning", timeout=8, markup=False)
+        else:
+            self.notify(f"Saved as {place}; N on the board makes tasks from it", markup=False)
+
+    async def _go_to_wrong(self) -> None:
+        wrong = self._first_wrong()
+        if wrong is None:
+            return
+        if wrong is self._more.first_wrong:
+            await self._show_more(is_open=True)
+        wrong.focus_control()
 
     @property
     def _open_field(self) -> CompletedField | None:

@@ -36,7 +36,7 @@ def test_without_a_file_nothing_is_changed(tmp_path: Path) -> None:
     ("written", "keys"),
     [
         ('"board.new" = "ctrl+n"', "ctrl+n"),
-        ('board.new = ["Z", "f2", "ctrl + k"]', "Z,f2,ctrl+k"),
+        ('board.new = ["f4", "f2", "ctrl + k"]', "f4,f2,ctrl+k"),
         ('board.new = "*"', "asterisk"),
         ('board.new = "ctrl++"', "ctrl+plus"),
         ('board.new = "$"', "dollar_sign"),
@@ -79,7 +79,7 @@ def test_two_actions_can_change_places(tmp_path: Path) -> None:
 
 
 def test_of_two_changed_actions_on_one_key_one_keeps_it(tmp_path: Path) -> None:
-    found = _read(tmp_path, '[keys]\nboard.new = "Z"\nboard.edit = "Z"\n')
+    found = _read(tmp_path, '[keys]\nboard.new = "f4"\nboard.edit = "f4"\n')
 
     assert len(found.keys) == 1
     assert len(found.problems) == 1
@@ -90,16 +90,16 @@ async def test_a_changed_key_works_and_is_shown_in_footer_and_help(
 ) -> None:
     home = tmp_path / "agentmon"
     home.mkdir()
-    (home / "keymap.toml").write_text('[keys]\nboard.new = "Z"\nboard.nothing = "n"\n')
+    (home / "keymap.toml").write_text('[keys]\nboard.new = "f4"\nboard.nothing = "n"\n')
     async with scene(tmp_path, monkeypatch, size=(120, 40)) as board:
-        assert "Z New" in screen_text(board.app)
+        assert "f4 New" in screen_text(board.app)
         assert "board.nothing is no action" in board.toasts[0]
         await board.press("n")
         assert not isinstance(board.app.screen, TaskEditor)
 
-        await board.press("Z")
+        await board.press("f4")
         await board.until(lambda: isinstance(board.app.screen, TaskEditor), "the editor")
         await board.press("escape")
         await board.press("question_mark")
         await board.until(lambda: isinstance(board.app.screen, HelpScreen), "the help")
-        assert "Z  Make a task" in screen_text(board.app)
+        assert "f4  Make a task" in screen_text(board.app)

@@ -66,6 +66,7 @@ from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.worker_heartbeats import HeartbeatRepository
+from agentmon.store.workspace_counts import WorkspaceCountRepository
 from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.worker.status_intake import StatusIntake
 
@@ -136,7 +137,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
         workers = WorkerService(paths)
         background = BackgroundService(paths, clock)
-        workspaces = WorkspaceService(workspace_rows, clock)
+        workspaces = WorkspaceService(workspace_rows, WorkspaceCountRepository(database), clock)
         cards = TaskService(
             tasks,
             DependencyRepository(database),

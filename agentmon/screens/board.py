@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Vertical
@@ -11,9 +12,11 @@ from textual.css.query import NoMatches
 from agentmon.domain.board import BoardSort, StatusLine
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.live_state import LiveState
+from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.bindings import BOARD
-from agentmon.screens.card_changes import CardChanges
+from agentmon.screens.board_place import BoardPlace
+from agentmon.screens.card_changes import CardChanges, Move
 from agentmon.screens.frame import AttachRequested, FirstFrameShown, ServiceScreen
 from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
 from agentmon.screens.wait_clock import WaitClock
@@ -36,7 +39,8 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.board import BoardPage, Card, ColumnPage
     from agentmon.domain.clock import Clock
-    from agentmon.domain.ids import TaskId
+    from agentmon.domain.ids import TaskId, WorkspaceId
+    from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.screens.run_dialog import RunChoice
@@ -70,7 +74,7 @@ _NOTHING_FOUND: Final = "Nothing fits the filter."
 
 
 class BoardScreen(ServiceScreen[None]):
-    """The board of one workspace.
+    """The board of one workspace, or of all together.
 
     Moves show at once and are written behind; what the database says afterwards is what stays.
     """
@@ -101,7 +105,17 @@ class BoardScreen(ServiceScreen[None]):
         self._first_shown = 0
         self._text_filter = ""
         self._marked: dict[TaskId, Card] = {}
-        self._changes = CardChanges(self, follow=self._follow)
+        self._changes = CardChanges(self, follow=self._follow, is_shown=self._is_shown)
+        self._home = workspace
+        self._shown: Workspace | None = None
+        """The workspace that was chosen; None for that of the app, until another one is chosen."""
+        self._is_all = False
+        """Whether the cards of all workspaces are shown together."""
+        self._places: dict[str, BoardPlace] = {}
+        """Where the selection was on the boards that are not shown."""
+        self._is_place_wanted = False
+        """Whether a board is shown for the first time, so that the selection goes where there are cards."""
+        self.workspace = self._working_place
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None
         self._is_preview_wanted = True
@@ -167,14 +181,15 @@ class BoardScreen(ServiceScreen[None]):
     async def refresh_snapshot(self) -> None:
         """Read what is in view of every column, and show it."""
         services = await self.services()
-        workspace = await self.workspace()
-        text_filter = self._text_filter
+        await self.workspace()
+        scope, text_filter = self._scope, self._text_filter
         was_writing, begun_count = self.is_writing, self._changes.begun_count
         requests = [column.request(text_filter) for column in self._board.values()]
-        page = await services.board.page(workspace, requests)
+        page = await services.board.page(scope, requests)
         pause = await services.queue.find_pause() if page.status_line.is_paused else None
         self.query_one(StatusBar).paused_since = None if pause is None else pause.since
-        if text_filter != self._text_filter or begun_count != self._changes.begun_count:
+        is_stale = text_filter != self._text_filter or scope is not self._scope
+        if is_stale or begun_count != self._changes.begun_count:
             self.request_refresh()
         elif not was_writing:
             # A page read while something was written may be older than what is shown; the end of the write asks again.
@@ -212,6 +227,9 @@ class BoardScreen(ServiceScreen[None]):
                     self._marked[card.task_id] = card
                 if card.task_id == self._followed_id:
                     self._go_along(card, column_page.offset + at)
+        if self._is_place_wanted:
+            self._is_place_wanted = False
+            self._go_to(next((column for column in self._board.values() if column.total), self._current))
         self._pace()
         self._plan_waits()
         self._update_preview()
@@ -299,6 +317,60 @@ class BoardScreen(ServiceScreen[None]):
         if selected is not None:
             await self._follow(services, selected.task_id)
         self.request_refresh()
+
+    # Whose board.
+
+    @property
+    def _scope(self) -> Workspace | None:
+        """The workspace whose cards are shown; None for those of all, and before any is known."""
+        return None if self._is_all else self._shown
+
+    async def _working_place(self) -> Workspace:
+        """Return the workspace in which a person works now: that which is shown, or else that of the selected card."""
+        if self._shown is None:
+            self._shown = await self._home()
+        card = self._current.selected
+        return self._shown if card is None or not self._is_all else await self._workspace_of(card.task_id)
+
+    async def _workspace_of(self, task_id: TaskId) -> Workspace:
+        services = await self.services()
+        return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
+
+    def _is_shown(self, workspace_id: WorkspaceId) -> bool:
+        return self._is_all or (self._shown is not None and self._shown.id == workspace_id)
+
+    def action_choose_workspace(self) -> None:
+        """Choose whose board is shown, or that of all workspaces together."""
+        self.open_dialog(self._choose_workspace(), name="workspaces")
+
+    async def _choose_workspace(self) -> None:
+        from agentmon.screens.workspace_menu import (  # noqa: PLC0415 - not part of the first frame
+            AllWorkspaces,
+            choose_workspace,
+        )
+
+        present = self._scope
+        chosen = await choose_workspace(self, None if present is None else present.id)
+        if chosen is None:
+            return
+        self._places[self._place_key] = BoardPlace.of(self._current, self._board.values())
+        self._is_all = isinstance(chosen, AllWorkspaces)
+        if not isinstance(chosen, AllWorkspaces):
+            self._shown = chosen
+        self._set_marked({})
+        self._followed_id = None
+        place = self._places.get(self._place_key)
+        self._is_place_wanted = place is None
+        for column in self._board.values():
+            column.restart()
+        if place is not None:
+            self._go_to(place.restore(self._board))
+        self.request_refresh()
+
+    @property
+    def _place_key(self) -> str:
+        scope = self._scope
+        return "" if scope is None else scope.id
 
     # How the window is divided.
 
@@ -419,7 +491,7 @@ class BoardScreen(ServiceScreen[None]):
             return
         index = target.index_at(message.screen_y - region.y)
         if target is not message.column:
-            self._move([card], target, index if self._sort is BoardSort.ORDER else None)
+            self._move([([card], target, index if self._sort is BoardSort.ORDER else None)])
         elif index is not None and index != target.cursor:
             self._shift([card], index - target.cursor)
 
@@ -462,12 +534,28 @@ class BoardScreen(ServiceScreen[None]):
         try:
             box = self._filter_box
         except NoMatches:
-            from agentmon.widgets.form import LineInput  # noqa: PLC0415 - not part of the first frame
+            from textual.widgets import Static  # noqa: PLC0415 - not part of the first frame
+
+            from agentmon.widgets.form import LineInput  # noqa: PLC0415 - as above
 
             box = LineInput(placeholder="words, #label, @agent, !1, is:needs-you", id="filter")
             await self.mount(box, after=self.query_one(KeyFooter))
+            await self.mount(Static(id="filter-told", markup=False), before=box)
         box.display = True
+        self._tell_filter()
         return box
+
+    def _tell_filter(self) -> None:
+        """Say above the filter which of its words mean nothing, and what could stand there."""
+        from textual.widgets import Static  # noqa: PLC0415 - not part of the first frame
+
+        from agentmon.domain.board_filter import known_words, parse_filter  # noqa: PLC0415 - as above
+
+        unknown = parse_filter(self._filter_box.value).unknown if self._filter_box.display else ()
+        told = self.query_one("#filter-told", Static)
+        told.display = bool(unknown)
+        if unknown:
+            told.update(plain_line(f"{unknown[0]} means nothing; {known_words(unknown[0])}"))
 
     def action_choose_filter(self) -> None:
         """Choose from the saved and the common filters."""
@@ -483,6 +571,7 @@ class BoardScreen(ServiceScreen[None]):
             box = await self._shown_filter_box()
             box.value = chosen
             box.display = bool(chosen)
+            self._tell_filter()
 
     def action_clear(self) -> None:
         """Leave a dragged card where it is; otherwise clear the marks, and without marks the filter."""
@@ -498,6 +587,7 @@ class BoardScreen(ServiceScreen[None]):
             box = self._filter_box
             box.value = ""
             box.display = False
+            self._tell_filter()
             self._current.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -506,6 +596,7 @@ class BoardScreen(ServiceScreen[None]):
         text_filter = event.value.strip()
         if event.input.id == "filter" and text_filter != self._text_filter:
             self._text_filter = text_filter
+            self._tell_filter()
             for column in self._board.values():
                 column.restart()
             self.request_refresh()
@@ -531,10 +622,11 @@ class BoardScreen(ServiceScreen[None]):
 
     async def _show_next_waiting(self) -> None:
         services = await self.services()
+        await self.workspace()
         from agentmon.domain.board import ColumnRequest  # noqa: PLC0415 - here alone
 
         requests = [ColumnRequest(status=status, limit=_WAITING_SEARCH_LIMIT) for status in TaskStatus]
-        page = await services.board.page(await self.workspace(), requests)
+        page = await services.board.page(self._scope, requests)
         waiting = [
             card.task_id
             for column_page in page.columns.values()
@@ -566,7 +658,7 @@ class BoardScreen(ServiceScreen[None]):
 
     async def _follow(self, services: Services, task_id: TaskId) -> None:
         """Select a task wherever it is."""
-        place = await services.board.locate(await self.workspace(), task_id, self._text_filter)
+        place = await services.board.locate(self._scope, task_id, self._text_filter)
         if place is not None:
             status, index = place
             column = self._board[status]
@@ -594,9 +686,16 @@ class BoardScreen(ServiceScreen[None]):
         self._update_preview()
 
     def _targets(self) -> list[Card]:
-        """Return the cards that an action takes: the marked ones, else the selected one."""
+        """Return the cards that an action takes, from the top down: the marked ones, else the selected one."""
         if self._marked:
-            return list(self._marked.values())
+            places = {
+                card.task_id: (at, page.offset + index)
+                for at, column in enumerate(self._board.values())
+                if (page := column.page) is not None
+                for index, card in enumerate(page.cards)
+            }
+            nowhere = (len(self._board), 0)
+            return sorted(self._marked.values(), key=lambda card: places.get(card.task_id, nowhere))
         card = self._current.selected
         return [] if card is None else [card]
 
@@ -611,28 +710,30 @@ class BoardScreen(ServiceScreen[None]):
         self._set_marked({})
 
     def action_run_with(self) -> None:
-        """Ask for a program and arguments, then run the selected card."""
-        card = self._current.selected
-        if card is not None:
-            self.open_dialog(self._run_with(card), name="run with")
+        """Ask for a program and arguments, then run the cards with them."""
+        cards = self._targets()
+        if cards:
+            self.open_dialog(self._run_with(cards), name="run with")
 
-    async def _run_with(self, card: Card) -> None:
-        choice = await ask_run_choice(self, card.task_id)
+    async def _run_with(self, cards: Sequence[Card]) -> None:
+        choice = await ask_run_choice(self, cards[0].task_id, others=len(cards) - 1)
         if choice is not None:
-            self._followed_id = card.task_id
-            self._run([card], choice)
+            if len(cards) == 1:
+                self._followed_id = cards[0].task_id
+            self._run(cards, choice)
+            self._set_marked({})
 
     def _run(self, cards: Sequence[Card], choice: RunChoice | None) -> None:
         fresh = []
         for card in cards:
             if card.task_id in self._starting:
-                self.notify(f"#{card.number} is being started")
+                self.notify(f"{card.name} is being started")
             else:
                 fresh.append(card)
         if fresh:
             task_ids = [card.task_id for card in fresh]
             self._starting.update(task_ids)
-            names = ", ".join(f"#{card.number}" for card in fresh)
+            names = ", ".join(card.name for card in fresh)
             self.start(self._enqueue(task_ids, choice), name=f"run {names}", group="runs")
 
     async def _enqueue(self, task_ids: Sequence[TaskId], choice: RunChoice | None) -> None:
@@ -642,9 +743,9 @@ class BoardScreen(ServiceScreen[None]):
             self._starting.difference_update(task_ids)
 
     def action_release_agent(self) -> None:
-        """Let the parked program of the selected card start again."""
-        card = self._current.selected
-        if card is not None:
+        """Let the parked programs of the cards start again."""
+        by_program = {card.agent_slug: card for card in reversed(self._targets())}
+        for card in reversed(by_program.values()):
             self.start(release_agent(self, card.task_id), name="release")
 
     def action_words(self, action: str) -> str | None:
@@ -655,9 +756,14 @@ class BoardScreen(ServiceScreen[None]):
         return None
 
     def action_stop(self) -> None:
-        """Ask the programs to end."""
-        for card in self._targets():
-            self.start(stop_run(self, card.task_id), name=f"stop #{card.number}")
+        """Ask the programs to end; marked cards that do not run are left alone."""
+        cards = self._targets()
+        running = [card for card in cards if is_open(card)]
+        if len(cards) > 1 and not running:
+            self.notify("none of the marked cards is queued or running")
+            return
+        for card in running if len(cards) > 1 else cards:
+            self.start(stop_run(self, card.task_id), name=f"stop {card.name}")
         self._set_marked({})
 
     def action_kill(self) -> None:
@@ -665,14 +771,16 @@ class BoardScreen(ServiceScreen[None]):
         cards = [card for card in self._targets() if is_open(card)]
         if cards:
             self.open_dialog(self._kill(cards), name="kill")
+        elif self._marked:
+            self.notify("none of the marked cards is queued or running")
         elif (card := self._current.selected) is not None:
-            self.notify(f"#{card.number} does not run")
+            self.notify(f"{card.name} does not run")
 
     async def _kill(self, cards: Sequence[Card]) -> None:
-        if await ask_kill(self, [(card.number, card.title) for card in cards]):
+        if await ask_kill(self, [(card.name, card.title) for card in cards]):
             for card in cards:
                 # Each for itself: one that ended meanwhile must not save the others.
-                self.start(stop_run(self, card.task_id, kill=True), name=f"kill #{card.number}")
+                self.start(stop_run(self, card.task_id, kill=True), name=f"kill {card.name}")
             self._set_marked({})
 
     def action_attach(self) -> None:
@@ -682,7 +790,7 @@ class BoardScreen(ServiceScreen[None]):
             return
         if card.execution_id is None or not is_ongoing(card):
             words = "waits in the queue" if is_open(card) else "does not run; r runs it"
-            self.notify(f"#{card.number} {words}")
+            self.notify(f"{card.name} {words}")
             return
         self.post_message(AttachRequested(card.execution_id))
 
@@ -692,8 +800,7 @@ class BoardScreen(ServiceScreen[None]):
         """Offer to speak only with what can be spoken to; a plain command takes no messages."""
         if action not in _TALKS or not self.is_mounted:
             return True
-        card = self._current.selected
-        return True if card is not None and card.is_conversation else None
+        return True if any(card.is_conversation for card in self._targets()) else None
 
     def action_show_request(self) -> None:
         """Show what the agent of the selected card asks, with the keys to decide."""
@@ -701,26 +808,30 @@ class BoardScreen(ServiceScreen[None]):
         if card is None:
             return
         if card.state is not LiveState.NEEDS_YOU:
-            self.notify(f"#{card.number} asks nothing; w goes to the next that needs you")
+            self.notify(f"{card.name} asks nothing; w goes to the next that needs you")
             return
         from agentmon.screens.talking import show_request  # noqa: PLC0415 - not part of the first frame
 
         self.open_dialog(show_request(self, card.task_id, self._clock), name="request")
 
     def action_send_message(self) -> None:
-        """Write to the agent of the selected card."""
-        card = self._current.selected
-        if card is not None:
-            from agentmon.screens.talking import send_message  # noqa: PLC0415 - not part of the first frame
+        """Write to the agents of the cards."""
+        cards = [card for card in self._targets() if card.is_conversation]
+        if cards:
+            self.open_dialog(self._send_message(cards), name="message")
 
-            self.open_dialog(send_message(self, card.task_id), name="message")
+    async def _send_message(self, cards: Sequence[Card]) -> None:
+        from agentmon.screens.talking import send_message  # noqa: PLC0415 - not part of the first frame
+
+        if await send_message(self, *(card.task_id for card in cards)):
+            self._set_marked({})
 
     def action_interrupt(self) -> None:
-        """Let the agent of the selected card stop and listen."""
-        card = self._current.selected
-        if card is not None:
-            from agentmon.screens.talking import interrupt  # noqa: PLC0415 - not part of the first frame
+        """Let the agents of the cards stop and listen."""
+        from agentmon.screens.talking import interrupt  # noqa: PLC0415 - not part of the first frame
 
+        cards = [card for card in self._targets() if card.is_conversation]
+        for card in [card for card in cards if is_ongoing(card)] or cards[:1]:
             self.start(interrupt(self, card.task_id), name="interrupt")
 
     def action_change_agent(self) -> None:
@@ -743,7 +854,12 @@ class BoardScreen(ServiceScreen[None]):
         from agentmon.screens.task_page import TaskPage  # noqa: PLC0415 - not part of the first frame
 
         self.app.push_screen(
-            TaskPage(task_id=task_id, services=self.services, workspace=self.workspace, clock=self._clock)
+            TaskPage(
+                task_id=task_id,
+                services=self.services,
+                workspace=partial(self._workspace_of, task_id),
+                clock=self._clock,
+            )
         )
 
     def action_new_task(self) -> None:
@@ -780,7 +896,9 @@ class BoardScreen(ServiceScreen[None]):
         """Change the selected task in the editor."""
         card = self._current.selected
         if card is not None:
-            self.open_dialog(self._edit(card), name=f"edit #{card.number}")
+            if len(self._marked) > 1:
+                self.notify(f"{card.name} alone is edited, not all marked cards")
+            self.open_dialog(self._edit(card), name=f"edit {card.name}")
 
     async def _edit(self, card: Card | None) -> None:
         from agentmon.screens.editing import edit_task  # noqa: PLC0415 - not part of the first frame
@@ -793,6 +911,9 @@ class BoardScreen(ServiceScreen[None]):
 
     async def _show_made(self, task_id: TaskId, *, should_run: bool) -> None:
         """Select a task that was made or changed, and run it where that was asked for."""
+        if self._is_all:
+            task = await (await self.services()).tasks.get(task_id)
+            self.notify(f"#{task.number} is in {(await self._workspace_of(task_id)).name}")
         await self._follow(await self.services(), task_id)
         if should_run:
             self._followed_id = task_id
@@ -802,34 +923,46 @@ class BoardScreen(ServiceScreen[None]):
 
     def action_move_card(self, direction: int) -> None:
         """Move the cards to the column beside theirs."""
-        for status, cards in _by_status(self._targets()).items():
-            target = self._column_beside(self._board[status], direction)
-            if target.status is not status:
-                self._move(cards, target, None)
+        beside = {status: self._column_beside(column, direction) for status, column in self._board.items()}
+        groups = _by_status([card for card in self._targets() if beside[card.status].status is not card.status])
+        self._move([(cards, beside[status], None) for status, cards in groups.items()])
         self._set_marked({})
 
     def action_shift_card(self, steps: int) -> None:
         """Move the cards up or down in their columns."""
-        cards = self._targets()
-        self._shift(list(reversed(cards)) if steps > 0 else cards, steps)
+        self._shift(self._targets(), steps)
 
-    def _move(self, cards: Sequence[Card], target: BoardColumn, index: int | None) -> None:
+    def _move(self, groups: Sequence[tuple[Sequence[Card], BoardColumn, int | None]]) -> None:
+        """Move groups of cards, each to a place of a column; all of them, or none where one move is illegal."""
         from agentmon.domain.life_cycles import require_task_move  # noqa: PLC0415 - not part of the first frame
 
-        for card in cards:
-            require_task_move(card.status, target.status)
-        # One that runs is stopped first: it moves to Cancelled when nothing of it is alive.
-        stopped = {card.task_id for card in cards if target.status is TaskStatus.CANCELLED and is_ongoing(card)}
+        for cards, target, _ in groups:
+            for card in cards:
+                require_task_move(card.status, target.status)
         selected = self._current.selected
-        for card in cards:
-            if card.task_id not in stopped:
-                self._show_moved(card, target, index)
-        if selected is not None and selected.task_id in stopped:
-            self._followed_id = selected.task_id
-        elif selected is not None and selected.task_id in {card.task_id for card in cards}:
-            target.follow(selected.task_id, index or 0)
-            self._go_to(target)
-        self._changes.move(cards, target.status, index)
+        for cards, target, index in groups:
+            # One that runs is stopped first: it moves to Cancelled when nothing of it is alive.
+            stopped = {card.task_id for card in cards if target.status is TaskStatus.CANCELLED and is_ongoing(card)}
+            for card in reversed(cards):
+                if card.task_id not in stopped:
+                    self._show_moved(card, target, index)
+            if selected is not None and selected.task_id in stopped:
+                self._followed_id = selected.task_id
+            elif selected is not None and selected.task_id in {card.task_id for card in cards}:
+                target.follow(selected.task_id, index or 0)
+                self._go_to(target)
+        moves = [Move(cards, target.status, self._own_index(cards, target, index)) for cards, target, index in groups]
+        if moves:
+            self._changes.move(moves)
+
+    def _own_index(self, cards: Sequence[Card], target: BoardColumn, index: int | None) -> int | None:
+        """Return a place of a column as a place among the cards of the moved cards' own workspace."""
+        page = target.page
+        if index is None or not self._is_all or page is None or page.offset:
+            return None if self._is_all else index
+        moved = {card.task_id for card in cards}
+        above = [card for card in page.cards[:index] if card.task_id not in moved]
+        return sum(card.workspace_name == cards[0].workspace_name for card in above)
 
     def _shift(self, cards: Sequence[Card], steps: int) -> None:
         if cards and self._sort is not BoardSort.ORDER:
@@ -845,6 +978,16 @@ class BoardScreen(ServiceScreen[None]):
         if not cards:
             return
         self._changes.delete(cards)
+        self._set_marked({})
+
+    def action_archive(self) -> None:
+        """Archive the cards, or bring them back where they are archived; ctrl+z takes that back."""
+        cards = self._targets()
+        archived = [card for card in cards if card.archived_at is not None]
+        if archived:
+            self._changes.unarchive(archived)
+        elif cards:
+            self._changes.archive(cards)
         self._set_marked({})
 
     def action_undo(self) -> None:

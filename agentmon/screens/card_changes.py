@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentmon.domain.board import BoardSort
-from agentmon.domain.errors import ConflictError
+from agentmon.domain.errors import AgentmonError, ConflictError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.frame import WRITES
 from agentmon.screens.undo import Change, UndoStack
+from agentmon.widgets.guarded import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from agentmon.bootstrap import Services
     from agentmon.domain.board import Card
-    from agentmon.domain.ids import TaskId
+    from agentmon.domain.ids import TaskId, WorkspaceId
     from agentmon.domain.tasks import Task
     from agentmon.screens.editing import StoredEdit
     from agentmon.screens.frame import ServiceScreen
@@ -28,18 +29,32 @@ if TYPE_CHECKING:
     Follow: TypeAlias = Callable[[Services, TaskId], Awaitable[None]]
 
 
+class Move(NamedTuple):
+    """Cards that go to another column."""
+
+    cards: Sequence[Card]
+    """From the top down; they keep this order."""
+    status: TaskStatus
+    place: int | None
+    """Where in the column of their workspace; None is where the column puts them."""
+
+
 class CardChanges:
     """Writes what a person changed on a screen, one change at a time, and takes it back."""
 
-    def __init__(self, screen: ServiceScreen[None], *, follow: Follow) -> None:
+    def __init__(
+        self, screen: ServiceScreen[None], *, follow: Follow, is_shown: Callable[[WorkspaceId], bool] = lambda _: True
+    ) -> None:
         """Begin with nothing to undo.
 
         Args:
             screen: Runs the writes, and is asked to refresh after each.
             follow: Selects the task whose change was undone.
+            is_shown: Says whether the cards of a workspace are on the screen.
         """
         self._screen = screen
         self._follow = follow
+        self._is_shown = is_shown
         self._undo = UndoStack()
         self._writes = asyncio.Lock()
         self._writes_open = 0
@@ -53,95 +68,184 @@ class CardChanges:
 
     def remember_edit(self, edit: StoredEdit) -> None:
         """Remember an edit that was stored; a new task leaves nothing to remember."""
-        if edit.before is not None:
-            self._undo.push(_edit_change(edit.before, edit))
-
-    def move(self, cards: Sequence[Card], status: TaskStatus, index: int | None) -> None:
-        """Move the cards to a place of another column; None is where the column puts them."""
+        before = edit.before
+        if before is None:
+            return
 
         async def work(services: Services) -> None:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+            after = tuple(task.number for task in await services.tasks.dependencies(before.id))
+            self._undo.push(_edit_change(before, edit, after))
 
-            workspace = await self._screen.workspace()
-            inverses: list[Inverse] = []
+        self._write(work, name="remember edit")
+
+    def move(self, moves: Sequence[Move]) -> None:
+        """Move the cards to places of other columns: one change, however many."""
+        cards = [card for move in moves for card in move.cards]
+
+        async def work(services: Services) -> None:
+            done = _Done()
             stopping: list[Card] = []
             cut_off: list[Card] = []
-            for card in cards:
-                place = await services.board.locate(workspace, card.task_id, sort=BoardSort.ORDER)
-                before = None if status.is_open else await services.executions.newest(card.task_id)
-                moved = await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
-                if moved.status is not status:
-                    stopping.append(card)
-                    inverses.insert(0, _take_back_cancel(card))
-                    continue
-                if before is not None and before.status is ExecutionStatus.QUEUED:
-                    cut_off.append(card)
-                if place is not None:
-                    inverses.insert(0, _move_back(card.task_id, *place))
-            self._tell_ends(stopping, cut_off)
-            words = f"the move of {_names(cards)}"
-            if cut_off:
-                words = f"{words}; the queued run stays cancelled · r queues it again"
-            self._undo.push(Change(words=words, inverses=inverses, task_id=cards[0].task_id))
+            try:
+                for move in moves:
+                    # What goes to the top is put there from the lowest on, so that the cards keep their order.
+                    ordered = reversed(move.cards) if move.place is None else move.cards
+                    for at, card in enumerate(ordered):
+                        index = None if move.place is None else move.place + at
+                        await self._move_one(services, card, move.status, index, done, stopping, cut_off)
+            finally:
+                self._tell_ends(stopping, cut_off)
+                words = "; the queued run stays cancelled · r queues it again" if cut_off else ""
+                self._remember(done, "the move of", words)
 
         self._write(work, name=f"move {_names(cards)}")
+
+    async def _move_one(
+        self,
+        services: Services,
+        card: Card,
+        status: TaskStatus,
+        index: int | None,
+        done: _Done,
+        stopping: list[Card],
+        cut_off: list[Card],
+    ) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        place = await _own_place(services, card.task_id)
+        before = None if status.is_open else await services.executions.newest(card.task_id)
+        moved = await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
+        if moved.status is not status:
+            stopping.append(card)
+            done.add(card, _take_back_cancel(card))
+            return
+        if before is not None and before.status is ExecutionStatus.QUEUED:
+            cut_off.append(card)
+        done.add(card, _move_back(card, status, *place))
 
     def shift(self, cards: Sequence[Card], steps: int) -> None:
-        """Move the cards up or down in their columns."""
+        """Move the cards up or down in their columns; at its end a column keeps their order."""
 
         async def work(services: Services) -> None:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+            placed = [(card, *await _own_place(services, card.task_id)) for card in cards]
+            placed.sort(key=lambda one: one[2], reverse=steps > 0)
+            done = _Done()
+            ends: dict[tuple[str, TaskStatus], int] = {}
+            try:
+                for card, status, index in placed:
+                    # At the end of the column the cards pile up, the one nearest to it first.
+                    column = (card.workspace_name, status)
+                    ends[column] = moved = await _shift_one(services, card, index, steps, ends.get(column))
+                    if moved != index:
+                        done.add(card, _move_back(card, status, status, index))
+            finally:
+                self._remember(done, "the move of")
 
-            workspace = await self._screen.workspace()
-            inverses: list[Inverse] = []
-            for card in cards:
-                place = await services.board.locate(workspace, card.task_id, sort=BoardSort.ORDER)
-                await services.tasks.shift(card.task_id, steps, actor=USER_ACTOR)
-                if place is not None:
-                    inverses.insert(0, _move_back(card.task_id, *place))
-            self._undo.push(Change(words=f"the move of {_names(cards)}", inverses=inverses, task_id=cards[0].task_id))
-
-        self._write(work, name=f"move {_names(cards)}")
+        if cards:
+            self._write(work, name=f"move {_names(cards)}")
 
     def delete(self, cards: Sequence[Card]) -> None:
         """Delete the cards."""
 
-        async def work(services: Services) -> None:
+        async def delete(services: Services, card: Card) -> Inverse:
             from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
-            deleted: list[Card] = []
-            try:
-                for card in cards:
-                    await services.tasks.delete(card.task_id, actor=USER_ACTOR)
-                    deleted.append(card)
-            finally:
-                if deleted:
-                    inverses = [_restore(card.task_id) for card in reversed(deleted)]
-                    words = f"the deletion of {_names(deleted)}"
-                    self._undo.push(Change(words=words, inverses=inverses, task_id=deleted[0].task_id))
-                    them = "it" if len(deleted) == 1 else "them"
-                    self._screen.notify(f"Deleted {_names(deleted)} · ctrl+z brings {them} back")
+            await services.tasks.delete(card.task_id, actor=USER_ACTOR)
+            return _restore(card.task_id)
 
-        self._write(work, name=f"delete {_names(cards)}")
+        self._change_each(cards, delete, verb="Deleted", words="the deletion of")
+
+    def archive(self, cards: Sequence[Card]) -> None:
+        """Archive the cards."""
+
+        async def archive(services: Services, card: Card) -> Inverse:
+            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+            await services.archive.archive(card.task_id, actor=USER_ACTOR)
+            return _unarchive(card.task_id)
+
+        self._change_each(cards, archive, verb="Archived", words="the archiving of")
+
+    def unarchive(self, cards: Sequence[Card]) -> None:
+        """Bring the cards back from the archive."""
+
+        async def unarchive(services: Services, card: Card) -> Inverse:
+            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+            await services.archive.unarchive(card.task_id, actor=USER_ACTOR)
+            return _archive(card.task_id)
+
+        self._change_each(cards, unarchive, verb="Brought back", words="the bringing back of", undone="archives")
+
+    def _change_each(
+        self,
+        cards: Sequence[Card],
+        change: Callable[[Services, Card], Awaitable[Inverse]],
+        *,
+        verb: str,
+        words: str,
+        undone: str = "brings",
+    ) -> None:
+        """Change one card after the other; one that cannot be changed is told and keeps none of the others."""
+
+        async def work(services: Services) -> None:
+            done = _Done()
+            for card in cards:
+                try:
+                    done.add(card, await change(services, card))
+                except AgentmonError as error:
+                    self._screen.post_message(Failed(error))
+            if done.cards:
+                self._remember(done, words)
+                them = "it" if len(done.cards) == 1 else "them"
+                back = f"{undone} {them} back" if undone == "brings" else f"{undone} {them} again"
+                self._screen.notify(f"{verb} {_names(done.cards)} · ctrl+z {back}")
+
+        self._write(work, name=f"{verb.lower()} {_names(cards)}")
 
     def undo(self) -> None:
-        """Take back the newest change."""
+        """Take back the newest change, of every card for which that is still possible."""
 
         async def work(services: Services) -> None:
             change = self._undo.pop()
             if change is None:
                 self._screen.notify("nothing to undo")
                 return
-            try:
-                for inverse in change.inverses:
-                    await inverse(services)
-            except _NotYetError:
-                self._undo.push(change)
-                raise
-            self._screen.notify(f"Undid {change.words}")
-            await self._follow(services, change.task_id)
+            left = list(change.inverses)
+            failures: list[AgentmonError] = []
+            while left:
+                try:
+                    await left[0](services)
+                except _NotYetError:
+                    self._undo.push(change._replace(inverses=left))
+                    raise
+                except AgentmonError as error:
+                    failures.append(error)
+                del left[0]
+            for failure in failures:
+                self._screen.post_message(Failed(failure))
+            if len(failures) < len(change.inverses):
+                self._screen.notify(f"Undid {change.words}{await self._elsewhere(services, change.task_id)}")
+                await self._follow(services, change.task_id)
 
         self._write(work, name="undo")
+
+    async def _elsewhere(self, services: Services, task_id: TaskId) -> str:
+        """Return in which workspace a task is, where that is not the one on the screen."""
+        task = await services.tasks.get(task_id)
+        if self._is_shown(task.workspace_id):
+            return ""
+        return f", in {(await services.workspaces.get(task.workspace_id)).name}"
+
+    def _remember(self, done: _Done, words: str, more: str = "") -> None:
+        if done.cards:
+            self._undo.push(
+                Change(
+                    words=f"{words} {_names(done.cards)}{more}",
+                    inverses=tuple(reversed(done.inverses)),
+                    task_id=done.cards[0].task_id,
+                )
+            )
 
     def _tell_ends(self, stopping: Sequence[Card], cut_off: Sequence[Card]) -> None:
         """Say what became of runs whose cards were closed."""
@@ -177,15 +281,52 @@ class _NotYetError(ConflictError):
     """A change cannot be taken back at this moment, but can be soon."""
 
 
+class _Done:
+    """The cards that were changed so far, and how each is changed back."""
+
+    def __init__(self) -> None:
+        self.cards: list[Card] = []
+        self.inverses: list[Inverse] = []
+
+    def add(self, card: Card, inverse: Inverse) -> None:
+        self.cards.append(card)
+        self.inverses.append(inverse)
+
+
 def _names(cards: Sequence[Card]) -> str:
-    return ", ".join(f"#{card.number}" for card in cards)
+    return ", ".join(card.name for card in cards)
 
 
-def _move_back(task_id: TaskId, status: TaskStatus, index: int) -> Inverse:
+async def _own_place(services: Services, task_id: TaskId) -> tuple[TaskStatus, int]:
+    """Return the column of a task and its place there in its own order, among the cards of its workspace.
+
+    An archived card has no place; it would come back to the top.
+    """
+    task = await services.tasks.get(task_id)
+    workspace = await services.workspaces.get(task.workspace_id)
+    return await services.board.locate(workspace, task_id, sort=BoardSort.ORDER) or (task.status, 0)
+
+
+async def _shift_one(services: Services, card: Card, index: int, steps: int, end: int | None) -> int:
+    """Move a card by the steps, but not to or beyond the card at ``end``, which moved before; return its index then."""
+    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+    wanted = max(0, index + steps)
+    if end is not None:
+        wanted = max(wanted, end + 1) if steps < 0 else min(wanted, end - 1)
+    if wanted != index:
+        await services.tasks.shift(card.task_id, wanted - index, actor=USER_ACTOR)
+    return (await _own_place(services, card.task_id))[1]
+
+
+def _move_back(card: Card, moved_to: TaskStatus, status: TaskStatus, index: int) -> Inverse:
     async def move_back(services: Services) -> None:
         from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
-        await services.tasks.move(task_id, status, actor=USER_ACTOR, index=index)
+        present = (await services.tasks.get(card.task_id)).status
+        if present is not moved_to:
+            raise ConflictError(f"{card.name} has moved on to {present.label} meanwhile, and stays there")
+        await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
 
     return move_back
 
@@ -198,7 +339,7 @@ def _take_back_cancel(card: Card) -> Inverse:
 
         newest = await services.executions.newest(card.task_id)
         if newest is not None and newest.status.is_live:
-            raise _NotYetError(f"#{card.number} is still being stopped", hint="ctrl+z brings it back after that")
+            raise _NotYetError(f"{card.name} is still being stopped", hint="ctrl+z brings it back after that")
         # To do again, as any stopped run: nothing of it is in progress any more.
         await services.tasks.move(card.task_id, TaskStatus.TODO, actor=USER_ACTOR)
 
@@ -214,16 +355,47 @@ def _restore(task_id: TaskId) -> Inverse:
     return restore
 
 
-def _edit_change(before: Task, edit: StoredEdit) -> Change:
+def _unarchive(task_id: TaskId) -> Inverse:
+    async def unarchive(services: Services) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        await services.archive.unarchive(task_id, actor=USER_ACTOR)
+
+    return unarchive
+
+
+def _archive(task_id: TaskId) -> Inverse:
+    async def archive(services: Services) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+        await services.archive.archive(task_id, actor=USER_ACTOR)
+
+    return archive
+
+
+def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, ...]) -> Change:
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.editing import store_dependencies  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.merging import clashes, merged, merged_numbers  # noqa: PLC0415 - as above
 
-    draft = draft_of(before)
+    old, edited = draft_of(before), draft_of(edit.after)
 
     async def edit_back(services: Services) -> None:
         from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
-        await services.tasks.edit(before.id, draft, expected_version=edit.after.version, actor=USER_ACTOR)
-        await store_dependencies(services, before.id, edit.dependencies_before)
+        task = await services.tasks.get(before.id)
+        present = draft_of(task)
+        names = clashes(edited, old, present)
+        if names:
+            raise ConflictError(
+                f"#{before.number} was changed again meanwhile ({', '.join(names)}), and stays as it is",
+                hint="e changes it by hand",
+            )
+        # What somebody else changed meanwhile stays.
+        draft = merged(edited, old, present)
+        await services.tasks.edit(before.id, draft, expected_version=task.version, actor=USER_ACTOR)
+        numbers = tuple(one.number for one in await services.tasks.dependencies(before.id))
+        wanted = merged_numbers(dependencies_after, edit.dependencies_before, numbers)
+        await store_dependencies(services, before.id, wanted)
 
     return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-_LONGEST_NAME = 80
+_LONGEST_NAME = 160
+_KIND_CELLS = 17
+_KIND_CELLS_WIDE = 11
 
 
 class MenuEntry(NamedTuple):
@@ -44,7 +46,15 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
     BINDINGS: ClassVar[list[BindingType]] = [*MENU]
     AUTO_FOCUS = "OptionList"
 
-    def __init__(self, heading: str, entries: Sequence[MenuEntry], *, free_kind: str, free_words: str = "") -> None:
+    def __init__(
+        self,
+        heading: str,
+        entries: Sequence[MenuEntry],
+        *,
+        free_kind: str,
+        free_words: str = "",
+        is_wide: bool = False,
+    ) -> None:
         """Make the dialog.
 
         Args:
@@ -52,8 +62,9 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
             entries: In their order; those of one kind stand together.
             free_kind: What a typed word is.
             free_words: What the field says while it is empty; empty names the kind.
+            is_wide: Whether the entries are long lines.
         """
-        super().__init__()
+        super().__init__(classes="-wide" if is_wide else None)
         self._heading = plain_line(heading)
         self._entries = tuple(entries)
         self._free_kind = free_kind
@@ -94,10 +105,11 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
 
     def _options(self) -> list[Option]:
         options = []
+        kind_cells = _KIND_CELLS_WIDE if self.has_class("-wide") else _KIND_CELLS
         for at, entry in enumerate(self._entries):
             is_first = not at or self._entries[at - 1].kind != entry.kind
             mark = "● " if entry.is_present else "  "
-            kind = f"{entry.kind if is_first else '':<17}"
+            kind = f"{entry.kind if is_first else '':<{kind_cells}}"
             word = plain_line(entry.word, max_characters=_LONGEST_NAME)
             options.append(
                 Option(Content.assemble((kind, "$text-muted"), (mark, "$success"), word), id=str(at)),

@@ -36,6 +36,15 @@ def merged(base: TaskDraft, mine: TaskDraft, theirs: TaskDraft) -> TaskDraft:
     return replace(theirs, **changes, input_context=replace(theirs.input_context, **given))
 
 
+def clashes(base: TaskDraft, mine: TaskDraft, theirs: TaskDraft) -> list[str]:
+    """Return in words what both changed since the base, each in another way."""
+    return [
+        _NAMES.get(name, name)
+        for name in _changed(base, mine)
+        if name in _changed(base, theirs) and getattr(mine, name) != getattr(theirs, name)
+    ]
+
+
 def merged_numbers(base: Sequence[int], mine: Sequence[int], theirs: Sequence[int]) -> tuple[int, ...]:
     """Return their numbers with those that I added, without those that I took away."""
     kept = [number for number in theirs if number in mine or number not in base]

@@ -49,17 +49,21 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
     AUTO_FOCUS = "#program"
 
-    def __init__(self, *, agents: tuple[Agent, ...], task: Task, executions: tuple[Execution, ...] = ()) -> None:
+    def __init__(
+        self, *, agents: tuple[Agent, ...], task: Task, executions: tuple[Execution, ...] = (), others: int = 0
+    ) -> None:
         """Make the dialog.
 
         Args:
             agents: What can be run.
             task: What is run.
             executions: Of the task, newest first.
+            others: How many other tasks are run with the same choice.
         """
         super().__init__()
         self._conversation = ConversationForm(executions)
         self._asked = task
+        self._others = others
         slug = next((agent.slug for agent in agents if agent.id == task.assignee_agent_id), None)
         self._program = ProgramForm(
             agents=agents,
@@ -73,7 +77,9 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         """Yield what is run, and with what."""
         title = plain_line(self._asked.title, max_characters=_LONGEST_TITLE)
         with Vertical(id="dialog"):
-            yield Static(Content.assemble("Run ", (f"#{self._asked.number} ", "$text-muted"), title), id="heading")
+            others = f" and {self._others} more" if self._others else ""
+            heading = Content.assemble("Run ", (f"#{self._asked.number} ", "$text-muted"), title, others)
+            yield Static(heading, id="heading")
             with VerticalScroll(id="fields", can_focus=False):
                 yield self._program
                 yield self._conversation

@@ -27,8 +27,10 @@ _MOST_NAMED: Final = 8
 _QUEUE: Final = "queue"
 
 
-async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId) -> RunChoice | None:
+async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others: int = 0) -> RunChoice | None:
     """Ask with which program the task is run this once; None when the person left. Must run in a worker.
+
+    So many ``others`` are run with the same; then no conversation of the task is offered to go on with.
 
     Raises:
         NotFoundError: The task is gone.
@@ -37,8 +39,9 @@ async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId) -> RunCho
 
     services = await screen.services()
     task = await services.tasks.get(task_id)
-    executions = await services.executions.of_task(task_id)
-    return await screen.ask(RunDialog(agents=await services.agents.list(), task=task, executions=tuple(executions)))
+    executions = () if others else tuple(await services.executions.of_task(task_id))
+    agents = await services.agents.list()
+    return await screen.ask(RunDialog(agents=agents, task=task, executions=executions, others=others))
 
 
 async def run_tasks(
@@ -114,8 +117,8 @@ async def release_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
         screen.request_refresh()
 
 
-async def ask_kill(screen: ServiceScreen[None], tasks: Sequence[tuple[int, str]]) -> bool:
-    """Ask whether the runs of these tasks, numbers and titles, are ended by force. Must run in a worker."""
+async def ask_kill(screen: ServiceScreen[None], tasks: Sequence[tuple[int | str, str]]) -> bool:
+    """Ask whether the runs of these tasks, numbers or names and titles, are ended by force. Must run in a worker."""
     from agentmon.screens.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
 
     names = named_tasks(tasks)
@@ -128,9 +131,15 @@ async def ask_kill(screen: ServiceScreen[None], tasks: Sequence[tuple[int, str]]
     return answer is True
 
 
-def named_tasks(tasks: Sequence[tuple[int, str]]) -> list[str]:
-    """Return numbers and titles as lines of a question, with the last line saying how many are left out."""
-    names = [f"#{number} {even_line(title, max_characters=_LONGEST_TITLE)}" for number, title in tasks]
+def named_tasks(tasks: Sequence[tuple[int | str, str]]) -> list[str]:
+    """Return numbers, or names such as ``api#12``, and titles as lines of a question.
+
+    The last line says how many are left out.
+    """
+    names = [
+        f"{f'#{name}' if isinstance(name, int) else even_line(name)} {even_line(title, max_characters=_LONGEST_TITLE)}"
+        for name, title in tasks
+    ]
     left_out = len(names) - _MOST_NAMED
     return [*names[:_MOST_NAMED], f"and {left_out} more"] if left_out > 0 else names
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.activity import Activity
+from agentmon.domain.errors import AgentmonError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.widgets.cells import even_line
+from agentmon.widgets.guarded import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +36,11 @@ class _Way(NamedTuple):
     """Why none can be sent."""
 
 
-async def send_message(screen: ServiceScreen[None], task_id: TaskId) -> None:
-    """Let the person write to the agent of the task, say what becomes of it, and send it. Must run in a worker.
+async def send_message(screen: ServiceScreen[None], *task_ids: TaskId) -> bool:
+    """Let the person write to the agents of the tasks, say what becomes of it, and send it. Must run in a worker.
+
+    Returns:
+        Whether anything was sent; of several tasks, those that cannot be spoken to are told and left out.
 
     Raises:
         AgentmonError: It cannot be sent.
@@ -44,16 +49,32 @@ async def send_message(screen: ServiceScreen[None], task_id: TaskId) -> None:
     from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
     services = await screen.services()
-    task = await services.tasks.get(task_id)
-    way = await _message_way(services, task_id)
-    title = even_line(task.title, max_characters=_LONGEST_TITLE)
-    dialog = TextDialog(f"Message to the agent of #{task.number} {title}", note=way.note, obstacle=way.obstacle)
-    text = await screen.ask(dialog)
+    ways = [(await services.tasks.get(task_id), await _message_way(services, task_id)) for task_id in task_ids]
+    reached = [(task, way) for task, way in ways if not way.obstacle] or ways[:1]
+    for task, way in ways:
+        if len(ways) > 1 and way.obstacle:
+            screen.notify(f"#{task.number} is left out: {way.obstacle}")
+    first, way = reached[0]
+    if len(reached) == 1:
+        heading = f"Message to the agent of #{first.number} {even_line(first.title, max_characters=_LONGEST_TITLE)}"
+    else:
+        heading = f"Message to the agents of {', '.join(f'#{task.number}' for task, _ in reached)}"
+        way = _Way(note="Each gets the same message: at once where it can take one, else when it can.")
+    text = await screen.ask(TextDialog(heading, note=way.note, obstacle=way.obstacle))
     if text is None:
-        return
-    sent = await services.conversations.send(task_id, text, actor=USER_ACTOR)
-    screen.notify(f"#{task.number} goes on with the message" if sent.is_new_execution else f"#{task.number} got it")
+        return False
+    for task, _ in reached:
+        try:
+            sent = await services.conversations.send(task.id, text, actor=USER_ACTOR)
+        except AgentmonError as error:
+            if len(reached) == 1:
+                raise
+            screen.post_message(Failed(error))
+            continue
+        became = "goes on with the message" if sent.is_new_execution else "got it"
+        screen.notify(f"#{task.number} {became}")
     screen.request_refresh()
+    return True
 
 
 async def interrupt(screen: ServiceScreen[None], task_id: TaskId) -> None:

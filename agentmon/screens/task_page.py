@@ -275,6 +275,10 @@ class TaskPage(ServiceScreen[None]):
         """End the program by force, after a question."""
         self.open_dialog(self._kill(), name="kill")
 
+    def action_archive(self) -> None:
+        """Archive the task, or bring it back."""
+        self.start(self._archive(), name="archive")
+
     def action_show_request(self) -> None:
         """Show what its agent asks, with the keys to decide."""
         self.open_dialog(show_request(self, self._task_id, self._clock), name="request")
@@ -496,7 +500,7 @@ class TaskPage(ServiceScreen[None]):
         newest = self._newest
         now = self._clock.now()
         agent = self._run_agent
-        parts: list[tuple[str, str]] = []
+        parts: list[tuple[str, str]] = [] if task.archived_at is None else [("archived", "$warning")]
         if newest is None:
             parts.append(("never run", "$text-muted"))
         else:
@@ -688,6 +692,19 @@ class TaskPage(ServiceScreen[None]):
 
         if await edit_description(self, self._task_id) is not None:
             self.request_refresh()
+
+    async def _archive(self) -> None:
+        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not needed before
+
+        services = await self.services()
+        task = await services.tasks.get(self._task_id)
+        if task.archived_at is None:
+            await services.archive.archive(task.id, actor=USER_ACTOR)
+            self.notify(f"Archived #{task.number} · Z brings it back")
+        else:
+            await services.archive.unarchive(task.id, actor=USER_ACTOR)
+            self.notify(f"Brought #{task.number} back to {task.status.label}")
+        self.request_refresh()
 
     async def _kill(self) -> None:
         task = None if self._shown is None else self._shown.task

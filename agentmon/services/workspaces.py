@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import WorkspaceId
     from agentmon.domain.tasks import Workspace
+    from agentmon.domain.workspace_counts import WorkspaceCounts
+    from agentmon.store.workspace_counts import WorkspaceCountRepository
     from agentmon.store.workspaces import WorkspaceRepository
 
 
 class WorkspaceService:
     """Finds and registers workspaces."""
 
-    def __init__(self, repository: WorkspaceRepository, clock: Clock) -> None:
+    def __init__(self, repository: WorkspaceRepository, counts: WorkspaceCountRepository, clock: Clock) -> None:
         self._repository = repository
+        self._counts = counts
         self._clock = clock
 
     async def open(self, root: Path) -> Workspace:
@@ -66,6 +69,10 @@ class WorkspaceService:
     async def list(self) -> tuple[Workspace, ...]:
         """Return every workspace by name."""
         return await self._repository.list()
+
+    async def counts(self) -> tuple[WorkspaceCounts, ...]:
+        """Return every workspace by name, with what runs, waits and is to be done in it."""
+        return await self._counts.all()
 
 
 def _resolved(folder: Path) -> tuple[Path, bool]:

@@ -542,7 +542,7 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def _folded_line(self, y: int, width: int, height: int) -> Strip:
         if width < _LEAST_SIDE or height < _LEAST_SIDE:
             return Strip.blank(width, self.rich_style)
-        border = self._style("border-focus" if self.has_focus else "border")
+        border = self._style("drop" if self.drop_index is not None else "border-focus" if self.has_focus else "border")
         if y in {0, height - 1}:
             left, right = ("╭", "╮") if y == 0 else ("╰", "╯")
             return Strip([Segment(left + "─" * (width - 2) + right, border)], width)

@@ -100,7 +100,9 @@ class CardPreview(Guarded, Vertical):
             self._head.update(Content.styled("Select a card to see its log here.", "$text-muted"))
             return
         lines = [
-            Content.assemble((f"#{card.number} ", "$text-muted"), (even_line(card.title, max_characters=300), "b")),
+            Content.assemble(
+                (f"{even_line(card.name)} ", "$text-muted"), (even_line(card.title, max_characters=300), "b")
+            ),
             Content("  ").join([Content.styled(text, style) for text, style in self._facts(card)]),
             *(Content.styled(text, style) for text, style in _reasons(card)),
         ]

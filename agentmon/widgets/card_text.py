@@ -107,7 +107,7 @@ def subtask_words(count: int, closed: int) -> str:
 
 
 def _title_line(card: Card, width: int) -> Line:
-    number = f"#{card.number} "
+    number = f"{_name(card, width)} "
     priority = f"P{card.priority} "
     room = width - len(number) - len(priority)
     if room < 1:
@@ -117,6 +117,18 @@ def _title_line(card: Card, width: int) -> Line:
         Part(priority, _priority_style(card.priority)),
         Part(pad(even_line(card.title, max_characters=room + 60), room), "title"),
     )
+
+
+def _name(card: Card, width: int) -> str:
+    """Return the number, with the end of the workspace's name before it where cards of several are shown."""
+    number = f"#{card.number}"
+    workspace = even_line(card.workspace_name)
+    room = max(0, width // 2 - cells(number))
+    if cells(workspace) > room:
+        workspace = f"…{workspace[-max(0, room - 1) :]}" if room > 1 else ""
+        while cells(workspace) > room:
+            workspace = workspace[:1] + workspace[2:]
+    return f"{workspace}{number}"
 
 
 def _priority_style(priority: int) -> str:

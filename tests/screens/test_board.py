@@ -300,9 +300,7 @@ async def test_a_new_task_is_made_in_the_editor_and_selected(place: Place) -> No
         await board.press("n")
         await board.until(lambda: isinstance(board.app.screen, TaskEditor))
         board.app.screen.dismiss(EditedTask(draft=TaskDraft(title="[b]new"), should_run=False))
-        await board.until(lambda: "[b]new" in board.shown(TODO))
-
-        assert board.selected == "[b]new"
+        await board.until(lambda: board.selected == "[b]new", "it is selected")
 
 
 async def test_an_edit_is_stored_and_taken_back(place: Place) -> None:

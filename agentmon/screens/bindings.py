@@ -472,54 +472,6 @@ TASK_EDITOR: Final = [
     ),
     Binding("escape", "cancel", "Cancel", key_display="esc", id="editor.cancel", tooltip="Leave without saving."),
     Binding(
-        "ctrl+o",
-        "edit_outside",
-        "Editor",
-        priority=True,
-        id="editor.edit-outside",
-        tooltip="Write the description in your editor, as $VISUAL or $EDITOR name it.",
-    ),
-    Binding(
-        "ctrl+t",
-        "take_suggestion",
-        "Take the suggestion",
-        priority=True,
-        id="editor.take-suggestion",
-        tooltip="Put the suggested command line into the field.",
-    ),
-]
-
-QUICK_ADD: Final = [
-    # Priority: these must work from within the line.
-    Binding("enter", "add", "Add", key_display="enter", priority=True, id="quick-add.add", tooltip="Make the task."),
-    Binding(
-        "ctrl+r,ctrl+enter,shift+enter",
-        "add_and_run",
-        "Add and run",
-        key_display="ctrl+r",
-        priority=True,
-        id="quick-add.run",
-        tooltip="Make the task and run it.",
-    ),
-    Binding(
-        "tab",
-        "complete",
-        "Complete",
-        priority=True,
-        id="quick-add.complete",
-        tooltip="Complete the last word; again takes the next way.",
-    ),
-    Binding("escape", "cancel", "Cancel", key_display="esc", id="quick-add.cancel", tooltip="Make no task."),
-]
-
-RUN_DIALOG: Final = [
-    # Priority: this must work from within the text fields of the dialog.
-    Binding("ctrl+r", "run", "Run", priority=True, id="run-dialog.run", tooltip="Run with these choices."),
-    Binding("escape", "cancel", "Cancel", key_display="esc", id="run-dialog.cancel", tooltip="Leave without running."),
-    Binding(
-        "ctrl+t",
-        "take_suggestion",
-    Binding(
         "ctrl+g",
         "toggle_more",
         "More",
@@ -573,24 +525,24 @@ RUN_DIALOG: Final = [
         id="editor.save-template",
         tooltip="Save what is filled in as a template for new tasks.",
     ),
+    Binding(
+        "ctrl+o",
+        "edit_outside",
+        "Editor",
+        priority=True,
+        id="editor.edit-outside",
+        tooltip="Write the description in your editor, as $VISUAL or $EDITOR name it.",
+    ),
+    Binding(
+        "ctrl+t",
+        "take_suggestion",
         "Take the suggestion",
         priority=True,
-        id="run-dialog.take-suggestion",
+        id="editor.take-suggestion",
         tooltip="Put the suggested command line into the field.",
     ),
 ]
 
-REQUEST: Final = [
-    Binding("y", "allow", "Allow", id="request.allow", tooltip="Allow this once."),
-    Binding("Y", "allow_session", "For session", id="request.allow-session", tooltip="Allow it for this conversation."),
-    Binding(
-        "ctrl+g",
-        "toggle_more",
-        "More",
-        priority=True,
-        id="editor.more",
-        tooltip="Show or hide retries, budget, schedule, environment and additions to the prompt.",
-    ),
 TEMPLATE_MENU: Final = [
     # Priority: these must work from within the filter.
     Binding("enter", "choose", "Choose", key_display="enter", priority=True, id="templates.choose", tooltip="Take it."),
@@ -601,43 +553,46 @@ TEMPLATE_MENU: Final = [
     Binding("escape", "cancel", "Cancel", key_display="esc", id="templates.cancel", tooltip="Make no task."),
 ]
 
-    # Priority: while a field offers something, these are for the list below it.
+QUICK_ADD: Final = [
+    # Priority: these must work from within the line.
+    Binding("enter", "add", "Add", key_display="enter", priority=True, id="quick-add.add", tooltip="Make the task."),
     Binding(
-        "down",
-        "go_way(1)",
-        "Next",
-        show=False,
+        "ctrl+r,ctrl+enter,shift+enter",
+        "add_and_run",
+        "Add and run",
+        key_display="ctrl+r",
         priority=True,
-        id="editor.next-offer",
-        tooltip="Mark the next of what a field offers.",
-    ),
-    Binding(
-        "up",
-        "go_way(-1)",
-        "Above",
-        show=False,
-        priority=True,
-        id="editor.previous-offer",
-        tooltip="Mark the one above of what a field offers.",
-    ),
-    Binding(
-        "enter",
-        "take_way",
-        "Take",
-        show=False,
-        priority=True,
-        id="editor.take-offer",
-        tooltip="Take what is marked of what a field offers.",
+        id="quick-add.run",
+        tooltip="Make the task and run it.",
     ),
     Binding(
         "tab",
         "complete",
         "Complete",
-        show=False,
         priority=True,
-        id="editor.complete",
-        tooltip="Complete what is typed with what a field offers; without that, go to the next field.",
+        id="quick-add.complete",
+        tooltip="Complete the last word; again takes the next way.",
     ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="quick-add.cancel", tooltip="Make no task."),
+]
+
+RUN_DIALOG: Final = [
+    # Priority: this must work from within the text fields of the dialog.
+    Binding("ctrl+r", "run", "Run", priority=True, id="run-dialog.run", tooltip="Run with these choices."),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="run-dialog.cancel", tooltip="Leave without running."),
+    Binding(
+        "ctrl+t",
+        "take_suggestion",
+        "Take the suggestion",
+        priority=True,
+        id="run-dialog.take-suggestion",
+        tooltip="Put the suggested command line into the field.",
+    ),
+]
+
+REQUEST: Final = [
+    Binding("y", "allow", "Allow", id="request.allow", tooltip="Allow this once."),
+    Binding("Y", "allow_session", "For session", id="request.allow-session", tooltip="Allow it for this conversation."),
     Binding(
         "A", "allow_always", "Always", id="request.allow-always", tooltip="Allow it always, by a rule shown first."
     ),
@@ -1049,6 +1004,7 @@ TABLES: Final = {
     "Request of the card": REQUEST_DIALOG,
     "Task editor": TASK_EDITOR,
     "Task on one line": QUICK_ADD,
+    "Templates": TEMPLATE_MENU,
     "Run with": RUN_DIALOG,
     "Tool call": DETAIL,
     "Text": TEXT_DIALOG,
@@ -1060,7 +1016,6 @@ TABLES: Final = {
     "Settings": SETTINGS,
     "Setting": SETTING_DIALOG,
     "Welcome": WELCOME,
-    "Templates": TEMPLATE_MENU,
     "Help": HELP,
     "Failure": FAILURE,
 }

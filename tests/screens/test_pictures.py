@@ -24,6 +24,7 @@ from agentmon.screens.columns_dialog import ColumnsDialog
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.conversation_page import ConversationPage
 from agentmon.screens.costs import CostsScreen
+from agentmon.screens.document_dialog import DocumentDialog
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.failure import FailureScreen
 from agentmon.screens.frame import ServiceScreen
@@ -36,6 +37,7 @@ from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.request_screen import RequestScreen
 from agentmon.screens.rule_dialog import RuleDialog
 from agentmon.screens.run_dialog import RunDialog
+from agentmon.screens.search import SearchScreen
 from agentmon.screens.sessions import SessionsScreen
 from agentmon.screens.setting_dialog import SettingDialog
 from agentmon.screens.settings import SettingsScreen
@@ -66,8 +68,8 @@ if TYPE_CHECKING:
 
 BASES = {ServiceScreen, RequestScreen}
 """Screens that are never shown themselves."""
-PICTURED_ELSEWHERE = {CostsScreen, AnswersDialog, BackgroundDialog}
-"""In ``test_cost_pictures``, over a history of ten weeks, and in ``test_background_pictures``."""
+PICTURED_ELSEWHERE = {CostsScreen, AnswersDialog, BackgroundDialog, SearchScreen, DocumentDialog}
+"""In ``test_cost_pictures``, over a history of ten weeks, ``test_background_pictures`` and ``test_search_pictures``."""
 
 
 def sees(*words: str) -> Ready:

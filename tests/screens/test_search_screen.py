@@ -57,6 +57,10 @@ async def test_what_is_typed_is_found_and_enter_goes_there(tmp_path: Path) -> No
         await board.until(lambda: selected(board) is SearchKind.TASKS)
         await board.press(*"ra")
         await board.until(lambda: len(results(board).rows) == 10)
+        await board.press("pagedown")
+        assert selected(board) is SearchKind.DOCUMENTS
+        await board.press("pageup")
+        assert selected(board) is SearchKind.TASKS
         await board.press("tab")
         assert selected(board) is SearchKind.MESSAGES
         await board.press("down", "down")
@@ -79,6 +83,8 @@ async def test_what_is_typed_is_found_and_enter_goes_there(tmp_path: Path) -> No
         await board.press("escape")
         await board.until(lambda: selected(board) is SearchKind.DOCUMENTS)
 
+        await board.press("ctrl+o")
+        await board.until(lambda: "all workspaces" in str(app.screen.query_one("#summary").render()))
         await board.press("escape")
         await board.until(lambda: app.screen is board.screen)
         await board.press("ctrl+f")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,10 @@ class LogTimes:
     def __init__(self, reports: Iterable[tuple[int, int]]) -> None:
         self._moments = array("q")
         self._bytes = array("q")
+        self.add(reports)
+
+    def add(self, reports: Iterable[tuple[int, int]]) -> None:
+        """Take later reports."""
         for moment_ms, byte_count in reports:
             # A report without new bytes tells nothing; a clock that was set back must not break the order.
             if byte_count > (self._bytes[-1] if self._bytes else 0):
@@ -38,6 +42,11 @@ class LogTimes:
         """When the newest output was reported; None without any."""
         return _moment(self._moments[-1]) if self._moments else None
 
+    def moment_at(self, offset: int, *, size: int) -> datetime | None:
+        """Return when the output at ``offset`` of a log of ``size`` bytes had come, up to 2 s late; None if unknown."""
+        index = bisect_right(self._bytes, self._written(offset, size))
+        return _moment(self._moments[index]) if index < len(self._moments) else None
+
     def offset_at(self, moment: datetime, *, size: int) -> int:
         """Return where in a log of ``size`` bytes the output begins that came at the moment or after it.
 
@@ -53,6 +62,11 @@ class LogTimes:
             return min(written, size)
         head_bytes = self._head_bytes(size)
         return written if written <= head_bytes else max(head_bytes, size - (total - written))
+
+    def _written(self, offset: int, size: int) -> int:
+        """Return how many bytes had been written before the one at ``offset``, those left out among them."""
+        total = self._bytes[-1] if self._bytes else 0
+        return offset if total <= size or offset < self._head_bytes(size) else total - (size - offset)
 
     @staticmethod
     def _head_bytes(size: int) -> int:

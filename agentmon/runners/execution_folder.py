@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_OF_ONE_TRY: Final = ("spec.json", "output.log", "journal.jsonl", "protocol.jsonl", "host.lock")
+_ERRORS: Final = "errors.log"
+"""What an agent wrote to its error output, which is in the output log too."""
+
+_OF_ONE_TRY: Final = ("spec.json", "output.log", _ERRORS, "journal.jsonl", "protocol.jsonl", "host.lock")
 """Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
 present one, whose stop may have been asked before it was prepared. What was said to an agent names its try."""
 
@@ -83,8 +86,9 @@ class ExecutionFolder:
         Raises:
             OSError: One of them cannot be removed.
         """
-        for log in (self.output_log, *self.path.glob(f"try-*/{self.output_log.name}")):
-            log.unlink(missing_ok=True)
+        for name in (self.output_log.name, _ERRORS):
+            for log in (self.path / name, *self.path.glob(f"try-*/{name}")):
+                log.unlink(missing_ok=True)
 
     def set_tries_aside(self, count: int) -> None:
         """Move the files of the first ``count`` tries into folders of their own; those that are there stay.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from agentmon.logs.log_times import LogTimes
@@ -14,22 +15,40 @@ if TYPE_CHECKING:
 _REPORT: Final = b'"left_out_bytes"'
 
 
-def read_log_times(journal: Path) -> LogTimes:
-    """Return the times of a log, none when the journal is missing.
+class LogTimesReader:
+    """Reads the times of a log from its journal, each report once, from any thread.
 
-    Raises:
-        OSError: The journal is there and cannot be read.
+    Args:
+        journal: The journal, which may be missing and may grow.
     """
-    return LogTimes(_reports(journal))
 
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._offset = 0
+        self._times = LogTimes(())
+        self._lock = Lock()
 
-def _reports(journal: Path) -> Iterator[tuple[int, int]]:
-    try:
-        with journal.open("rb") as file:
-            for line in file:
-                # A conversation's journal is mostly other entries, which need not be taken apart.
-                entry = parse_entry(line) if _REPORT in line else None
-                if isinstance(entry, (OutputEntry, EndedEntry)):
-                    yield entry.at_ms, entry.output_bytes
-    except FileNotFoundError:
-        return
+    def read(self) -> LogTimes:
+        """Return the times, with what was reported since the last call; the same object each time.
+
+        Raises:
+            OSError: The journal is there and cannot be read.
+        """
+        with self._lock:
+            self._times.add(self._reports())
+        return self._times
+
+    def _reports(self) -> Iterator[tuple[int, int]]:
+        try:
+            with self._journal.open("rb") as file:
+                file.seek(self._offset)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        return
+                    self._offset += len(line)
+                    # A conversation's journal is mostly other entries, which need not be taken apart.
+                    entry = parse_entry(line) if _REPORT in line else None
+                    if isinstance(entry, (OutputEntry, EndedEntry)):
+                        yield entry.at_ms, entry.output_bytes
+        except FileNotFoundError:
+            return

@@ -136,6 +136,10 @@ class ConversationPage(ServiceScreen[None]):
         else:
             self._view.toggle()
 
+    def action_unfold_all(self) -> None:
+        """Unfold all that was said and done, or fold it again."""
+        self._view.toggle_all()
+
     def action_show_request(self) -> None:
         """Show what its agent asks, with the keys to decide."""
         task_id = self._task_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Vertical, VerticalScroll
@@ -15,17 +16,16 @@ from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.plain_text import plain_lines
 from agentmon.domain.task_status import Priority
-from agentmon.logs.search import Direction
 from agentmon.screens.bindings import TASK_PAGE
 from agentmon.screens.conversation_source import Conversation, ConversationSource
 from agentmon.screens.editing import edit_task
-from agentmon.screens.frame import AttachRequested, ServiceScreen
-from agentmon.screens.log_saving import save_shown_log
+from agentmon.screens.frame import AttachRequested
 from agentmon.screens.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
+from agentmon.screens.same_place import block_key, log_offset
 from agentmon.screens.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.task_facts import FACT_NAMES, TaskFacts, fact_lines, log_removal_words, read_task_facts, try_words
+from agentmon.screens.task_log import TaskLogScreen
 from agentmon.screens.task_places import LogSpot, TalkSpot
 from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.audit_list import AuditList
@@ -36,12 +36,14 @@ from agentmon.widgets.execution_table import ExecutionTable
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.local_time import local_time_text
-from agentmon.widgets.log_pane import LogPane, Prompt
+from agentmon.widgets.log_pane import LogPane
+from agentmon.widgets.markdown_text import MarkdownText
 from agentmon.widgets.operation_rows import OPERATION_COLUMNS, operation_rows
 from agentmon.widgets.row_table import RowTable
 from agentmon.widgets.state_words import NO_WAIT, execution_words, reason_text
 
 if TYPE_CHECKING:
+    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.screens.run_dialog import RunChoice
     from agentmon.widgets.block_view import BlockView
+    from agentmon.widgets.log_view import LogView
 
 LOG_POLL_INTERVAL_S: Final = 0.1
 """How often a log that is shown and still written looks for more."""
@@ -86,14 +89,16 @@ _COLUMNS: Final = (
     ExecutionColumn.LAST_LINE,
 )
 _TALKS: Final = {"interrupt", "change_agent"}
-_OF_LOG: Final = {"search", "find", "wrap", "go_sideways", "go_to", "filter_log", "mark_log", "copy_log", "save_log"}
+BESIDE_COLUMNS: Final = 150
+"""Cells from which conversation and log have room side by side."""
+_BESIDE: Final = ("conversation", "log")
 _NO_CONVERSATION: Final = (
     "No conversation yet.\n\nAn AI agent makes one when it runs this task; a plain command has a log alone."
 )
 _NEVER_RUN: Final = Content.assemble("Never run. Press ", ("r", "$primary bold"), " to run it.")
 
 
-class TaskPage(ServiceScreen[None]):
+class TaskPage(TaskLogScreen):
     """One task with its details, log, conversation, tool calls and audit trail, all live."""
 
     CSS_PATH = "task_page.tcss"
@@ -149,7 +154,7 @@ class TaskPage(ServiceScreen[None]):
             with Vertical(id="details"):
                 with VerticalScroll(id="about", can_focus=False):
                     yield FactList(FACT_NAMES, id="facts")
-                    yield Static(id="description")
+                    yield MarkdownText(id="description")
                 yield Static(Content("Runs"), id="runs-heading")
                 yield Static(_NEVER_RUN, id="no-runs")
                 yield ExecutionTable(columns=_COLUMNS, clock=self._clock, id="runs")
@@ -190,6 +195,7 @@ class TaskPage(ServiceScreen[None]):
             audit = self.query_one(AuditList)
             audit.folder = snapshot.workspace_root
             audit.history = snapshot.history
+        await self.query_one("#description", MarkdownText).show(snapshot.task.description)
         self._go_to_spot()
         self._run_clocks()
         self._plan_waits()
@@ -203,7 +209,7 @@ class TaskPage(ServiceScreen[None]):
         agent = self._run_agent
         return f"Let {agent.slug} start again" if action == "release_agent" and agent is not None else None
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what the state of the newest execution allows."""
         newest = self._newest
         if action == "attach":
@@ -218,11 +224,9 @@ class TaskPage(ServiceScreen[None]):
             return True if newest is not None and newest.mode.is_conversation else None
         if action in _TALKS:
             return True if newest is not None and newest.status.is_live and newest.mode.is_protocol else None
-        if action in _OF_LOG:
-            return self._tab == "log" and self._picked is not None
         if action == "pick":
             return self._tab in {"details", "conversation", "operations"} and newest is not None
-        return True
+        return super().check_action(action, parameters)
 
     def action_close(self) -> None:
         """Leave the search, the mark or the filter of the log; without any, go back to where the page was opened."""
@@ -355,55 +359,49 @@ class TaskPage(ServiceScreen[None]):
                 about = self.query_one("#about", VerticalScroll)
                 about.scroll_relative(y=direction * max(1, about.size.height // 2), animate=False)
 
-    def action_go_sideways(self, direction: int) -> None:
-        """Show what a log line has on the left or the right of the view."""
-        view = self.query_one(LogPane).view
-        view.action_scroll_left() if direction < 0 else view.action_scroll_right()
+    @property
+    def log_run(self) -> Execution | None:
+        """The run whose log is shown."""
+        return self._picked
 
-    def action_search(self) -> None:
-        """Type what to look for in the log."""
-        self.query_one(LogPane).ask(Prompt.SEARCH)
+    @property
+    def has_log_keys(self) -> bool:
+        """Whether the keys of the log mean something now."""
+        return self._tab == "log" and self._picked is not None
 
-    def action_find(self, direction: int) -> None:
-        """Go to the next match below, or above."""
-        self.query_one(LogPane).find(Direction.BACKWARDS if direction < 0 else Direction.FORWARDS)
+    @property
+    def has_conversation_keys(self) -> bool:
+        """Whether the keys of the conversation mean something now."""
+        return self._tab == "conversation" and self._source is not None
 
-    def action_go_to(self) -> None:
-        """Type a line, a share or a time of the log to go to."""
-        self.query_one(LogPane).ask(Prompt.GO)
+    @property
+    def has_both(self) -> bool:
+        """Whether the run has a conversation beside its log."""
+        return self._source is not None and self._picked is not None
 
-    def action_filter_log(self) -> None:
-        """Type what the lines of the log that are shown have to match."""
-        pane = self.query_one(LogPane)
-        filtered = pane.view.filtered
-        pane.ask(Prompt.FILTER, "" if filtered is None else filtered.pattern.expression)
+    @property
+    def log_name(self) -> str:
+        """The name that a saved log gets."""
+        return f"task-{0 if self._shown is None else self._shown.task.number}.log"
 
-    def action_mark_log(self) -> None:
-        """Mark the line at the top of the log, or drop the mark."""
-        self.query_one(LogPane).mark()
+    def action_beside(self) -> None:
+        """Show conversation and log side by side, or one of them again; where that is too narrow, change over."""
+        if self.has_class("-beside"):
+            self.remove_class("-beside")
+            self._lay_panes()
+        elif self.size.width >= BESIDE_COLUMNS:
+            self.add_class("-beside")
+            if self._tab not in _BESIDE:
+                self.action_show_tab("conversation")
+            self._lay_panes()
+            self._follow_beside()
+        else:
+            self._follow_beside()
+            self.action_show_tab("log" if self._tab == "conversation" else "conversation")
 
-    def action_copy_log(self) -> None:
-        """Copy what is selected, marked or in view of the log."""
-        self.query_one(LogPane).copy()
-
-    def action_save_log(self) -> None:
-        """Type the file to save the log to."""
-        number = 0 if self._shown is None else self._shown.task.number
-        self.query_one(LogPane).ask(Prompt.SAVE, f"task-{number}.log")
-
-    def on_log_pane_save_wanted(self, message: LogPane.SaveWanted) -> None:
-        """Save the log."""
-        message.stop()
-        self.open_dialog(save_shown_log(self, message), name="save log")
-
-    def on_log_pane_time_wanted(self, message: LogPane.TimeWanted) -> None:
-        """Go to what was written at a time."""
-        message.stop()
-        self.start(self._go_to_time(message), name="log time", exclusive=True, group="log time")
-
-    def action_wrap(self) -> None:
-        """Wrap long lines, or scroll them sideways again."""
-        self.query_one(LogPane).view.action_toggle_wrap()
+    def action_unfold_all(self) -> None:
+        """Unfold all that was said and done, or fold it again."""
+        self.query_one(ConversationPane).view.toggle_all()
 
     def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
         """Show the pane of the tab."""
@@ -412,7 +410,7 @@ class TaskPage(ServiceScreen[None]):
         panes = self.query_one("#panes", ContentSwitcher)
         if panes.current != name:
             panes.current = name
-        self._run_clocks()
+        self._lay_panes()
         self._focus_pane()
         self.refresh_bindings()
 
@@ -442,8 +440,29 @@ class TaskPage(ServiceScreen[None]):
         message.view.toggle()
 
     def on_block_view_selected(self, message: BlockView.Selected) -> None:
-        """Nothing follows the cursor."""
+        """Let the log follow the cursor where it is beside the conversation."""
         message.stop()
+        if message.is_by_person and self._is_split and self._tab == "conversation":
+            self._follow_beside()
+
+    def on_log_view_moved(self, message: LogView.Moved) -> None:
+        """Let the conversation follow the log where it is beside it."""
+        message.stop()
+        if self._is_split and self._tab == "log":
+            self._follow_beside()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Of two that are side by side, the one with the focus has the keys."""
+        if self._is_split:
+            for name in _BESIDE:
+                if name != self._tab and self.query_one(f"#{name}") in event.widget.ancestors:
+                    self.action_show_tab(name)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show one of two alone where both have no room any more."""
+        if self.has_class("-beside") and event.size.width < BESIDE_COLUMNS:
+            self.remove_class("-beside")
+            self._lay_panes()
 
     def on_execution_table_highlighted(self, message: ExecutionTable.Highlighted) -> None:
         """Nothing follows the cursor."""
@@ -453,6 +472,10 @@ class TaskPage(ServiceScreen[None]):
     def _tab(self) -> str:
         panes = self.query_one_optional("#panes", ContentSwitcher)
         return self._first_tab if panes is None or panes.current is None else panes.current
+
+    @property
+    def _is_split(self) -> bool:
+        return self.has_class("-beside") and self._tab in _BESIDE
 
     @property
     def _newest(self) -> Execution | None:
@@ -525,9 +548,7 @@ class TaskPage(ServiceScreen[None]):
     def _show_details(self, snapshot: TaskFacts) -> None:
         task = snapshot.task
         self.query_one("#facts", FactList).show(fact_lines(snapshot, self._clock.now()))
-        description = plain_lines(task.description).strip()
-        self.query_one("#description", Static).update(Content(description))
-        self.set_class(bool(description), "-described")
+        self.set_class(bool(task.description.strip()), "-described")
         self.set_class(not snapshot.executions, "-never-run")
         table = self.query_one("#runs", ExecutionTable)
         table.waits = {} if snapshot.newest is None else {snapshot.newest.id: snapshot.wait}
@@ -555,7 +576,7 @@ class TaskPage(ServiceScreen[None]):
         now = self._clock.now()
         removed = log_removal_words(picked, snapshot.history, now)
         pane.view.placeholder = removed or ("No output yet." if picked.status.is_open else "It wrote nothing.")
-        pane.path = services.executions.log_path(picked)
+        self.set_log(services.executions.log_path(picked))
         pane.poll()
         place = snapshot.executions.index(picked)
         told = execution_words(picked, now, snapshot.wait if place == 0 else NO_WAIT)
@@ -567,6 +588,7 @@ class TaskPage(ServiceScreen[None]):
             Content.styled(told.text, _COLOURS[told.style]),
             Content.styled(try_words(picked), "$text-muted"),
             Content.styled(f"{size}, removed" if size and removed else size, "$text-muted"),
+            Content.styled(self.stream_words, "$secondary"),
         ]
         self.query_one("#log-heading", Static).update(
             Content("   ").join([part for part in parts if part]), layout=False
@@ -636,7 +658,7 @@ class TaskPage(ServiceScreen[None]):
             else:
                 self._seconds.pause()
         if self._log_poll is not None:
-            if self._tab == "log" and picked is not None:
+            if (self._tab == "log" or self._is_split) and picked is not None:
                 self._log_poll.resume()
             else:
                 self._log_poll.pause()
@@ -644,6 +666,7 @@ class TaskPage(ServiceScreen[None]):
     def _tick(self) -> None:
         self._show_heading()
         self.query_one("#runs", ExecutionTable).tick()
+        self.renew_times()
 
     def _poll_log(self) -> None:
         self.query_one(LogPane).poll()
@@ -660,11 +683,38 @@ class TaskPage(ServiceScreen[None]):
         if wanted.display and wanted.focusable:
             wanted.focus(scroll_visible=False)
 
-    async def _go_to_time(self, wanted: LogPane.TimeWanted) -> None:
-        picked = self._picked
-        if picked is not None:
-            services = await self.services()
-            self.query_one(LogPane).go_to_moment(await services.executions.log_times(picked), wanted.place)
+    def _lay_panes(self) -> None:
+        """Show the pane of the tab, and beside it its other half where the two are side by side."""
+        is_beside = self.has_class("-beside") and self._tab in _BESIDE
+        self.query_one("#panes").set_class(is_beside, "-split")
+        for name in _BESIDE:
+            self.query_one(f"#{name}").display = is_beside or name == self._tab
+            self.query_one(f"#{name}").set_class(is_beside and name == self._tab, "-driving")
+        self._run_clocks()
+
+    def _follow_beside(self) -> None:
+        """Let the other one of conversation and log go where this one is."""
+        # A view that is hidden meanwhile knows no place.
+        origin = self.query_one(LogPane).view.search_origin if self._tab == "log" else None
+        self.start(self._go_to_same_place(origin), name="same place", exclusive=True, group="same place")
+
+    async def _go_to_same_place(self, log_origin: int | None) -> None:
+        run, times = self._picked, await self.log_times()
+        if run is None or times is None or self._output_log is None:
+            return
+        path, view = self._output_log, self.query_one(ConversationPane).view
+        pane = self.query_one(LogPane)
+        if log_origin is not None:
+            key = await asyncio.to_thread(block_key, path, times, log_origin, self._conversation.blocks, run.id)
+            if key is not None:
+                view.select(key)
+            return
+        block = next((one for one in reversed(view.blocks) if one.key == view.selected_key), None)
+        offset = None if block is None else await asyncio.to_thread(log_offset, path, times, block, run.id)
+        if offset is not None:
+            self.show_output()
+            pane.view.go_to_offset(offset)
+            pane.poll()
 
     async def _run(self, choice: RunChoice | None = None) -> None:
         queued = await run_tasks(self, [self._task_id], now=self._clock.now(), choice=choice)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution, ExecutionListing
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.tasks import Workspace
-    from agentmon.logs.log_times import LogTimes
     from agentmon.paths import Paths
+    from agentmon.runners.log_times import LogTimesReader
     from agentmon.store.executions import ExecutionRepository
 
 
@@ -58,10 +57,9 @@ class ExecutionService:
             return Path(execution.log_file_path)
         return self._paths.execution_dir(execution.id) / "output.log"
 
-    async def log_times(self, execution: Execution) -> LogTimes:
-        """Return when its log was written, as far as its host reported it."""
+    def log_times_reader(self, execution: Execution) -> LogTimesReader:
+        """Return what reads when its log was written, as far as its host reported it; it looks into files."""
         from agentmon.runners.execution_folder import ExecutionFolder  # noqa: PLC0415 - seldom needed
-        from agentmon.runners.log_times import read_log_times  # noqa: PLC0415 - seldom needed
+        from agentmon.runners.log_times import LogTimesReader  # noqa: PLC0415 - seldom needed
 
-        journal = ExecutionFolder(self.log_path(execution).parent).journal
-        return await asyncio.to_thread(read_log_times, journal)
+        return LogTimesReader(ExecutionFolder(self.log_path(execution).parent).journal)

@@ -147,7 +147,9 @@ class BlockView(Guarded, Widget, can_focus=True):
         self._cursor = 0
         self._selected_key: str | None = None
         self._top = _Place(0, 0)
-        self._unfolded: set[str] = set()
+        self._toggled: set[str] = set()
+        """Blocks that are the other way than all."""
+        self._unfolds_all = False
         self._layouts: OrderedDict[tuple[str, int, bool], tuple[Block, list[Row]]] = OrderedDict()
         self._frame_rows: list[tuple[_Place, Row]] | None = None
         self._styles: dict[tuple[str, bool], Style] = {}
@@ -176,7 +178,8 @@ class BlockView(Guarded, Widget, can_focus=True):
         self._selected_key = None
         self._cursor = 0
         self._top = _Place(0, 0)
-        self._unfolded.clear()
+        self._toggled.clear()
+        self._unfolds_all = False
         self._layouts.clear()
         self.following = self._starts_at_end
         self.blocks = ()
@@ -265,10 +268,19 @@ class BlockView(Guarded, Widget, can_focus=True):
         key = self.blocks[self._cursor].key
         self._frame()
         self.following = False
-        self._unfolded ^= {key}
+        self._toggled ^= {key}
         self._show_cursor()
         self._repaint()
         return True
+
+    def toggle_all(self) -> None:
+        """Unfold all blocks that can be, or fold them again; the cursor stays on its block."""
+        self._unfolds_all = not self._unfolds_all
+        self._toggled.clear()
+        if self.blocks:
+            self.following = False
+            self._show_cursor()
+        self._repaint()
 
     # What Textual calls
 
@@ -390,7 +402,7 @@ class BlockView(Guarded, Widget, can_focus=True):
     def _rows_of(self, index: int) -> list[Row]:
         block = self.blocks[index]
         width = max(1, self.size.width - 2)
-        place = (block.key, width, block.key in self._unfolded)
+        place = (block.key, width, block.can_unfold and (block.key in self._toggled) != self._unfolds_all)
         known = self._layouts.get(place)
         if known is not None and (known[0] is block or known[0] == block):
             self._layouts.move_to_end(place)

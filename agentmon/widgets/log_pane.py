@@ -147,7 +147,7 @@ class LogPane(Guarded, Vertical):
             self.view.highlight(None)
         else:
             self.view.show_only(None)
-        self._say("")
+        self.say("")
 
     def mark(self) -> None:
         """Mark the line at the top for copying, or drop the mark."""
@@ -158,29 +158,29 @@ class LogPane(Guarded, Vertical):
         """Copy the selected text, the marked lines, or those in view."""
         text, is_all = self.view.text_to_copy()
         if not text:
-            self._say("nothing to copy", is_error=True)
+            self.say("nothing to copy", is_error=True)
             return
         self.app.copy_to_clipboard(text)
         lines = text.count("\n") + 1
         cut = "" if is_all else ", the first of more"
-        self._say(f"copied {lines:,} line{'' if lines == 1 else 's'}{cut}")
+        self.say(f"copied {lines:,} line{'' if lines == 1 else 's'}{cut}")
 
     def go_to_moment(self, times: LogTimes, place: ClockPlace | SpanPlace) -> None:
         """Go to what was written at a time."""
         first, newest = times.first, times.newest
         if first is None or newest is None:
-            self._say("nobody noted when this log was written", is_error=True)
+            self.say("nobody noted when this log was written", is_error=True)
             return
         if isinstance(place, ClockPlace):
             moment = place.moment_near(newest)
         else:
             moment = newest - place.span if place.from_end else first + place.span
         if moment > newest:
-            self._say(f"the newest output came at {_time_text(newest)}", is_error=True)
+            self.say(f"the newest output came at {_time_text(newest)}", is_error=True)
             return
         self.view.go_to_offset(times.offset_at(moment, size=self.view.byte_size))
         is_before = moment < first
-        self._say(f"the first output came at {_time_text(first)}" if is_before else _time_text(moment))
+        self.say(f"the first output came at {_time_text(first)}" if is_before else _time_text(moment))
 
     def show_spot(self, offset: int, words: str = "") -> None:
         """Go to the line that holds this byte, with words marked that ``n`` and ``N`` look for on.
@@ -192,13 +192,19 @@ class LogPane(Guarded, Vertical):
         self._end_search()
         self._pattern = LogPattern.of_words(words) if words else None
         self.view.highlight(self._pattern)
-        self._say("")
+        self.say("")
         # A log that has no room yet knows no third of its height, at which the line is put.
         self.call_after_refresh(self._arrive, offset)
 
     def _arrive(self, offset: int) -> None:
         self.view.go_to_offset(offset)
         self.view.count_matches()
+        self._show_place()
+
+    def say(self, text: str, *, is_error: bool = False) -> None:
+        """Say something below the log until the next thing is said; nothing takes it away."""
+        self._note = text
+        self._noted_error = is_error
         self._show_place()
 
     def find(self, direction: Direction) -> None:
@@ -215,7 +221,7 @@ class LogPane(Guarded, Vertical):
         filtered = self.view.filtered
         matcher = self._pattern if filtered is None else BothMatch(self._pattern, filtered.pattern)
         self._steps = find_next(self._searched, matcher, origin=self.view.search_origin, direction=direction)
-        self._say("searching…")
+        self.say("searching…")
         self.call_next(self._search_on)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -236,7 +242,7 @@ class LogPane(Guarded, Vertical):
                         pattern = None if self.view.filtered is None else self.view.filtered.pattern
                         self.post_message(self.SaveWanted(self.path, typed.strip(), pattern))
         except UsageError as error:
-            self._say(str(error), is_error=True)
+            self.say(str(error), is_error=True)
 
     def on_log_view_following_changed(self, message: LogView.FollowingChanged) -> None:
         """Say whether the tail is followed."""
@@ -253,18 +259,18 @@ class LogPane(Guarded, Vertical):
         self._pattern = pattern
         self.view.highlight(pattern)
         self._close_prompt()
-        self._say("")
+        self.say("")
         if pattern is not None:
             self.find(Direction.BACKWARDS if self.view.following else Direction.FORWARDS)
 
     def _filter(self, pattern: LogPattern | None) -> None:
         self.view.show_only(pattern)
         self._close_prompt()
-        self._say("")
+        self.say("")
 
     def _go(self, place: LogPlace | None) -> None:
         self._close_prompt()
-        self._say("")
+        self.say("")
         match place:
             case LinePlace(number=number):
                 self.view.go_to_line(number)
@@ -282,13 +288,13 @@ class LogPane(Guarded, Vertical):
             step = next(steps, None)
             if step is None:
                 self._end_search()
-                self._say("not found", is_error=True)
+                self.say("not found", is_error=True)
                 return
             if step.matches:
                 self._end_search()
                 self.view.go_to_offset(step.matches[0])
                 self.view.count_matches()
-                self._say("went round the end" if step.has_wrapped else "")
+                self.say("went round the end" if step.has_wrapped else "")
                 return
             if monotonic() - started > _SLICE_S:
                 self.call_next(self._search_on)
@@ -299,11 +305,6 @@ class LogPane(Guarded, Vertical):
         if self._searched is not None:
             self._searched.close()
             self._searched = None
-
-    def _say(self, text: str, *, is_error: bool = False) -> None:
-        self._note = text
-        self._noted_error = is_error
-        self._show_place()
 
     def _show_place(self) -> None:
         if not self.is_mounted:

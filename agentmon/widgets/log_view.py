@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.color import Color
-from rich.segment import Segment
-from rich.style import Style
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.strip import Strip
 from textual.widget import Widget
 
-from agentmon.logs.filtered_log import FilteredLog
-from agentmon.logs.line_marks import Level, find_level, find_links
-from agentmon.logs.line_text import PLAIN_STYLE, plain_text
-from agentmon.logs.log_file import INDEX_SLICE_S, LogFile
-from agentmon.widgets.cells import cells, cut
+from agentmon.logs.log_file import LogFile
 from agentmon.widgets.guarded import Guarded
-from agentmon.widgets.log_rows import TOP, DisplayLine, LineSource, Position, Row, RowReader
+from agentmon.widgets.log_copying import lines_text, marked_span, selected_text
+from agentmon.widgets.log_finds import LogFinds
+from agentmon.widgets.log_gutter import GUTTER_CELLS, LogGutter
+from agentmon.widgets.log_painter import LogMarks, LogPainter
+from agentmon.widgets.log_rows import TOP, LineSource, Position, Row, RowReader
 from agentmon.widgets.log_scroll_bar import LogScrollBar
 
 if TYPE_CHECKING:
@@ -32,18 +27,14 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Region
     from textual.selection import Selection
+    from textual.strip import Strip
 
-    from agentmon.logs.line_text import Colour, TextStyle
+    from agentmon.logs.filtered_log import FilteredLog
+    from agentmon.logs.log_times import LogTimes
     from agentmon.logs.pattern import LogPattern
 
 _WHEEL_ROWS: Final = 3
 _SIDEWAYS_CELLS: Final = 8
-_MAX_HIGHLIGHTS: Final = 200
-_MAX_HIGHLIGHT_CHARACTERS: Final = 4096
-_MAX_COPY_BYTES: Final = 4 * 1024 * 1024
-_COPIED_AT_ONCE: Final = 256
-_FILTER_PAINT_S: Final = 0.1
-"""How often rows that a filter finds are painted at most."""
 
 
 class LogView(Guarded, Widget, can_focus=True):
@@ -59,6 +50,7 @@ class LogView(Guarded, Widget, can_focus=True):
         "log-view--placeholder",
         "log-view--match",
         "log-view--current-match",
+        "log-view--time",
         "log-view--marked",
         "log-view--error",
         "log-view--warning",
@@ -73,6 +65,7 @@ class LogView(Guarded, Widget, can_focus=True):
         .log-view--placeholder { color: $foreground 60%; }
         .log-view--match { background: $warning 40%; }
         .log-view--current-match { background: $warning; color: $background; }
+        .log-view--time { color: $foreground 60%; }
         .log-view--marked { background: $primary 25%; }
         .log-view--error { color: $text-error; }
         .log-view--warning { color: $text-warning; }
@@ -102,6 +95,9 @@ class LogView(Guarded, Widget, can_focus=True):
             """The view that changed."""
             return self.log_view
 
+    class Moved(Message):
+        """The view was moved to another place; what comes while it follows the tail moves nothing."""
+
     def __init__(
         self,
         path: Path | None = None,
@@ -123,17 +119,14 @@ class LogView(Guarded, Widget, can_focus=True):
         self._frame_size = Size(0, 0)
         self._is_stale = True
         self._is_painting = False
-        self._base_style = Style.null()
-        self._drawn_styles: dict[TextStyle, Style] = {}
+        self._painter = LogPainter(self)
         self._pattern: LogPattern | None = None
         self._current_offset: int | None = None
         self._wanted_line: int | None = None
-        self._filter: FilteredLog | None = None
-        self._counted: FilteredLog | None = None
-        self._is_filtering = False
-        self._painted_matches = 0
-        self._painted_at = 0.0
+        self._finds = LogFinds()
+        self._is_searching = False
         self._mark: int | None = None
+        self._times: LogTimes | None = None
         self.set_reactive(LogView.placeholder, placeholder)
         self.set_reactive(LogView.path, path)
 
@@ -179,12 +172,12 @@ class LogView(Guarded, Widget, can_focus=True):
     @property
     def filtered(self) -> FilteredLog | None:
         """The lines that are shown when only those that match are."""
-        return self._filter
+        return self._finds.filter
 
     @property
     def counted(self) -> FilteredLog | None:
         """The lines that hold what is marked, as far as they are counted; None when they are not."""
-        return self._counted
+        return self._finds.counted
 
     @property
     def byte_size(self) -> int:
@@ -205,10 +198,8 @@ class LogView(Guarded, Widget, can_focus=True):
             return
         known_size, generation = log.size, log.generation
         if log.refresh():
-            for found in (self._filter, self._counted):
-                if found is not None:
-                    found.take_growth()
-            self._filter_on()
+            self._finds.take_growth()
+            self._search_on()
             if log.generation != generation:
                 reader.forget()
                 self._current_offset = self._mark = None
@@ -224,14 +215,14 @@ class LogView(Guarded, Widget, can_focus=True):
     def highlight(self, pattern: LogPattern | None) -> None:
         """Mark what the pattern matches in the lines in view; None marks nothing."""
         self._pattern = pattern
-        self._current_offset = self._counted = None
+        self._current_offset = self._finds.counted = None
         self._repaint()
 
     def count_matches(self) -> None:
         """Count the lines that hold what is marked, in the background; where a filter holds, none are counted."""
-        if self._log is not None and self._pattern is not None and self._filter is None and self._counted is None:
-            self._counted = FilteredLog(self._log, self._pattern)
-            self._filter_on()
+        if self._log is not None and self._pattern is not None:
+            self._finds.count(self._log, self._pattern)
+            self._search_on()
 
     def show_only(self, pattern: LogPattern | None) -> None:
         """Show only the lines that match, as they are found; None shows all again."""
@@ -239,13 +230,10 @@ class LogView(Guarded, Widget, can_focus=True):
         log, reader = self._log, self._reader
         if log is None or reader is None or self.is_tail:
             return
-        self._filter = None if pattern is None else FilteredLog(log, pattern)
-        self._counted = None
+        self._finds.show_only(log, pattern)
         reader.read_from(self._source(log))
         self._top = Position(self._top.offset, 0)
-        self._painted_matches = 0
-        self._painted_at = 0.0
-        self._filter_on()
+        self._search_on()
         self._repaint()
 
     def go_to_share(self, share: float) -> None:
@@ -257,6 +245,18 @@ class LogView(Guarded, Widget, can_focus=True):
             self.following = True
         else:
             self._go_to(Position(log.line_start(int(log.size * share)), 0))
+
+    def show_times(self, times: LogTimes | None) -> None:
+        """Show beside each line when it had come; None shows no times."""
+        if (times is None) != (self._times is None):
+            self._top = Position(self._top.offset, 0)
+        self._times = times
+        self._repaint()
+
+    @property
+    def has_times(self) -> bool:
+        """Whether times stand beside the lines."""
+        return self._times is not None
 
     def toggle_mark(self) -> None:
         """Mark the line at the top as one end of what is copied, or drop the mark."""
@@ -272,18 +272,7 @@ class LogView(Guarded, Widget, can_focus=True):
         log = self._log
         if not rows or log is None:
             return "", True
-        start, end = self._marked_span(rows)
-        texts: list[str] = []
-        offset = start
-        while offset <= end:
-            lines = self._source(log).lines_from(offset, _COPIED_AT_ONCE)
-            texts += [plain_text(line.content) for line in lines if line.start <= end]
-            if not lines:
-                break
-            offset = lines[-1].end
-            if offset - start > _MAX_COPY_BYTES:
-                return "\n".join(texts), offset > end
-        return "\n".join(texts), True
+        return lines_text(self._source(log), *marked_span(rows, self._mark))
 
     def go_to_offset(self, offset: int) -> None:
         """Bring the display line at ``offset`` into view, its first match visible, and let go of the tail."""
@@ -294,7 +283,7 @@ class LogView(Guarded, Widget, can_focus=True):
             return
         if line is None:
             self._wanted_line = None
-            if self._filter is not None:
+            if self._finds.filter is not None:
                 # Nothing that matches comes after it.
                 self.following = True
             return
@@ -432,6 +421,8 @@ class LogView(Guarded, Widget, can_focus=True):
         """Go to the tail when it is followed again, and tell the owner."""
         self._repaint()
         self.post_message(self.FollowingChanged(self, following=following))
+        if following:
+            self.post_message(self.Moved())
 
     def validate_following(self, following: bool) -> bool:
         """Keep a tail a tail."""
@@ -450,7 +441,7 @@ class LogView(Guarded, Widget, can_focus=True):
     def notify_style_update(self) -> None:
         """Forget what was drawn in the old style."""
         super().notify_style_update()
-        self._drawn_styles.clear()
+        self._painter.forget()
         self._is_stale = True
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - Textual's signature
@@ -458,33 +449,16 @@ class LogView(Guarded, Widget, can_focus=True):
         self._repaint()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text; what begins or ends outside the view counts from what is in view.
-
-        Selections hold a line's offset in the file as their row, so they stay with the text while the view scrolls.
-        """
+        """Return the selected text; what begins or ends outside the view counts from what is in view."""
         rows = self._frame()
-        log, reader = self._log, self._reader
-        if not rows or log is None or reader is None:
+        if not rows or self._reader is None:
             return None
-        start_x, start = selection.start if selection.start else (rows[0].start, rows[0].line.start)
-        end_x, end = selection.end if selection.end else (rows[-1].end, rows[-1].line.start)
-        texts: list[str] = []
-        offset = start
-        while offset <= end and offset - start < _MAX_COPY_BYTES:
-            line = reader.line_at(offset)
-            if line is None or line.end <= offset:
-                break
-            stop = end_x if line.start == end else len(line.text)
-            texts.append(line.text[start_x if line.start == start else 0 : stop])
-            offset = line.end
-        return "\n".join(texts), "\n"
+        return selected_text(self._reader, rows, selection), "\n"
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the strips of a part of the view."""
-        if (base_style := self.rich_style) != self._base_style:
+        if not self._painter.is_base(self.rich_style):
             # Also when only a parent's background changed, of which Textual tells nobody.
-            self._base_style = base_style
-            self._drawn_styles.clear()
             self._is_stale = True
         self._is_painting = True
         try:
@@ -496,12 +470,13 @@ class LogView(Guarded, Widget, can_focus=True):
         """Return the row ``y`` of the view."""
         rows = self._frame()
         if y >= len(self._strips):
-            return Strip.blank(self.size.width, self._base_style)
+            return self._painter.blank(self.size.width)
         strip = self._strips[y]
         if not self._is_painting and y < len(rows):
             # Only the search for what is under the mouse needs places in the text, and they cost as much as the paint.
             row = rows[y]
-            return strip.apply_offsets(row.start - row.blanks, row.line.start)
+            taken = row.blanks + (0 if self._times is None else GUTTER_CELLS)
+            return strip.apply_offsets(row.start - taken, row.line.start)
         return strip
 
     # Inside
@@ -510,7 +485,8 @@ class LogView(Guarded, Widget, can_focus=True):
         if self._log:
             self._log.close()
         self._log = self._reader = self._current_offset = self._wanted_line = None
-        self._filter = self._counted = self._mark = None
+        self._finds = LogFinds()
+        self._mark = self._times = None
         self._rows = []
         self._top, self._left = TOP, 0
         if path is not None:
@@ -523,50 +499,38 @@ class LogView(Guarded, Widget, can_focus=True):
         self.refresh()
 
     def _source(self, log: LogFile) -> LineSource:
-        return log if self._filter is None else self._filter
+        return log if self._finds.filter is None else self._finds.filter
 
-    def _marked_span(self, rows: list[Row]) -> tuple[int, int]:
-        """Return the starts of the first and the last line from the mark to the far end of the view."""
-        start, end = rows[0].line.start, rows[-1].line.start
-        return (start, end) if self._mark is None else (min(start, self._mark), max(end, self._mark))
-
-    def _filter_on(self) -> None:
+    def _search_on(self) -> None:
         """Search for a moment, paint what came, and go on behind the keys and paints that wait."""
-        filtered, log = self._filter, self._log
+        log = self._log
         if log is None:
             return
-        is_complete = True
-        if filtered is not None:
-            was_complete = filtered.is_complete
-            near = log.size - 1 if self.following else self._top.offset
-            is_complete = filtered.search_more(INDEX_SLICE_S, near=max(0, near), backwards=self.following)
-            now = monotonic()
-            has_more = filtered.match_count != self._painted_matches and now - self._painted_at > _FILTER_PAINT_S
-            if has_more or (is_complete and not was_complete):
-                self._painted_matches, self._painted_at = filtered.match_count, now
-                self._repaint()
-        if is_complete and self._counted is not None:
-            is_complete = self._counted.search_more(INDEX_SLICE_S, near=0, backwards=False)
-        if not is_complete and not self._is_filtering:
-            self._is_filtering = True
-            self.call_next(self._go_on_filtering)
+        near = log.size - 1 if self.following else self._top.offset
+        is_complete, is_news = self._finds.search_on(near=max(0, near), backwards=self.following)
+        if is_news:
+            self._repaint()
+        if not is_complete and not self._is_searching:
+            self._is_searching = True
+            self.call_next(self._go_on_searching)
 
-    def _go_on_filtering(self) -> None:
-        self._is_filtering = False
-        self._filter_on()
+    def _go_on_searching(self) -> None:
+        self._is_searching = False
+        self._search_on()
 
     def _go_to(self, position: Position) -> None:
         self._top = position
         self._wanted_line = None
         self.following = False
         self._repaint()
+        self.post_message(self.Moved())
 
     def _is_at_end(self) -> bool:
         rows = self._frame()
         log = self._log
         if log is None or not rows or self._source(log).lines_from(rows[-1].line.end, 1):
             return False
-        if self._filter is not None and not self._filter.is_searched_after(rows[-1].line.start):
+        if self._finds.filter is not None and not self._finds.filter.is_searched_after(rows[-1].line.start):
             return False
         reader = self._reader
         return reader is None or not reader.wraps or rows[-1].end >= len(rows[-1].line.text)
@@ -602,7 +566,8 @@ class LogView(Guarded, Widget, can_focus=True):
 
     @property
     def _columns(self) -> int:
-        return max(1, self.size.width - (0 if self.is_tail else 1))
+        taken = (0 if self.is_tail else 1) + (0 if self._times is None else GUTTER_CELLS)
+        return max(1, self.size.width - taken)
 
     def _frame(self) -> list[Row]:
         """Return the rows in view, laid out again if anything changed."""
@@ -611,13 +576,10 @@ class LogView(Guarded, Widget, can_focus=True):
         self._is_stale = False
         self._frame_size = self.size
         self._rows = self._lay_out()
-        if self._rows:
-            if self._filter is None or self._filter.is_complete:
-                # What is found later may come between.
-                self._top = self._rows[0].position
-            self._strips = self._row_strips(self._rows)
-        else:
-            self._strips = self._placeholder_strips()
+        if self._rows and (self._finds.filter is None or self._finds.filter.is_complete):
+            # What is found later may come between.
+            self._top = self._rows[0].position
+        self._strips = self._paint(self._rows)
         self._show_place()
         return self._rows
 
@@ -641,7 +603,7 @@ class LogView(Guarded, Widget, can_focus=True):
             return
         start, end = self._rows[0].line.start, self._rows[-1].line.end
         shown = end - start
-        if self._filter is not None and len(self._rows) >= self._filter.match_count:
+        if self._finds.filter is not None and len(self._rows) >= self._finds.filter.match_count:
             bar.show_part(0, 0, 0)
             return
         if self.wrap and start == 0 and end >= self._log.size and self._rows[0].position.row:
@@ -649,133 +611,21 @@ class LogView(Guarded, Widget, can_focus=True):
             start, shown = 1, max(0, shown - 1)
         bar.show_part(start, shown, self._log.size)
 
-    def _placeholder_strips(self) -> list[Strip]:
+    def _placeholder(self) -> str:
+        if self._finds.filter is not None and self._log is not None and self._log.size:
+            return "No line matches." if self._finds.filter.is_complete else "Looking for lines that match…"
         problem = self._log.problem if self._log else ""
-        text = f"The log cannot be read: {problem}." if problem else self.placeholder
-        if self._filter is not None and self._log is not None and self._log.size:
-            text = "No line matches." if self._filter.is_complete else "Looking for lines that match…"
-        style = self.get_component_rich_style("log-view--placeholder")
-        strips = []
-        for line in text.split("\n")[: self.size.height]:
-            shown = cut(line, self._columns)
-            strips.append(Strip([Segment(shown, style)], cells(shown)).adjust_cell_length(self.size.width, style))
-        return strips
+        return f"The log cannot be read: {problem}." if problem else self.placeholder
 
-    def _row_strips(self, rows: list[Row]) -> list[Strip]:
-        base = self._style(PLAIN_STYLE)
-        room = self.size.width
-        selection = self.text_selection
-        selected = self.screen.get_component_rich_style("screen--selection") if selection else base
-        strips: list[Strip] = []
-        marked = self.get_component_rich_style("log-view--marked") if self._mark is not None else base
-        first_marked, last_marked = self._marked_span(rows) if rows else (0, 0)
-        for row in rows:
-            line = row.line
-            segments = [Segment(" " * row.blanks, base)] if row.blanks else []
-            segments += [
-                Segment(text, base if style is PLAIN_STYLE else self._style(style))
-                for text, style in line.parts(row.start, row.end)
-            ]
-            segments = self._with_marks(segments, row)
-            if self._mark is not None and first_marked <= line.start <= last_marked:
-                segments = _overlaid(segments, row, row.start, row.end, Style(bgcolor=marked.bgcolor))
-            if self._pattern is not None:
-                segments = self._with_matches(segments, row)
-            if selection is not None and (span := selection.get_span(line.start)) is not None:
-                segments = _overlaid(segments, row, span[0], len(line.text) if span[1] < 0 else span[1], selected)
-            width = row.blanks + line.cell(row.end) - line.cell(row.start)
-            if width < room:
-                segments.append(Segment(" " * (room - width), base))
-            strip = Strip(segments, max(width, room))
-            # Only a wide character in a column of one cell is wider than its row.
-            strips.append(strip if width <= room else strip.crop(0, room))
-        return strips
-
-    def _with_marks(self, segments: list[Segment], row: Row) -> list[Segment]:
-        line = row.line
-        if line.is_plain and (level := find_level(line.text)) is not None and level.start < row.end:
-            colour = self.get_component_rich_style(_LEVEL_CLASSES[level.level]).color
-            segments = _overlaid(segments, row, level.start, level.end, Style(color=colour))
-        if "://" in line.text:
-            start, end = _near(line, row)
-            for link_start, link_end in find_links(line.text, start, end):
-                address = Style(link=line.text[link_start:link_end], underline=True)
-                segments = _overlaid(segments, row, link_start, link_end, address)
-        return segments
-
-    def _with_matches(self, segments: list[Segment], row: Row) -> list[Segment]:
-        if self._pattern is None:
-            return segments
-        is_current = row.line.start == self._current_offset
-        style = self.get_component_rich_style("log-view--current-match" if is_current else "log-view--match")
-        for start, end in _matches(self._pattern, row.line, row):
-            segments = _overlaid(segments, row, start, end, style)
-        return segments
-
-    def _style(self, style: TextStyle) -> Style:
-        known = self._drawn_styles.get(style)
-        if known is None:
-            known = self._drawn_styles[style] = self._base_style + _rich_style(style)
-        return known
-
-
-_LEVEL_CLASSES: Final = {level: f"log-view--{level.value}" for level in Level}
-
-
-def _near(line: DisplayLine, row: Row) -> tuple[int, int]:
-    """Return the part of a line that is looked at for what to mark in the row: all but of very long lines."""
-    start, end = 0, len(line.text)
-    if end > _MAX_HIGHLIGHT_CHARACTERS:
-        start = max(0, row.start - _MAX_HIGHLIGHT_CHARACTERS // 2)
-        end = min(end, row.end + _MAX_HIGHLIGHT_CHARACTERS // 2)
-    return start, end
-
-
-def _matches(pattern: LogPattern, line: DisplayLine, row: Row) -> list[tuple[int, int]]:
-    start, end = _near(line, row)
-    found: list[tuple[int, int]] = []
-    for match in pattern.regex.finditer(line.text, start, end):
-        if match.end() > row.start and match.start() < row.end:
-            found.append(match.span())
-        if match.start() >= row.end or len(found) >= _MAX_HIGHLIGHTS:
-            break
-    return found
-
-
-def _overlaid(segments: list[Segment], row: Row, start: int, end: int, style: Style) -> list[Segment]:
-    """Return the segments of a row with ``style`` over the characters of its line from ``start`` up to ``end``."""
-    overlaid: list[Segment] = []
-    index = row.start - row.blanks
-    for text, own, _ in segments:
-        low = min(len(text), max(0, start - index))
-        high = min(len(text), max(low, end - index))
-        if low < high:
-            above = own + style if own else style
-            overlaid += [
-                Segment(part, part_style)
-                for part, part_style in ((text[:low], own), (text[low:high], above), (text[high:], own))
-                if part
-            ]
-        else:
-            overlaid.append(Segment(text, own))
-        index += len(text)
-    return overlaid
-
-
-def _rich_style(style: TextStyle) -> Style:
-    return Style(
-        color=_rich_colour(style.foreground),
-        bgcolor=_rich_colour(style.background),
-        bold=style.bold or None,
-        dim=style.dim or None,
-        italic=style.italic or None,
-        underline=style.underline or None,
-        reverse=style.reverse or None,
-        strike=style.strike or None,
-    )
-
-
-def _rich_colour(colour: Colour | None) -> Color | None:
-    if colour is None:
-        return None
-    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
+    def _paint(self, rows: list[Row]) -> list[Strip]:
+        width = self.size.width
+        if not rows:
+            return self._painter.placeholder(self._placeholder(), self.size.height, columns=self._columns, width=width)
+        marks = LogMarks(
+            pattern=self._pattern,
+            current_offset=self._current_offset,
+            marked=None if self._mark is None else marked_span(rows, self._mark),
+            selection=self.text_selection,
+        )
+        gutter = None if self._times is None else LogGutter(self._times, self.byte_size).text
+        return self._painter.strips(rows, marks, width=width, gutter=gutter)

@@ -66,6 +66,9 @@ def test_a_moment_leads_to_the_output_that_came_then() -> None:
     assert times.newest == NEWEST
     offsets = [times.offset_at(NEWEST - timedelta(seconds=back), size=900) for back in (60, 10, 7, 6, 3, 0)]
     assert offsets == [0, 0, 100, 100, 500, 500]
+    moments = [times.moment_at(offset, size=1000) for offset in (0, 99, 100, 499, 899, 900)]
+    expected = [NEWEST - timedelta(seconds=back) for back in (10, 10, 6, 6, 0)]
+    assert moments == [*expected, None]
 
 
 def test_behind_what_a_capped_log_left_out_moments_are_counted_from_the_end() -> None:
@@ -74,6 +77,8 @@ def test_behind_what_a_capped_log_left_out_moments_are_counted_from_the_end() ->
 
     assert times.offset_at(NEWEST - timedelta(seconds=8.5), size=800) == 200
     assert times.offset_at(NEWEST - timedelta(seconds=0.5), size=800) == 700
+    assert times.moment_at(200, size=800) == NEWEST - timedelta(seconds=8)
+    assert times.moment_at(700, size=800) == NEWEST
 
 
 def test_a_log_that_nobody_reported_has_no_times() -> None:
@@ -81,3 +86,4 @@ def test_a_log_that_nobody_reported_has_no_times() -> None:
     assert times.first is None
     assert times.newest is None
     assert times.offset_at(NEWEST, size=10) == 0
+    assert times.moment_at(0, size=10) is None

@@ -6,6 +6,7 @@ import os
 import time
 
 from agentmon.runners.host import agent as agents
+from agentmon.runners.host.error_stream import ErrorStream
 from agentmon.runners.host.masking import StreamMask, mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
 from agentmon.runners.host.protocol_log import ProtocolLog
@@ -43,6 +44,7 @@ class Conversation:
         "_agent",
         "_at_ms",
         "_closed_input_at",
+        "_errors",
         "_has_ended",
         "_has_noted_full",
         "_held",
@@ -79,6 +81,7 @@ class Conversation:
         self._progress = progress
         self._agent = agents.PipedAgent(0, None, None, None)
         self._adapter = make_adapter(spec.conversation)
+        self._errors = ErrorStream(os.path.join(folder, "errors.log"))
         self._protocol = ProtocolLog(os.path.join(folder, "protocol.jsonl"))
         self._rendering = Rendering(spec.working_dir)
         self._typing = PaneTyping()
@@ -386,7 +389,9 @@ class Conversation:
     def _show_errors(self, written: bytes) -> None:
         if written:
             self._end_stream()
-            self._show(self._rendering.render_errors(mask_text(written.decode("utf-8", "replace"))))
+            text = mask_text(written.decode("utf-8", "replace"))
+            self._errors.append(text.encode("utf-8", "replace"))
+            self._show(self._rendering.render_errors(text))
 
     def _write(self) -> None:
         try:

@@ -183,6 +183,7 @@ def test_an_exit_at_once_is_told_with_its_code_and_words(prepare_run: PrepareRun
     assert (ended["outcome"], ended["exit_code"]) == ("exited", 127)
     assert ended["agent_outcome"] in {None, "failed"}
     assert "no such model\nbye\n" in talk.shown()
+    assert (talk.run.folder / "errors.log").read_bytes() == b"no such model\nbye"
 
 
 @pytest.mark.parametrize(

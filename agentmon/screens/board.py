@@ -880,6 +880,17 @@ class BoardScreen(ServiceScreen[None]):
             self._changes.remember_edit(edit)
             self.request_refresh()
 
+    def action_new_from_template(self) -> None:
+        """Make a task from a template, in the editor."""
+        self.open_dialog(self._new_from_template(), name="new from template")
+
+    async def _new_from_template(self) -> None:
+        from agentmon.screens.editing import new_from_template  # noqa: PLC0415 - not part of the first frame
+
+        edit = await new_from_template(self)
+        if edit is not None:
+            await self._show_made(edit.after.id, should_run=edit.should_run)
+
     def action_quick_add(self) -> None:
         """Make a task from one line."""
         self.open_dialog(self._quick_add(), name="quick add")
@@ -1022,17 +1033,6 @@ def _columns_that_fit(
         first -= 1
     return list(columns[first : max(last, at) + 1])
 
-
-    def action_new_from_template(self) -> None:
-        """Make a task from a template, in the editor."""
-        self.open_dialog(self._new_from_template(), name="new from template")
-
-    async def _new_from_template(self) -> None:
-        from agentmon.screens.editing import new_from_template  # noqa: PLC0415 - not part of the first frame
-
-        edit = await new_from_template(self)
-        if edit is not None:
-            await self._show_made(edit.after.id, should_run=edit.should_run)
 
 def _by_status(cards: Sequence[Card]) -> dict[TaskStatus, list[Card]]:
     groups: dict[TaskStatus, list[Card]] = {}

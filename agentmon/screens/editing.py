@@ -52,7 +52,7 @@ async def new_from_template(screen: ServiceScreen[None]) -> StoredEdit | None:
     from agentmon.screens.template_menu import TemplateMenu  # noqa: PLC0415 - not part of the first frame
 
     services = await screen.services()
-    workspace = await (screen.workspace() if task_id is None else _workspace_of(services, task_id))
+    workspace = await screen.workspace()
     template = await screen.ask(TemplateMenu(await services.templates.list(workspace)))
     if template is None:
         return None
@@ -124,10 +124,6 @@ async def edit_task(
             should_run=edited.should_run,
             dependencies_before=first.dependencies,
         )
-
-
-async def _workspace_of(services: Services, task_id: TaskId) -> Workspace:
-    return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
 
 
 async def _workspace_of(services: Services, task_id: TaskId) -> Workspace:

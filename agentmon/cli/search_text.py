@@ -12,6 +12,7 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.moments import moment_words
 from agentmon.domain.search import FoundOfKind, SearchHit, SearchKind, parse_query
 from agentmon.paths import find_paths, find_workspace_root
+from agentmon.services.log_moments import LogMoments
 from agentmon.store.search_reading import SearchReader, opened_search
 
 LIMIT = 20
@@ -61,6 +62,7 @@ def print_found(asked: Asked) -> int | None:
             if workspace_id is None:
                 return None
         found = reader.search(query, workspace_id=workspace_id, limit=asked.limit, most_s=_MOST_S)
+    found = LogMoments().date(found)
     if asked.as_json:
         say_document(_document(asked, found))
     else:

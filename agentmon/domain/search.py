@@ -121,6 +121,7 @@ class SearchHit:
     """At which byte of the log its line begins."""
     line: int | None = None
     """The line of the log, counted from 1; None when nobody knows."""
+    log_path: str = ""
     is_partial: bool = False
     """Whether the middle of its log is not in the index."""
 

@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.search import parse_query
+from agentmon.services.log_moments import LogMoments
 from agentmon.store.search_reading import SearchInterruptedError, SearchReader
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class SearchService:
     def __init__(self, database_path: Path) -> None:
         self._database_path = database_path
         self._reader: SearchReader | None = None
+        self._moments = LogMoments()
         self._is_free = asyncio.Lock()
         self._asked = 0
 
@@ -67,7 +69,9 @@ class SearchService:
             reader.begin()
             try:
                 return await self._in_thread(
-                    lambda: reader.search(query, workspace_id=workspace_id, limit=limit, most_s=most_s)
+                    lambda: self._moments.date(
+                        reader.search(query, workspace_id=workspace_id, limit=limit, most_s=most_s)
+                    )
                 )
             except SearchInterruptedError:
                 return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -303,3 +304,20 @@ async def test_logs_of_many_runs_are_searched_with_few_files_open(
 
     assert len(found) == 1
     assert 0 < most_open - open_before < 50
+
+
+async def test_a_line_has_the_time_at_which_it_came(place: Stored) -> None:
+    task = await place.add_task("a task")
+    run = await place.add_run(task.id, output=b"walrus one\nwalrus two\n")
+    reports = [(11, "2026-03-01T10:00:00Z"), (22, "2026-03-01T11:00:00Z")]
+    entries = [
+        {"n": seq, "at_ms": int(datetime.fromisoformat(at).timestamp() * 1000), "type": "output"}
+        | {"bytes": size, "lines": seq, "left_out_bytes": 0, "last_line": ""}
+        for seq, (size, at) in enumerate(reports, start=1)
+    ]
+    journal = place.services.paths.execution_dir(run.id) / "journal.jsonl"
+    journal.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+    found = await hits(place, "in:logs walrus", SearchKind.LOGS)
+
+    assert [(hit.line, hit.at.hour if hit.at else None) for hit in found] == [(2, 11), (1, 10)]

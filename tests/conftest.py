@@ -13,7 +13,9 @@ import pytest
 from hypothesis import settings
 from textual.css.stylesheet import Stylesheet
 
+from agentmon.store import upgrade
 from agentmon.worker import launch
+from tests.database_template import DatabaseTemplate, make_whole
 from tests.forks import fork_server
 from tests.live_home import LiveHome
 
@@ -83,6 +85,18 @@ def worker_by_itself(live_home: LiveHome, monkeypatch: pytest.MonkeyPatch) -> No
     """The worker of the live home is started as it is outside of tests."""
     del live_home
     monkeypatch.setattr(launch, "_start", start_alone)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A new database is a copy of the first one of this process; see ``databases_are_made_whole``."""
+    upgrade._make = DatabaseTemplate(tmp_path_factory.mktemp("template")).make
+
+
+@pytest.fixture
+def databases_are_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new database is made as it is outside of tests."""
+    monkeypatch.setattr(upgrade, "_make", make_whole)
 
 
 @pytest.fixture(scope="session", autouse=True)

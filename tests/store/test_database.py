@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+pytestmark = pytest.mark.usefixtures("databases_are_made_whole")
+
 NOW: Final = datetime(2026, 3, 1, tzinfo=UTC)
 
 

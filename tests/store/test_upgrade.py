@@ -35,6 +35,8 @@ from agentmon.store.upgrade import Migrations, PreparedDatabase, prepare_databas
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.usefixtures("databases_are_made_whole")
+
 _NOBODY: Final = 65534
 
 _NEXT_REVISION: Final = '''

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from agentmon.domain.search import TextMatcher
 
 _MOST_OF_PIECE: Final = 5
-_MOST_PASSED_OVER: Final = 2_000
-"""So many pieces of runs of which enough was found are passed over before the search ends."""
+_MOST_PASSED_OVER: Final = 200
+"""So often the rest of a run of which enough was found is passed over before the search ends."""
+_PAST_ALL: Final = 2**62
 _MOST_OPEN: Final = 32
 """A process may have only so many files open, and the search is not all that it does."""
 _TAILS: Final = 32
@@ -38,16 +39,20 @@ LEFT JOIN log_indexes i ON i.execution_id = e.id
 WHERE e.log_removed_at IS NULL AND t.deleted_at IS NULL AND (:workspace_id IS NULL OR t.workspace_id = :workspace_id)
 """
 _BY_INDEX: Final = f"""
-SELECT p.start_byte, p.end_byte, p.first_line, {_RUN} FROM log_words
+SELECT p.id, p.start_byte, p.end_byte, p.first_line, {_RUN} FROM log_words
 CROSS JOIN log_pieces p ON p.id = log_words.rowid CROSS JOIN executions e ON e.id = p.execution_id {_RUN_JOINS}
-AND log_words MATCH :match ORDER BY log_words.rowid DESC
+AND log_words MATCH :match AND log_words.rowid < :before ORDER BY log_words.rowid DESC
 """
 _ALL: Final = f"""
-SELECT p.start_byte, p.end_byte, p.first_line, {_RUN} FROM log_pieces p
-CROSS JOIN executions e ON e.id = p.execution_id {_RUN_JOINS} ORDER BY p.id DESC
+SELECT p.id, p.start_byte, p.end_byte, p.first_line, {_RUN} FROM log_pieces p
+CROSS JOIN executions e ON e.id = p.execution_id {_RUN_JOINS} AND p.id < :before ORDER BY p.id DESC
 """
+_BEFORE_RUN: Final = (
+    "SELECT coalesce((SELECT max(id) FROM log_pieces WHERE id < :piece AND execution_id <> :execution_id), 0) + 1"
+)
+"""The number below which the next pieces of other runs are."""
 _NOT_INDEXED: Final = f"""
-SELECT coalesce(i.end_byte, 0), NULL, coalesce(i.end_line, 0), {_RUN} FROM unindexed_logs u
+SELECT 0, coalesce(i.end_byte, 0), NULL, coalesce(i.end_line, 0), {_RUN} FROM unindexed_logs u
 CROSS JOIN executions e ON e.id = u.execution_id {_RUN_JOINS} ORDER BY u.execution_id DESC LIMIT 1000
 """
 
@@ -55,6 +60,7 @@ CROSS JOIN executions e ON e.id = u.execution_id {_RUN_JOINS} ORDER BY u.executi
 class _Span(NamedTuple):
     """A piece of a log, or what is behind the last one."""
 
+    piece: int
     start: int
     end: int | None
     first_line: int | None
@@ -111,16 +117,13 @@ class LogSearch:
             sqlite3.Error: The database cannot be read.
         """
         is_cut = False
-        passed_over = 0
         try:
-            for span in self._spans(match):
+            for span in self._spans(match, most_of_run):
                 if self._has_to_stop():
                     is_cut = True
                     break
-                if not self._take(span, most_of_run):
-                    passed_over += 1
-                    self._has_more = True
-                if len(self._hits) > limit or passed_over > _MOST_PASSED_OVER:
+                self._take(span, most_of_run)
+                if len(self._hits) > limit:
                     self._has_more = True
                     break
         except sqlite3.OperationalError as error:
@@ -141,14 +144,12 @@ class LogSearch:
             unindexed=self._unindexed,
         )
 
-    def _take(self, span: _Span, most_of_run: int) -> bool:
-        """Take the lines of a piece that match; return False when enough of its run was found before."""
+    def _take(self, span: _Span, most_of_run: int) -> None:
+        """Take the lines of a piece that match, as many as its run may have."""
         found = self._of_run.get(span.execution_id, 0)
-        if found >= most_of_run:
-            return False
         descriptor = self._descriptor(span.path)
         if descriptor < 0:
-            return True
+            return
         shown, is_whole = _bounded(descriptor, span)
         self._unindexed += not is_whole
         for hit in self._lines(descriptor, shown):
@@ -158,17 +159,28 @@ class LogSearch:
                 self._hits[hit.key] = hit
                 found += 1
         self._of_run[span.execution_id] = found
-        return True
 
-    def _spans(self, match: str) -> Iterator[_Span]:
-        """Yield what runs wrote last and no index knows, then the pieces."""
-        scope = {"workspace_id": self._workspace_id}
+    def _spans(self, match: str, most_of_run: int) -> Iterator[_Span]:
+        """Yield what runs wrote last and no index knows, then the pieces; of a run until enough of it was found."""
+        scope: dict[str, object] = {"workspace_id": self._workspace_id}
         tails = [_Span(*row) for row in self._connection.execute(_NOT_INDEXED, scope)]
         self._unindexed += max(0, len(tails) - _TAILS)
         yield from tails[:_TAILS]
         statement = _BY_INDEX if match else _ALL
-        for row in self._connection.execute(statement, scope | {"match": match} if match else scope):
-            yield _Span(*row)
+        before = _PAST_ALL
+        for _ in range(_MOST_PASSED_OVER):
+            wanted = scope | {"before": before} | ({"match": match} if match else {})
+            before = 0
+            for span in map(_Span._make, self._connection.execute(statement, wanted)):
+                if self._of_run.get(span.execution_id, 0) >= most_of_run:
+                    self._has_more = True
+                    passed = {"piece": span.piece, "execution_id": span.execution_id}
+                    before = self._connection.execute(_BEFORE_RUN, passed).fetchone()[0]
+                    break
+                yield span
+            if before <= 1:
+                return
+        self._has_more = True
 
     def _descriptor(self, path: str) -> int:
         """Return the open file; negative when there is none."""

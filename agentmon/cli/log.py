@@ -1,9 +1,9 @@
 """``agentmon log``: what a run printed, as clean text, as it came, or while it comes."""
 
 import asyncio
+import os
+import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,17 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.log_reading import (
+    Wanted,
+    check_order,
+    follow_offset,
+    followed_lines,
+    matching_offsets,
+    offset_of,
+    present_bytes,
+    present_lines,
+    size_and_line_count,
+)
 from agentmon.cli.output import flush, say, say_bytes, say_clean_line, say_document, tell
 from agentmon.cli.removed_logs import require_log
 from agentmon.domain.amounts import size_text
@@ -18,26 +29,21 @@ from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.executions import Execution
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.tasks import Task, Workspace
-from agentmon.logs.log_file import LogFile
-from agentmon.logs.log_text import iter_clean_lines, iter_raw_chunks, tail_lines
+from agentmon.logs.line_text import plain_text
+from agentmon.logs.log_text import iter_raw_chunks
+from agentmon.logs.log_times import LogTimes
+from agentmon.logs.pattern import LogPattern
+from agentmon.logs.places import ClockPlace, SpanPlace, parse_place
 from agentmon.logs.saving import write_new_file
+from agentmon.logs.streams import LogStream
 
 _LOOK_INTERVAL_S = 0.1
-_INDEX_SLICE_S = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """What to print of one log."""
-
-    path: Path
-    is_raw: bool
-    line_count: int | None
 
 
 def log(
     number: NumberArgument,
     folder: WorkspaceOption = None,
+    *,
     is_following: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over.")] = False,
     is_raw: Annotated[bool, typer.Option("--raw", help="Every byte as the program wrote it.")] = False,
     line_count: Annotated[
@@ -54,22 +60,47 @@ def log(
         Path | None, typer.Option("--save", metavar="FILE", help="Write it to a new file instead of printing it.")
     ] = None,
     is_overwriting: Annotated[bool, typer.Option("--overwrite", help="With --save, also over a file.")] = False,
+    expression: Annotated[
+        str | None,
+        typer.Option(
+            "--grep", "-g", metavar="REGEX", help="Only lines that match; capitals count when there are any. 1 if none."
+        ),
+    ] = None,
+    from_place: Annotated[
+        str | None,
+        typer.Option("--from", metavar="PLACE", help="From a line, a share or a time: 1200, 50%, 14:02, -5m, +5m."),
+    ] = None,
+    to_place: Annotated[
+        str | None, typer.Option("--to", metavar="PLACE", help="Up to a line, a share or a time, as with --from.")
+    ] = None,
+    stream: Annotated[
+        LogStream,
+        typer.Option("--stream", help="All output, or of a conversation over a protocol the errors or the protocol."),
+    ] = LogStream.OUTPUT,
+    is_coloured: Annotated[
+        bool | None,
+        typer.Option("--color/--no-color", help="Keep the colours of the program; by itself only in a terminal."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print what a task's newest run printed, safe for the terminal.
 
     A run that failed and was tried again has a log of each try: --try 1 is the first, without --try it is the last.
+    Times are those that the host noted, every second or two.
 
     Examples:
       agentmon log 12
       agentmon log 12 --try 1
       agentmon log 12 -f -n 20
+      agentmon log 12 --grep "error|warn" --from -10m
+      agentmon log 12 --stream errors
       agentmon log 12 --raw > output.log
       agentmon log 12 --save output.txt
     """
 
     async def work(services: Services, workspace: Workspace) -> None:
         _check_ways(is_raw=is_raw, as_json=as_json, is_following=is_following, save_path=save_path)
+        _check_parts(is_following=is_following, is_raw=is_raw, to_place=to_place, expression=expression)
         if is_overwriting and save_path is None:
             raise UsageError("--overwrite belongs to --save", hint="agentmon log 12 --save FILE --overwrite")
         task = await numbered_task(services, workspace, number)
@@ -78,7 +109,19 @@ def log(
         path, is_earlier = _path_of_try(services.executions.log_path(execution), execution, try_number)
         if try_number is None and execution.attempt:
             tell(_tries_note(number, execution))
-        wanted = _Wanted(path=path, is_raw=is_raw, line_count=line_count)
+        places = (from_place, to_place)
+        times = await _times(services, execution, path, stream, places)
+        path = stream.path(path)
+        start, stop = await asyncio.to_thread(_span, path, places, times)
+        wanted = Wanted(
+            path=path,
+            is_raw=is_raw,
+            is_coloured=_is_coloured(is_coloured) and save_path is None and not as_json,
+            line_count=line_count,
+            pattern=None if expression is None else LogPattern(expression),
+            start=start,
+            stop=stop,
+        )
         if save_path is not None:
             target = save_path.absolute()
             byte_count = await asyncio.to_thread(_save, wanted, target, is_overwriting)
@@ -86,15 +129,17 @@ def log(
         elif as_json:
             if is_following and not is_earlier:
                 await services.queue.wait(execution.id)
-            document = await asyncio.to_thread(_document, wanted, execution)
+            document = await asyncio.to_thread(_document, wanted, execution, stream)
             say_document(document)
         elif is_following and not is_earlier:
             await _follow(services, wanted, execution)
         else:
-            await asyncio.to_thread(_print_present, wanted)
+            count = await asyncio.to_thread(_print_present, wanted)
             if not wanted.path.exists():
-                what = "that try printed nothing" if is_earlier else "no output yet"
-                tell(f"{what}: the run is {execution.status.value.replace('_', ' ')}")
+                tell(_absence(execution, stream, is_earlier=is_earlier))
+            elif not count and wanted.pattern is not None:
+                tell("no line matches")
+                raise typer.Exit(1)
 
     with_workspace(folder, work)
 
@@ -104,6 +149,21 @@ def _check_ways(*, is_raw: bool, as_json: bool, is_following: bool, save_path: P
         raise UsageError("--raw and --json exclude each other", hint="--json names the file with the raw bytes")
     if save_path is not None and (is_following or as_json):
         raise UsageError("--save goes with neither --follow nor --json", hint="a redirect (> FILE) takes both")
+
+
+def _check_parts(*, is_following: bool, is_raw: bool, to_place: str | None, expression: str | None) -> None:
+    if is_following and to_place is not None:
+        raise UsageError("--follow has no end, so --to means nothing", hint="agentmon log 12 -f --from -5m")
+    if is_following and is_raw and expression is not None:
+        raise UsageError("--raw with --follow gives every byte, so --grep means nothing", hint="leave --raw out")
+
+
+def _absence(execution: Execution, stream: LogStream, *, is_earlier: bool) -> str:
+    """Return why there is nothing to print."""
+    if stream is not LogStream.OUTPUT:
+        return f"this run has no {stream.value} apart: only conversations over a protocol may have"
+    what = "that try printed nothing" if is_earlier else "no output yet"
+    return f"{what}: the run is {execution.status.value.replace('_', ' ')}"
 
 
 async def _chosen_execution(services: Services, task: Task, execution_id: str | None) -> Execution:
@@ -147,7 +207,31 @@ def _tries_note(number: str, execution: Execution) -> str:
     return f"note: agentmon log {number.lstrip('#')} --try 1 shows {earlier}"
 
 
-async def _follow(services: Services, wanted: _Wanted, execution: Execution) -> None:
+async def _times(
+    services: Services, execution: Execution, path: Path, stream: LogStream, places: tuple[str | None, str | None]
+) -> LogTimes:
+    """Return when the log was written, where a place needs that."""
+    parsed = [parse_place(place) for place in places if place is not None]
+    if not any(isinstance(place, ClockPlace | SpanPlace) for place in parsed):
+        return LogTimes(())
+    if stream is not LogStream.OUTPUT:
+        raise UsageError("only the whole output is known by time", hint="a line or a share (50%) works")
+    return await asyncio.to_thread(services.executions.log_times_reader(execution, path).read)
+
+
+def _span(path: Path, places: tuple[str | None, str | None], times: LogTimes) -> tuple[int, int | None]:
+    from_place, to_place = places
+    start = 0 if from_place is None else offset_of(path, parse_place(from_place), times, is_end=False)
+    stop = None if to_place is None else offset_of(path, parse_place(to_place), times, is_end=True)
+    check_order(start, stop)
+    return start, stop
+
+
+def _is_coloured(wanted: bool | None) -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") if wanted is None else wanted
+
+
+async def _follow(services: Services, wanted: Wanted, execution: Execution) -> None:
     """Print what is there and what comes, until the run is over and everything is printed."""
     is_over = threading.Event()
     is_left = threading.Event()
@@ -157,17 +241,16 @@ async def _follow(services: Services, wanted: _Wanted, execution: Execution) -> 
         return not is_over.wait(_LOOK_INTERVAL_S)
 
     def print_all() -> None:
-        start = _offset_of_last_lines(wanted)
         if wanted.is_raw:
-            for chunk in iter_raw_chunks(wanted.path, first_offset=start, wait_for_more=wait_for_more):
+            for chunk in iter_raw_chunks(wanted.path, first_offset=follow_offset(wanted), wait_for_more=wait_for_more):
                 if is_left.is_set():
                     return
                 say_bytes(chunk)
         else:
-            for line in iter_clean_lines(wanted.path, first_offset=start, wait_for_more=wait_for_more):
+            for line in followed_lines(wanted, wait_for_more):
                 if is_left.is_set():
                     return
-                say_clean_line(line)
+                say_clean_line(wanted.shown(line))
 
     async def wait_for_end() -> None:
         await services.queue.wait(execution.id)
@@ -183,53 +266,44 @@ async def _follow(services: Services, wanted: _Wanted, execution: Execution) -> 
         is_over.set()
 
 
-def _print_present(wanted: _Wanted) -> None:
+def _print_present(wanted: Wanted) -> int:
+    count = 0
     if wanted.is_raw:
-        for chunk in iter_raw_chunks(wanted.path, first_offset=_offset_of_last_lines(wanted)):
+        for chunk in present_bytes(wanted):
             say_bytes(chunk)
+            count += 1
     else:
-        for line in _clean_lines(wanted):
-            say_clean_line(line)
+        for line in present_lines(wanted):
+            say_clean_line(wanted.shown(line))
+            count += 1
+    return count
 
 
-def _save(wanted: _Wanted, target: Path, overwrite: bool) -> int:
+def _save(wanted: Wanted, target: Path, overwrite: bool) -> int:
     if not wanted.path.exists():
         raise NotFoundError("no output yet: there is nothing to save")
     if target.exists() and target.samefile(wanted.path):
         raise UsageError("that is the log itself", hint="name another file")
     if wanted.is_raw:
-        pieces: Iterator[bytes] = iter_raw_chunks(wanted.path, first_offset=_offset_of_last_lines(wanted))
+        pieces = present_bytes(wanted)
     else:
-        pieces = (f"{line}\n".encode() for line in _clean_lines(wanted))
+        pieces = (f"{plain_text(line)}\n".encode() for line in present_lines(wanted))
     try:
         return write_new_file(target, pieces, overwrite=overwrite)
     except ConflictError as error:
         raise ConflictError(str(error), hint="--overwrite takes its place") from error
 
 
-def _clean_lines(wanted: _Wanted) -> Iterator[str]:
-    if wanted.line_count is not None:
-        return iter(tail_lines(wanted.path, wanted.line_count))
-    return iter_clean_lines(wanted.path)
-
-
-def _offset_of_last_lines(wanted: _Wanted) -> int:
-    if wanted.line_count is None:
-        return 0
-    with LogFile(wanted.path) as log_file:
-        lines = log_file.lines_before(log_file.size, wanted.line_count)
-        return lines[0].start if lines else log_file.size
-
-
-def _document(wanted: _Wanted, execution: Execution) -> dict[str, object]:
-    with LogFile(wanted.path) as log_file:
-        while not log_file.index_more(_INDEX_SLICE_S):
-            pass
-        size_bytes, line_count = log_file.size, log_file.line_count
-    return {
+def _document(wanted: Wanted, execution: Execution, stream: LogStream) -> dict[str, object]:
+    size_bytes, line_count = size_and_line_count(wanted.path)
+    document: dict[str, object] = {
         "execution_id": execution.id,
         "path": str(wanted.path),
+        "stream": stream.value,
         "size_bytes": size_bytes,
         "line_count": line_count,
-        "lines": list(_clean_lines(wanted)),
+        "lines": [plain_text(line) for line in present_lines(wanted)],
     }
+    if wanted.pattern is not None:
+        document["offsets"] = matching_offsets(wanted)
+    return document

@@ -26,7 +26,18 @@ _MARKER_LINE: Final = re.compile(rb"\n\[agentmon: [\d,]{1,26} bytes left out her
 def iter_clean_lines(
     path: Path, *, first_offset: int = 0, wait_for_more: Callable[[], bool] | None = None
 ) -> Iterator[str]:
-    """Yield the lines of a log from ``first_offset`` on as plain text, without line feeds.
+    """Yield the lines of a log from ``first_offset`` on as plain text; follows and ends like ``iter_line_bytes``."""
+    return map(plain_text, iter_line_bytes(path, first_offset=first_offset, wait_for_more=wait_for_more))
+
+
+def iter_line_bytes(
+    path: Path,
+    *,
+    first_offset: int = 0,
+    stop_offset: int | None = None,
+    wait_for_more: Callable[[], bool] | None = None,
+) -> Iterator[bytes]:
+    """Yield the lines of a log from ``first_offset`` up to ``stop_offset`` as they are, without line feeds.
 
     Without ``wait_for_more`` it ends at the end of the file, an unfinished last line included. With it, it follows:
     whenever nothing more is there, ``wait_for_more`` is called, which waits as it sees fit and returns whether to look
@@ -35,26 +46,29 @@ def iter_clean_lines(
     """
     source = _Source(path, first_offset)
     rest = b""
+    left = None if stop_offset is None else stop_offset - first_offset
     is_over = wait_for_more is None
     try:
-        while True:
-            block = source.read()
+        while left is None or left > 0:
+            block = source.read()[:left]
+            if left is not None:
+                left -= len(block)
             if block:
                 *lines, rest = (rest + block).split(b"\n")
                 for line in lines:
                     while len(line) > MAX_TEXT_LINE_BYTES:
                         part, line = _cut(line)  # noqa: PLW2901 - what is left of it
-                        yield plain_text(part)
-                    yield plain_text(line)
+                        yield part
+                    yield line
                 while len(rest) > MAX_TEXT_LINE_BYTES:
                     part, rest = _cut(rest)
-                    yield plain_text(part)
+                    yield part
             elif is_over or wait_for_more is None:
                 break
             else:
                 is_over = not wait_for_more()
         if rest:
-            yield plain_text(rest)
+            yield rest
     finally:
         source.close()
 
@@ -62,7 +76,7 @@ def iter_clean_lines(
 def iter_raw_chunks(
     path: Path, *, first_offset: int = 0, wait_for_more: Callable[[], bool] | None = None
 ) -> Iterator[bytes]:
-    """Yield the bytes of a log from ``first_offset`` on as they are; follows and ends like ``iter_clean_lines``."""
+    """Yield the bytes of a log from ``first_offset`` on as they are; follows and ends like ``iter_line_bytes``."""
     source = _Source(path, first_offset)
     is_over = wait_for_more is None
     try:

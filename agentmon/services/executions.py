@@ -57,9 +57,9 @@ class ExecutionService:
             return Path(execution.log_file_path)
         return self._paths.execution_dir(execution.id) / "output.log"
 
-    def log_times_reader(self, execution: Execution) -> LogTimesReader:
-        """Return what reads when its log was written, as far as its host reported it; it looks into files."""
+    def log_times_reader(self, execution: Execution, log: Path | None = None) -> LogTimesReader:
+        """Return what reads when its log was written, or that of an earlier try; it looks into files."""
         from agentmon.runners.execution_folder import ExecutionFolder  # noqa: PLC0415 - seldom needed
         from agentmon.runners.log_times import LogTimesReader  # noqa: PLC0415 - seldom needed
 
-        return LogTimesReader(ExecutionFolder(self.log_path(execution).parent).journal)
+        return LogTimesReader(ExecutionFolder((log or self.log_path(execution)).parent).journal)

@@ -120,6 +120,32 @@ def test_raw_bytes_and_clean_text_are_both_there(cli: CommandLine) -> None:
     assert document["line_count"] == 3
     assert cli("log", number, "-n", "2").stdout == " 30%\n�\n"
     assert document["execution_id"] in document["path"]
+    assert cli("log", number, "--color").stdout == "a\x1b[31mred\x1b[0m\n 30%\n�\n"
+
+
+def test_a_part_of_a_log_is_named_by_lines_shares_times_and_what_matches(cli: CommandLine) -> None:
+    number = cli.add("parts", "--command", "sh -c 'seq -f \"step %g\" 100'")
+    cli("run", number, "--wait")
+
+    def lines(*options: str) -> list[str]:
+        return cli("log", number, *options).stdout.splitlines()
+
+    assert lines("--from", "98") == ["step 98", "step 99", "step 100"]
+    assert lines("--from", "3", "--to", "4") == ["step 3", "step 4"]
+    assert lines("--grep", "STEP 9$".lower()) == ["step 9"]
+    assert lines("--grep", "9$", "-n", "2", "--to", "90") == ["step 79", "step 89"]
+    assert lines("-f", "--grep", "0$", "--from", "85") == ["step 90", "step 100"]
+    assert lines("--from", "+0s", "--to", "99%")[:2] == ["step 1", "step 2"]
+    assert cli.run_for_bytes("log", number, "--raw", "-g", "7 ?7") == b"step 77\n"
+    document = cli("log", number, "--json", "--grep", "step 2.", "--from", "21").document()
+    assert document["lines"][0] == "step 21"
+    assert document["offsets"][0] == len("".join(f"step {line}\n" for line in range(1, 21)))
+    assert document["stream"] == "output"
+    nothing = cli("log", number, "--grep", "absent")
+    assert (nothing.code, nothing.stdout, "no line matches" in nothing.stderr) == (1, "", True)
+    assert "no errors apart" in cli("log", number, "--stream", "errors").stderr
+    for wrong in (("-f", "--to", "3"), ("--from", "9", "--to", "3"), ("--grep", "("), ("--from", "when")):
+        assert cli("log", number, *wrong).code == 2
 
 
 def test_a_followed_log_ends_with_the_run_and_misses_nothing(cli: CommandLine) -> None:

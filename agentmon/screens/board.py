@@ -599,7 +599,7 @@ class BoardScreen(ServiceScreen[None]):
             self._tell_filter()
             for column in self._board.values():
                 column.restart()
-            self.request_refresh()
+            self.request_refresh(at_once=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Keep the filter and go back to the cards; an empty one goes away."""

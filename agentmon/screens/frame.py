@@ -154,11 +154,16 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         finalize(worker, work.close).atexit = False
         return worker
 
-    def request_refresh(self) -> None:
-        """Let ``refresh_snapshot`` run soon; requests that come meanwhile are answered by the same run."""
+    def request_refresh(self, *, at_once: bool = False) -> None:
+        """Let ``refresh_snapshot`` run soon; requests that come meanwhile are answered by the same run.
+
+        What a person waits for asks for it ``at_once``: it runs as soon as none is running.
+        """
         if self._is_refresh_wanted or not self.is_running:
             return
         self._is_refresh_wanted = True
+        if at_once:
+            self._refreshed_at = 0.0
         if not self._is_refreshing:
             self._plan_refresh()
 

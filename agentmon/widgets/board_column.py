@@ -295,6 +295,8 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Draw the border, and the selection that only a focused column shows."""
         super().watch_has_focus(_has_focus)
+        if _has_focus:
+            self._view.is_chosen = True
         self._redraw(is_heading_changed=True)
         self.refresh()
 

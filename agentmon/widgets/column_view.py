@@ -24,6 +24,7 @@ class ColumnView:
         seen_card: The selected card as it was seen last.
         top_index: The index of the first card in view.
         top_line: How many lines of that card are above the view.
+        is_chosen: Whether a person has been here; until then the column shows its first card.
     """
 
     def __init__(self, *, height_of: Callable[[int], int], view_height: Callable[[], int]) -> None:
@@ -39,6 +40,7 @@ class ColumnView:
         self.seen_card: Card | None = None
         self.top_index = 0
         self.top_line = 0
+        self.is_chosen = False
         self._height_of = height_of
         self._view_height = view_height
 
@@ -69,6 +71,7 @@ class ColumnView:
         """Select the card of the index, cut to what the column has; return whether that is another selection."""
         index = max(0, min(index, self.total - 1))
         card = self.card(index)
+        self.is_chosen = True
         is_same = index == self.cursor and card is not None and card.task_id == self.selected_id
         self.cursor = index
         self._take(card)
@@ -77,6 +80,7 @@ class ColumnView:
 
     def follow(self, task_id: TaskId, index: int) -> None:
         """Make the task the selection before it is known where it is; the index is a first guess."""
+        self.is_chosen = True
         self.selected_id = task_id
         self.cursor = max(0, index)
         self.show_cursor()
@@ -89,6 +93,10 @@ class ColumnView:
     def take_page(self, page: ColumnPage) -> None:
         """Take a newer window; the selection stays on its task, and the view where it was beside it."""
         self.page = page
+        if not self.is_chosen:
+            self.cursor = self.top_index = self.top_line = 0
+            self._take(self.card(0))
+            return
         place = next((page.offset + at for at, card in enumerate(page.cards) if card.task_id == self.selected_id), None)
         if place is not None:
             self.top_index = max(0, self.top_index + place - self.cursor)
@@ -107,7 +115,7 @@ class ColumnView:
     # The view.
 
     def show_cursor(self) -> None:
-        """Move the view by as little as brings the whole selected card into it."""
+        """Move the view by as little as brings the whole selected card into it, with a whole card on top."""
         view_height = self._view_height()
         if view_height == 0:
             return
@@ -115,14 +123,11 @@ class ColumnView:
             self.top_index, self.top_line = self.cursor, 0
         elif self.cursor > self.top_index:
             needed = self._height_of(self.cursor) - 1
-            first, line = self.cursor, 0
-            while first > 0 and needed < view_height:
-                height = self._height_of(first - 1)
-                if needed + height > view_height:
-                    line = needed + height - view_height
+            first = self.cursor
+            while first > 0 and needed + self._height_of(first - 1) <= view_height:
                 first -= 1
-                needed += height
-            self.top_index, self.top_line = max((self.top_index, self.top_line), (first, line))
+                needed += self._height_of(first)
+            self.top_index, self.top_line = max((self.top_index, self.top_line), (first, 0))
         self.keep_bottom()
 
     def keep_bottom(self) -> None:
@@ -131,6 +136,7 @@ class ColumnView:
 
     def scroll(self, lines: int) -> None:
         """Move the view down by the lines, or up when negative; the selection stays."""
+        self.is_chosen = True
         index, line = self.top_index, self.top_line + lines
         while line < 0 and index > 0:
             index -= 1
@@ -153,11 +159,13 @@ class ColumnView:
         return not (has_above and has_below)
 
     def _last_top(self) -> tuple[int, int]:
-        """Return the lowest place of the view: the last card stands at its bottom."""
+        """Return the lowest place of the view: the last card is in it, and a whole card on top where one fits."""
         view_height = self._view_height()
         needed = -1
         for index in range(self.total - 1, -1, -1):
             needed += self._height_of(index)
-            if needed >= view_height:
-                return index, needed - view_height
+            if needed > view_height:
+                return (index + 1, 0) if index + 1 < self.total else (index, needed - view_height)
+            if needed == view_height:
+                return index, 0
         return 0, 0

@@ -189,6 +189,29 @@ async def test_the_selection_stays_on_its_task_when_cards_come_above_it() -> Non
         assert app.column.cursor == 6
 
 
+async def test_a_column_where_nobody_was_shows_the_newest_card_with_its_title_on_top() -> None:
+    app = ColumnApp(make_page([make_card(0)]))
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.screen.set_focus(None)
+        app.column._view.is_chosen = False
+        for count in range(1, 9):
+            app.column.page = make_page([make_card(number) for number in reversed(range(count))])
+        await pilot.pause()
+
+        assert "#7 " in app.lines[1]
+        assert app.column.cursor == 0
+
+
+async def test_the_card_on_top_is_whole_when_the_selection_goes_down() -> None:
+    app = ColumnApp(make_page([make_card(number) for number in range(10)]))
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.column.select(9)
+        await pilot.pause()
+
+        assert "#7 " in app.lines[1]
+        assert "#9 " in app.lines[7]
+
+
 async def test_the_selection_stays_at_its_index_when_its_card_goes() -> None:
     app = ColumnApp(make_page([make_card(number) for number in range(10)]))
     async with app.run_test(size=(40, 12)) as pilot:

@@ -47,6 +47,7 @@ _TIPS: Final = (
     ("#auth   #12      ", "$primary"),
     ("tasks with the label, the task of the number", ""),
 )
+_NOTHING: Final = "   nothing has these words"
 _LONGEST_HEADING: Final = 200
 
 
@@ -200,9 +201,8 @@ class SearchScreen(ServiceScreen[str]):
         parts: list[tuple[str, str]] = [(scope, "$text-muted")]
         if self._found_for is not None and self._text.strip():
             count = sum(len(group.hits) for group in self._found)
-            parts.append(
-                (f"   {count:,} found" if count else "   nothing has these words", "bold" if count else "$warning")
-            )
+            nothing = "   one letter finds whole words; type on" if len(self._text.strip()) == 1 else _NOTHING
+            parts.append((f"   {count:,} found", "bold") if count else (nothing, "$warning"))
         parts += [(f"   {note}", "$text-muted") for note in _notes(self._found)]
         self.query_one("#summary", Static).update(Content.assemble(*parts), layout=False)
 

@@ -9,6 +9,7 @@ import sys
 
 BENCHMARKS = (
     "first_frame",
+    "board_speed",
     "status_command",
     "statusline_command",
     "queue_speed",

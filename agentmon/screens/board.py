@@ -528,7 +528,8 @@ class BoardScreen(ServiceScreen[None]):
 
     async def action_filter(self) -> None:
         """Show only the cards that fit what is typed, as it is typed."""
-        (await self._shown_filter_box()).focus()
+        # At once, not after what was typed behind the key.
+        self.set_focus(await self._shown_filter_box())
 
     async def _shown_filter_box(self) -> Input:
         try:
@@ -588,7 +589,7 @@ class BoardScreen(ServiceScreen[None]):
             box.value = ""
             box.display = False
             self._tell_filter()
-            self._current.focus()
+            self.set_focus(self._current)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter by what was typed so far."""
@@ -608,7 +609,7 @@ class BoardScreen(ServiceScreen[None]):
             event.input.display = bool(self._text_filter)
             column = next((column for column in self._board.values() if column.total), self._current)
             self._go_to(self._current if self._current.total else column)
-            self._current.focus()
+            self.set_focus(self._current)
 
     @property
     def _filter_box(self) -> Input:
@@ -645,7 +646,7 @@ class BoardScreen(ServiceScreen[None]):
             self._current = column
             self._arrange()
             self.call_after_refresh(self._update_preview)
-        column.focus()
+        self.set_focus(column)
 
     def _column_beside(self, column: BoardColumn, direction: int) -> BoardColumn:
         columns = list(self._board.values())

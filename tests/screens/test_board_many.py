@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from textual.events import Key
 
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import InputContext, TaskDraft, draft_of
 from agentmon.screens.run_dialog import RunChoice, RunDialog
@@ -45,6 +47,11 @@ async def _fill_with_commands(place: Place, *titles: str) -> None:
 async def _runs(place: Place) -> list[Execution]:
     async with place.services() as (services, _):
         return [listing.execution for listing in await services.executions.list(None, limit=50)]
+
+
+def _states(board: Board) -> list[LiveState | None]:
+    page = board.column(TODO).page
+    return [] if page is None else [card.state for card in page.cards]
 
 
 async def _undone(board: Board) -> None:
@@ -141,13 +148,13 @@ async def test_marked_cards_run_with_one_choice_and_only_those_that_run_are_stop
         await board.until(lambda: isinstance(board.app.screen, RunDialog), "the dialog")
         await board.until(lambda: "and 1 more" in screen_text(board.app), "how many")
         board.app.screen.dismiss(RunChoice(agent_slug="command", capability_key="run", args={"argv": ["false"]}))
-        await board.settled()
+        await board.until(lambda: _states(board)[:2] == [LiveState.QUEUED] * 2, "both are queued")
         runs = await _runs(place)
         assert [run.args for run in runs] == [{"argv": ["false"]}] * 2
         assert {run.status for run in runs} == {ExecutionStatus.QUEUED}
 
         await board.press("g", "space", "space", "space", "x")
-        await board.settled()
+        await board.until(lambda: _states(board)[:2] == [LiveState.CANCELLED] * 2, "both are taken out")
         assert {run.status for run in await _runs(place)} == {ExecutionStatus.CANCELLED}
         assert not any("does not" in told for told in board.toasts)
         await board.press("g", "space", "space", "x")
@@ -225,6 +232,16 @@ async def test_a_card_is_dropped_on_a_folded_column_which_a_click_unfolds(place:
         await board.until(lambda: not folded.is_folded, "unfolded")
         await board.pilot.click(folded, offset=(6, 0))
         await board.until(lambda: folded.is_folded, "folded by its heading")
+
+
+async def test_what_is_typed_right_behind_a_key_goes_where_the_key_leads(place: Place) -> None:
+    await place.fill("login", "logout")
+
+    async with open_board(place) as board:
+        for key, character in (("slash", "/"), *((letter, letter) for letter in "logi")):
+            board.app.post_message(Key(key, character))
+        await board.until(lambda: board.shown(TODO) == ["login"], "filtered by all letters")
+        assert board.app.focused is not board.column(IN_PROGRESS)
 
 
 async def test_a_word_of_the_filter_that_means_nothing_is_told_beside_it(place: Place) -> None:

@@ -33,6 +33,8 @@ class MarkdownText(Guarded, Vertical):
             padding: 0;
             background: transparent;
             & > MarkdownH1 { content-align: left middle; }
+            & > MarkdownHeader { margin: 1 0 1 0; }
+            & > MarkdownBlock:first-child { margin-top: 0; }
             & > MarkdownBlock:last-child { margin-bottom: 0; }
         }
     }

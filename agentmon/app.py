@@ -29,7 +29,7 @@ from textual.reactive import Reactive
 from textual.worker import WorkerState
 
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.errors import AgentmonError
+from agentmon.domain.errors import AgentmonError, DatabaseBusyError, DatabaseMovedError
 from agentmon.domain.plain_text import plain_lines
 from agentmon.screens.bindings import APP, key_word
 from agentmon.screens.frame import (
@@ -39,12 +39,14 @@ from agentmon.screens.frame import (
     FirstFrameShown,
     ServiceScreen,
     StoreChanged,
+    StoreReplaced,
     WorkStarted,
 )
 from agentmon.screens.themes import DARK, THEMES
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.ordered_keys import OrderedKeys
+from agentmon.widgets.style_caches import let_go_of_dead_widgets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -71,6 +73,8 @@ if TYPE_CHECKING:
     from agentmon.screens.trail_news import TrailNews
     from agentmon.store.look_setting import Look
 
+let_go_of_dead_widgets()
+
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""
 
@@ -87,6 +91,11 @@ _NEED_LOOK_S: Final = 0.5
 _BACKGROUND_LOOK_S: Final = 2.0
 """How soon it is seen that the worker is halted, or that a loop fails."""
 _BUSY_LOOK_S: Final = 1.0
+_OPEN_AGAIN_AFTER_S: Final = 1.0
+_UNCLEAN_END: Final = (
+    "agentmon was ended without a word last time: killed, or the machine stopped. What ran went on. "
+    "When the shell shows odd characters after that, `reset` mends it"
+)
 _CHANGES: Final = "reading changes"
 _LONGEST_POLL_PAUSE_S: Final = 2.0
 """How long the comparison of versions rests after failures: whoever frees the database wants to see it."""
@@ -148,6 +157,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._workspace_root = workspace_root
         self._clock = clock
         self._opened: asyncio.Future[tuple[Services, Workspace]] | None = None
+        self._is_replaced = asyncio.Event()
+        """Set when another database has taken the place of the one that is open."""
         self._services_ended = asyncio.Event()
         self._services_ended.set()
         self._data_version = 0
@@ -450,52 +461,82 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         )
 
     async def _hold_services(self) -> None:
-        """Open the services, and keep them open until the application ends."""
+        """Open the services, and keep them open until the application ends; anew when the database was replaced."""
         try:
             await _import_in_thread("agentmon.bootstrap")
-            from agentmon.bootstrap import open_services  # noqa: PLC0415 - half a second, so after the first frame
+            from agentmon.services.app_marks import AppMark, take_unclean_ends  # noqa: PLC0415 - after the first frame
 
-            async with open_services(self._paths) as services:
-                workspace = await services.workspaces.open(self._workspace_root)
-                if self._opened is None:
-                    self._opened = asyncio.get_running_loop().create_future()
-                self._opened.set_result((services, workspace))
-                from agentmon.screens.background_watch import BackgroundWatch  # noqa: PLC0415 - as below
-                from agentmon.screens.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
-                from agentmon.screens.needs import NeedsWatch  # noqa: PLC0415 - not part of the first frame
-                from agentmon.screens.trail_news import TrailNews  # noqa: PLC0415 - not part of the first frame
-
-                self._background = BackgroundWatch(clock=self._clock or SystemClock(), logs_dir=self._paths.logs_dir)
-                self._lost_runs = self._lost_runs or LostRunWatch()
-                self._needs = self._needs or NeedsWatch()
-                self._trail_news = self._trail_news or TrailNews()
-                for notice in services.notices:
-                    self.notify(notice, severity="warning", timeout=15)
-                self._data_version = services.data_version()
-                self._tell_screens()
-                _greeting: Worker[None] = self.run_worker(
-                    partial(self._welcome, services), name="welcome", group="welcome", exit_on_error=False
-                )
-                poll = self.set_interval(POLL_INTERVAL_S, self._look_for_changes, name="changes")
-                background = self.set_interval(_BACKGROUND_LOOK_S, self._look_at_background, name="background")
-                self._look_at_background()
-                self._look_for_lost()
-                self._look_for_needs()
-                self._look_for_news()
-                self._look_after_queue()
-                look = self.set_interval(_QUEUE_LOOK_S, self._look_after_queue, name="queue")
-                try:
-                    await asyncio.Event().wait()
-                finally:
-                    look.stop()
-                    background.stop()
-                    poll.stop()
+            if await asyncio.to_thread(take_unclean_ends, self._paths.run_dir):
+                self.notify(_UNCLEAN_END, severity="warning", timeout=15)
+            mark = await asyncio.to_thread(AppMark.leave, self._paths.run_dir)
+            try:
+                while True:
+                    await self._hold_database()
+            finally:
+                if mark is not None:
+                    mark.remove()
         except Exception as error:
             if self._is_opened:
                 raise
             await self._show_failure(error)
         finally:
             self._services_ended.set()
+
+    async def _hold_database(self) -> None:
+        """Keep the services open until another database took the place of this one; wait for one that is held."""
+        from agentmon.bootstrap import open_services  # noqa: PLC0415 - half a second, so after the first frame
+
+        try:
+            async with open_services(self._paths) as services:
+                workspace = await services.workspaces.open(self._workspace_root)
+                if self._opened is None:
+                    self._opened = asyncio.get_running_loop().create_future()
+                self._opened.set_result((services, workspace))
+                await self._work_with(services)
+                self._opened = None
+        except DatabaseBusyError as error:
+            if self._is_opened:
+                raise
+            self._toast_once(f"{error}\nIt is tried again until it can be opened.")
+            await asyncio.sleep(_OPEN_AGAIN_AFTER_S)
+
+    async def _work_with(self, services: Services) -> None:
+        """Look at the database again and again, until another one took its place."""
+        from agentmon.screens.background_watch import BackgroundWatch  # noqa: PLC0415 - as below
+        from agentmon.screens.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.needs import NeedsWatch  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.trail_news import TrailNews  # noqa: PLC0415 - not part of the first frame
+
+        was_replaced = self._is_replaced.is_set()
+        self._is_replaced.clear()
+        self._background = BackgroundWatch(clock=self._clock or SystemClock(), logs_dir=self._paths.logs_dir)
+        self._lost_runs, self._needs, self._trail_news = LostRunWatch(), NeedsWatch(), TrailNews()
+        for notice in services.notices:
+            self.notify(notice, severity="warning", timeout=15)
+        self._data_version = services.data_version()
+        if was_replaced:
+            for stack in self._screen_stacks.values():
+                for screen in stack:
+                    screen.post_message(StoreReplaced())
+        self._tell_screens()
+        _greeting: Worker[None] = self.run_worker(
+            partial(self._welcome, services), name="welcome", group="welcome", exit_on_error=False
+        )
+        timers = (
+            self.set_interval(POLL_INTERVAL_S, self._look_for_changes, name="changes"),
+            self.set_interval(_BACKGROUND_LOOK_S, self._look_at_background, name="background"),
+            self.set_interval(_QUEUE_LOOK_S, self._look_after_queue, name="queue"),
+        )
+        self._look_at_background()
+        self._look_for_lost()
+        self._look_for_needs()
+        self._look_for_news()
+        self._look_after_queue()
+        try:
+            await self._is_replaced.wait()
+        finally:
+            for timer in timers:
+                timer.stop()
 
     async def _welcome(self, services: Services) -> None:
         """Show at the very first start what there is: nothing has ever happened, and nobody was welcomed."""
@@ -589,7 +630,12 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     async def _compare_versions(self) -> None:
         services = await self.services()
-        data_version = services.data_version()
+        try:
+            data_version = services.data_version()
+        except DatabaseMovedError:
+            if self._paths.database_path.exists():
+                self._is_replaced.set()
+            raise
         if data_version != self._data_version:
             self._data_version = data_version
             self._tell_screens()
@@ -716,6 +762,14 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._toasted_at = {told: at for told, at in self._toasted_at.items() if present - at < _TOAST_REPEAT_S}
         self._toasted_at[text] = present
         self.notify(text, severity="error", timeout=8)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End after an error that nothing survived, also after one for which Textual has a page of its own."""
+        self._return_code = 1
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        self._crash(error)
 
     def _fatal_error(self) -> None:
         """End after an error that nothing survived: the terminal is given back, a report is left."""

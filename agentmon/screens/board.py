@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import TaskId, WorkspaceId
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
-    from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
+    from agentmon.screens.frame import ServicesGetter, StoreReplaced, WorkspaceGetter
     from agentmon.screens.run_dialog import RunChoice
     from agentmon.widgets.card_preview import CardPreview
 
@@ -177,6 +177,12 @@ class BoardScreen(ServiceScreen[None]):
             self._are_styles_fresh = False
         else:
             super().update_node_styles(animate=animate)
+
+    def on_store_replaced(self, message: StoreReplaced) -> None:
+        """Show the board of the app's own workspace in what is open now."""
+        message.stop()
+        self._shown = None
+        self.request_refresh()
 
     async def refresh_snapshot(self) -> None:
         """Read what is in view of every column, and show it."""

@@ -42,6 +42,10 @@ class StoreChanged(Message, bubble=False):
     """Something in the database changed; the application posts it to every screen of the stack that is shown."""
 
 
+class StoreReplaced(Message, bubble=False):
+    """Another database took the place of the one that was open: what was remembered of it means nothing any more."""
+
+
 class FirstFrameShown(Message, bubble=False):
     """The first frame is on the terminal; what it did not need can be made now."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
 
+_FOLDERS: Final = re.compile(r"/(?:[^\s/]+/)+")
 _SILENT_AFTER_S: Final = 6 * REPORT_EVERY_S
 
 
@@ -104,7 +106,7 @@ def trouble_of(loop: LoopState, now: datetime, *, where: str) -> Trouble | None:
         case LoopCondition.FAILING:
             tries = "once" if loop.failures == 1 else f"{loop.failures} times"
             return Trouble(
-                what=f"{loop.name} fails: {loop.problem}",
+                what=f"{loop.name} fails: {_FOLDERS.sub('', loop.problem)}",
                 text=f"{loop.name} failed {tries}: {loop.problem}; {next_try_text(loop, now)}",
                 hint=loop.hint or f"details: {where}",
             )

@@ -14,7 +14,7 @@ from agentmon.store.board import read_board
 from agentmon.store.board_setting import find_board_words
 from agentmon.store.money_setting import find_money_words
 from agentmon.store.revision import HEAD_REVISION
-from agentmon.store.untouched import connect_untouched
+from agentmon.store.untouched import FIRST_FRAME_TIMEOUT_S, connect_untouched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def _open(database_path: Path) -> sqlite3.Connection | None:
     if not database_path.is_file():
         return None
     try:
-        connection = connect_untouched(database_path)
+        connection = connect_untouched(database_path, timeout_s=FIRST_FRAME_TIMEOUT_S)
     except sqlite3.Error:
         return None
     try:

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentmon.store.untouched import connect_untouched
+from agentmon.store.untouched import FIRST_FRAME_TIMEOUT_S, connect_untouched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ def _words_of_database(database_path: Path) -> dict[str, object]:
     if not database_path.is_file():
         return {}
     try:
-        with closing(connect_untouched(database_path)) as connection:
+        with closing(connect_untouched(database_path, timeout_s=FIRST_FRAME_TIMEOUT_S)) as connection:
             rows = connection.execute(_ROWS).fetchall()
         if not rows:
             return {}

@@ -11,16 +11,24 @@ if TYPE_CHECKING:
 _TIMEOUT_S: Final = 5.0
 
 
-def connect_untouched(path: Path) -> sqlite3.Connection:
+FIRST_FRAME_TIMEOUT_S: Final = 0.1
+"""How long the first frame waits for a database that is held: it is drawn without it, and filled later."""
+
+
+def connect_untouched(path: Path, *, timeout_s: float = _TIMEOUT_S) -> sqlite3.Connection:
     """Return a reading connection that leaves the folder as it is: no write-ahead log or index file comes into being.
 
     While another connection is open, or after a crash, those files are there and their locks and content are obeyed.
+
+    Args:
+        path: The database.
+        timeout_s: How long to wait for whoever holds it.
 
     Raises:
         sqlite3.Error: The file cannot be opened.
     """
     is_alone = not path.with_name(f"{path.name}-wal").exists()
-    return _connect(path, options="mode=ro&immutable=1" if is_alone else "mode=ro")
+    return _connect(path, options="mode=ro&immutable=1" if is_alone else "mode=ro", timeout_s=timeout_s)
 
 
 def connect_reading(path: Path) -> sqlite3.Connection:
@@ -29,8 +37,8 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: The file cannot be opened.
     """
-    return _connect(path, options="mode=ro")
+    return _connect(path, options="mode=ro", timeout_s=_TIMEOUT_S)
 
 
-def _connect(path: Path, *, options: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.as_uri()}?{options}", uri=True, timeout=_TIMEOUT_S, isolation_level=None)
+def _connect(path: Path, *, options: str, timeout_s: float) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.as_uri()}?{options}", uri=True, timeout=timeout_s, isolation_level=None)

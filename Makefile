@@ -1,6 +1,6 @@
 # make run and make test each do all of their set-up; see scripts/setup.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-agents check format bench chaos clean
+.PHONY: help run test test-agents check format bench chaos soak clean
 
 # Without compiled bytecode every start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,6 +18,7 @@ help: ## Say what can be made
 	@echo 'make format   put the code into its form'
 	@echo 'make bench    measure, and print the table'
 	@echo 'make chaos    kill everything at random, then check every promise (make chaos ARGS="--minutes 10 --seed 7")'
+	@echo 'make soak     a hundred runs and a script at the keys for 20 minutes (make soak ARGS="--minutes 5")'
 	@echo 'make clean    remove what was built; .venv stays'
 
 run:
@@ -57,6 +58,10 @@ bench:
 chaos:
 	@scripts/setup test
 	@$(OUTSIDE_MAKE) $(BIN)/python -m benchmarks.chaos $(ARGS)
+
+soak:
+	@scripts/setup test
+	@$(OUTSIDE_MAKE) $(BIN)/python -m benchmarks.soak $(ARGS)
 
 clean:
 	@rm -rf build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

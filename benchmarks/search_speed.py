@@ -65,12 +65,14 @@ async def _measure() -> list[tuple[str, str, str]]:
         indexed_s = time.perf_counter() - began
         size = services.paths.database_path.stat().st_size
         taken_ms: list[float] = []
+        worked_ms: list[float] = []
         slowest = (0.0, "")
         for text in TYPED * ROUNDS:
             for end in range(1, len(text) + 1):
-                began = time.perf_counter()
+                began, worked = time.perf_counter(), time.process_time()
                 found = await services.search.search(text[:end], workspace=workspace)
                 taken = (time.perf_counter() - began) * 1000
+                worked_ms.append((time.process_time() - worked) * 1000)
                 taken_ms.append(taken)
                 slowest = max(slowest, (taken, text[:end]))
                 del found
@@ -83,6 +85,11 @@ async def _measure() -> list[tuple[str, str, str]]:
             f"a search of {kinds} kinds after each letter, {what}",
             f"median {statistics.median(taken_ms):.0f} ms, p95 {p95:.0f} ms, most {slowest[0]:.0f} ms ({slowest[1]!r})",
             f"p95 ≤ {GOAL_MS} ms",
+        ),
+        (
+            "the time of a core that such a search takes, whatever else runs",
+            f"median {statistics.median(worked_ms):.0f} ms, p95 {statistics.quantiles(worked_ms, n=20)[-1]:.0f} ms",
+            "",
         ),
         ("the same when a later letter breaks off a search that runs", f"answered after {over_ms:.0f} ms", ""),
         ("all of it into the index", f"{indexed_s:.0f} s, database of {size / 1e9:.2f} GB", ""),

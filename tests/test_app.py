@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 HEAVY = {"sqlmodel", "sqlalchemy", "libtmux", "typer", "alembic", "pydantic", "jsonschema", "aiosqlite"}
+LATER = {
+    *("agentmon.domain.budgets", "agentmon.domain.moments", "agentmon.domain.board_filter", "agentmon.bootstrap"),
+    *("agentmon.store.inspection", "agentmon.screens.editing", "agentmon.widgets.card_preview", "tomllib", "zoneinfo"),
+}
+"""What the first frame does without; each would cost it a millisecond or more."""
 LEAVE_SCREEN = b"\x1b[?1049l"
 SHOW_CURSOR = b"\x1b[?25h"
 MOUSE_OFF = b"\x1b[?1003l"
@@ -101,7 +106,7 @@ def test_nothing_heavy_is_imported_before_the_first_frame(place: Place, tmp_path
     assert code == 0, probe.output
     report = json.loads(report_file.read_text())
     assert report["first_frame"]
-    assert HEAVY & set(report["first_frame"]) == set()
+    assert (HEAVY | LATER) & set(report["first_frame"]) == set()
     assert HEAVY & set(report["later"]) >= {"sqlmodel", "sqlalchemy"}
 
 

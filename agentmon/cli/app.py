@@ -39,6 +39,7 @@ from agentmon.cli import (
     templates,
     tmux_status_command,
     worker,
+    workspaces,
 )
 from agentmon.cli.context import JsonOption
 from agentmon.cli.registration import register
@@ -100,6 +101,7 @@ register(root, "log", log.log)
 register(root, "attach", attach.attach)
 register(root, "search", search.search)
 register(root, "board", board.board)
+register(root, "workspaces", workspaces.workspaces)
 register(root, "executions", executions.list_executions)
 register(root, "explain", explain.explain)
 register(root, "audit", audit.audit)

@@ -63,6 +63,7 @@ def _board_form(part: BoardPage | Card | ColumnPage | StatusLine) -> dict[str, o
         return _fields_form(part._asdict())
     return {
         "workspace_name": part.workspace_name,
+        "workspaces": dict(part.workspaces),
         "sort": part.sort.value,
         "columns": [json_form(column) for column in part.columns.values()],
         "status_line": json_form(part.status_line),

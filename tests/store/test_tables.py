@@ -13,10 +13,13 @@ from sqlalchemy import CheckConstraint, UniqueConstraint, create_engine, create_
 from sqlalchemy.exc import IntegrityError, StatementError
 from sqlalchemy.sql import ClauseElement
 
+from agentmon.domain.board import BoardSort
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
+from agentmon.store.board_setting import ORDERS
+from agentmon.store.card_states import ON_BOARD
 from agentmon.store.column_types import json_text
 from agentmon.store.moments import moment_text, parse_moment
 from agentmon.store.upgrade import prepare_database
@@ -570,7 +573,22 @@ def test_an_id_of_the_stream_is_never_used_twice(connection: sqlite3.Connection)
                 "SELECT id FROM tasks WHERE workspace_id = ? AND status = 'todo' AND deleted_at IS NULL"
                 " AND archived_at IS NULL ORDER BY sort_order, id"
             ),
-            "COVERING INDEX ix_tasks_board",
+            "COVERING INDEX ix_tasks_board ",
+        ),
+        *(
+            (
+                (
+                    f"SELECT t.id FROM tasks t WHERE t.workspace_id = ? AND t.status = 'todo' AND {ON_BOARD}"
+                    f" ORDER BY {ORDERS[sort]} LIMIT 60 OFFSET 1000"
+                ),
+                f"COVERING INDEX {index} ",
+            )
+            for sort, index in (
+                (BoardSort.ORDER, "ix_tasks_board"),
+                (BoardSort.PRIORITY, "ix_tasks_board_priority"),
+                (BoardSort.DUE, "ix_tasks_board_due"),
+                (BoardSort.CHANGED, "ix_tasks_board_changed"),
+            )
         ),
         ("SELECT id FROM tasks WHERE parent_task_id = ?", "ix_tasks_parent_task_id"),
         ("SELECT id FROM events WHERE session_id = ? AND id > 5 ORDER BY id", "ix_events_session_id_id"),

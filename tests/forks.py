@@ -15,7 +15,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +35,14 @@ class Fork:
         self.returncode: int | None = None
         self.stdout = stdout
         self.stderr = stderr
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        self.stderr.close()
+        self.wait()
 
     def wait(self, timeout: float = DEADLINE_S) -> int:
         """Return the exit code, the negative of the signal's number when one ended it; at most so many seconds."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.forks import Fork, Forks
 
-DEADLINE_S = 40.0
+DEADLINE_S = 90.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -212,7 +212,7 @@ def _fill_kanban_tui(folder: Path, command: Path) -> dict[str, str]:
         ]
         created_at = connection.execute("SELECT creation_date FROM tasks").fetchone()[0]
         connection.executemany(
-            'INSERT INTO tasks (title, "column", creation_date, position) VALUES (?, ?, ?, ?)',
+            "INSERT INTO tasks (title, \"column\", description, creation_date, position) VALUES (?, ?, '', ?, ?)",
             [
                 (f"title of {number}", columns[number % len(columns)], created_at, number)
                 for number in range(2, COMPARED + 1)

@@ -183,8 +183,12 @@ async def _start_runs(services: Services, added: tuple[AddedDemoTask, ...]) -> t
     for entry in added:
         if not entry.demo.is_started:
             continue
+        starts_in = entry.demo.starts_in
+        not_before = None if starts_in is None else SystemClock().now() + starts_in
         try:
-            await services.queue.run(entry.task.id, actor=USER_ACTOR, environ=os.environ)
+            await services.queue.run(entry.task.id, actor=USER_ACTOR, environ=os.environ, not_before=not_before)
+            if entry.demo.is_taken_back:
+                await services.queue.stop(entry.task.id, actor=USER_ACTOR)
         except AgentmonError as error:
             problems[f"{error}; {error.hint}" if error.hint else str(error)] = None
     return tuple(problems)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.task_status import Priority
-from agentmon.domain.tasks import InputContext, Task, TaskDraft
+from agentmon.domain.tasks import InputContext, Schedule, Task, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, DEMO_MODEL, make_demo_agent
 
@@ -44,6 +44,11 @@ class DemoTask:
     labels: tuple[str, ...] = ()
     due_in: timedelta | None = None
     """When it has to be done, from the start of the demo on."""
+    schedule: Schedule | None = None
+    starts_in: timedelta | None = None
+    """How long its run waits before it may begin."""
+    is_taken_back: bool = False
+    """Whether its run is cancelled as soon as it is queued."""
     is_started: bool = True
     is_long: bool = False
     """Whether it goes on until somebody stops or answers it, or a minute has passed."""
@@ -79,6 +84,11 @@ while [ $i -gt 0 ]; do
   i=$((i - 1))
   sleep 1
 done
+"""
+_REFUSED: Final = """
+echo 'asking the shop for its reviews'
+echo 'Error: daily quota exceeded, resets in 2 hours'
+exit 1
 """
 _QUESTION: Final = """
 printf 'Attach with the key a and answer here.\\nWhich customer shall be told first? '
@@ -176,6 +186,52 @@ DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
         capability_key="script",
         args={"script": _QUESTION},
         is_long=True,
+    ),
+    DemoTask(
+        title="Collect the reviews",
+        labels=("shop",),
+        description="The program says that its quota is used up until later: the run is parked, and goes on by itself.",
+        slug="sh",
+        capability_key="script",
+        args={"script": _REFUSED},
+        is_long=True,
+    ),
+    DemoTask(
+        title="Name the products in French",
+        description="The demo agent gets four seconds, and nobody answers it in that time.",
+        slug=DEMO_AGENT_SLUG,
+        capability_key="hurry",
+    ),
+    DemoTask(
+        title="Send the newsletter",
+        labels=("shop",),
+        due_in=timedelta(hours=5),
+        description="Queued now, begins in three hours: x takes it out of the queue.",
+        slug="command",
+        capability_key="run",
+        args={"argv": ["echo", "sent"]},
+        starts_in=timedelta(hours=3),
+        is_long=True,
+    ),
+    DemoTask(
+        title="Tidy the build folder",
+        description="Runs by itself at seven on working days.",
+        priority=Priority.LOW,
+        slug="command",
+        capability_key="run",
+        args={"argv": ["rm", "-rf", "build"]},
+        schedule=Schedule(cron="0 7 * * 1-5", zone="UTC"),
+        is_started=False,
+    ),
+    DemoTask(
+        title="Close the old shop",
+        description="Was queued and taken back: r queues it again.",
+        priority=Priority.LOW,
+        slug="command",
+        capability_key="run",
+        args={"argv": ["echo", "closed"]},
+        starts_in=timedelta(hours=1),
+        is_taken_back=True,
     ),
     DemoTask(
         title="Switch to the new queue",
@@ -308,6 +364,7 @@ async def add_demo_tasks(
             input_context=InputContext(capability_key=demo.capability_key, args=demo.args),
             labels=demo.labels,
             due_at=None if demo.due_in is None else began + demo.due_in,
+            schedule=demo.schedule,
         )
         after = (added[demo.after].task.number,) if demo.after is not None else ()
         task = await tasks.add(workspace, draft, actor=USER_ACTOR, after=after)

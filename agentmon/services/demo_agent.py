@@ -21,6 +21,7 @@ from agentmon.runners import demo_agent
 
 DEMO_AGENT_SLUG: Final = "demo-agent"
 DEMO_MODEL: Final = "demo-model"
+_HURRY_S: Final = 4
 
 
 def make_demo_agent(*, pace_s: float | None = None) -> Agent:
@@ -50,28 +51,30 @@ def make_demo_agent(*, pace_s: float | None = None) -> Agent:
             permission_modes=("manual", "acceptEdits"),
             models=(DEMO_MODEL,),
         ),
-        capabilities=(
-            Capability(
-                id=CapabilityId(new_id()),
-                agent_id=agent_id,
-                key="work",
-                label="Play a part",
-                description="No model is called",
-                source=CapabilitySource.BUILTIN,
-                interaction_mode=InteractionMode.PROMPT,
-                args_schema={
-                    "type": "object",
-                    "properties": {
-                        "permission_mode": {
-                            "type": "string",
-                            "title": "Permission mode",
-                            "enum": ["manual", "acceptEdits"],
-                        }
-                    },
-                    "required": [],
-                    "additionalProperties": False,
-                },
-                timeout_s=0,
-            ),
-        ),
+        capabilities=(_capability(agent_id, "work", timeout_s=0), _capability(agent_id, "hurry", timeout_s=_HURRY_S)),
+    )
+
+
+def _capability(agent_id: AgentId, key: str, *, timeout_s: int) -> Capability:
+    return Capability(
+        id=CapabilityId(new_id()),
+        agent_id=agent_id,
+        key=key,
+        label="Play a part" if not timeout_s else f"Play a part within {timeout_s} s",
+        description="No model is called",
+        source=CapabilitySource.BUILTIN,
+        interaction_mode=InteractionMode.PROMPT,
+        args_schema={
+            "type": "object",
+            "properties": {
+                "permission_mode": {
+                    "type": "string",
+                    "title": "Permission mode",
+                    "enum": ["manual", "acceptEdits"],
+                }
+            },
+            "required": [],
+            "additionalProperties": False,
+        },
+        timeout_s=timeout_s,
     )

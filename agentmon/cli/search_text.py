@@ -17,7 +17,7 @@ from agentmon.store.search_reading import SearchReader, opened_search
 
 LIMIT = 20
 LARGEST_LIMIT = 1_000
-_MOST_S = 5.0
+_MOST_S = 20.0
 _SHOWN_ID = 13
 """Letters of an id that name it: those of ids of one millisecond begin alike."""
 _WIDEST_COMMAND = 44

@@ -188,6 +188,7 @@ class SearchScreen(ServiceScreen[str]):
         if text != self._text:
             return
         self._matcher = TextMatcher(parse_query(text))
+        self._results.keeps_cursor = text == self._found_for
         self._found, self._found_for = found, text
         with self.app.batch_update():
             self._results.rows = found_rows(found, {hit.key: self._place(hit) for group in found for hit in group.hits})

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 MOST_HITS: Final = 50
 """Of each kind."""
-MOST_S: Final = 0.06
-"""How long one kind is looked through while somebody types."""
-PATIENT_S: Final = 2.0
-"""How long one kind is looked through for somebody who waits."""
+MOST_S: Final = 0.09
+"""How long a search may take while somebody types."""
+PATIENT_S: Final = 6.0
+"""How long it may take for somebody who waits."""
 
 
 class SearchService:
@@ -51,7 +51,7 @@ class SearchService:
             text: See ``domain.search.parse_query``; any text can be searched for.
             workspace: Whose tasks, and what belongs to no task; None means all.
             limit: Most hits of each kind.
-            most_s: How long one kind is looked through.
+            most_s: How long it may take; what was not looked through by then says so.
 
         Raises:
             StoreError: The database cannot be read.

@@ -79,6 +79,9 @@ class SearchResults(CursorTable):
     rows: reactive[tuple[FoundRow, ...]] = reactive((), layout=False, repaint=False, init=False)
     """All rows, from top to bottom."""
 
+    keeps_cursor = False
+    """Whether the cursor stays on its row when other rows are set; else it goes to the first."""
+
     @dataclass
     class Opened(Message):
         """Something that was found was chosen."""
@@ -118,7 +121,11 @@ class SearchResults(CursorTable):
         self.post_message(self.Highlighted(self, self.selected))
 
     def watch_rows(self) -> None:
-        """Show other rows, the first of what was found under the cursor."""
+        """Show other rows, with the cursor on the first of what was found, or where it was."""
+        if self.keeps_cursor:
+            self.settle({row.key: at for at, row in enumerate(self.rows)})
+            self.move_to(self.cursor_row)
+            return
         self.settle({})
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self.move_to(0)

@@ -110,7 +110,7 @@ def take_up(place: Stored, log_bytes: int = _LOG_BYTES) -> None:
 
 
 async def groups(place: Stored, text: str, **options: float) -> dict[SearchKind, FoundOfKind]:
-    found = await place.services.search.search(text, workspace=place.workspace, most_s=5, **options)  # type: ignore[arg-type] # a limit is whole
+    found = await place.services.search.search(text, workspace=place.workspace, most_s=20, **options)  # type: ignore[arg-type] # a limit is whole
     assert found is not None
     return {group.kind: group for group in found}
 
@@ -218,8 +218,10 @@ async def test_archived_tasks_are_marked_and_deleted_ones_and_other_workspaces_a
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     other = await place.services.workspaces.open(elsewhere)
-    assert not any(group.hits for group in await place.services.search.search("quagga", workspace=other) or ())
-    everywhere = await place.services.search.search("quagga", workspace=None)
+    assert not any(
+        group.hits for group in await place.services.search.search("quagga", workspace=other, most_s=20) or ()
+    )
+    everywhere = await place.services.search.search("quagga", workspace=None, most_s=20)
     assert [hit.key for group in everywhere or () for hit in group.hits] == [archived.id]
 
 

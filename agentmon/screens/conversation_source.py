@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.events import EventType
@@ -10,7 +13,7 @@ from agentmon.widgets.conversation_blocks import conversation_blocks
 from agentmon.widgets.plan_blocks import is_plan_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from agentmon.bootstrap import Services
@@ -47,6 +50,7 @@ class ConversationSource:
         self._messages: list[Message] = []
         self._diffs: list[Event] = []
         self._plans: dict[ExecutionId, PlanNews] = {}
+        self._blocks: tuple[Block, ...] = ()
         self._newest_id: ExecutionId | None = None
         """The run whose plan may have changed since it was read."""
 
@@ -68,16 +72,19 @@ class ConversationSource:
         await self._read_plans(services, {one.execution_id for one in operations if is_plan_call(one)} | {newest})
         self._newest_id = newest
         plan = None if newest is None else self._plans.get(newest)
-        blocks = conversation_blocks(
-            messages=self._messages,
+        make = partial(
+            conversation_blocks,
+            messages=tuple(self._messages),
             operations=operations,
             approvals=[one.approval for one in requests if one.approval.session_id == self.session_id],
-            diffs=self._diffs,
+            diffs=tuple(self._diffs),
             agent_name=agent_name,
             now=now,
-            plans=self._plans,
+            plans=dict(self._plans),
             folder=session.workspace,
         )
+        # Thousands of blocks take a tenth of a second, in which keys are answered all the same.
+        blocks = self._blocks = await asyncio.to_thread(_renewed, self._blocks, make)
         return Conversation(blocks=blocks, operations=operations, plan=plan, folder=session.workspace)
 
     async def _read_messages(self, services: Services) -> None:
@@ -108,3 +115,11 @@ class ConversationSource:
             self._diffs += page
             if len(page) < _PAGE:
                 break
+
+
+def _renewed(known: tuple[Block, ...], make: Callable[[], tuple[Block, ...]]) -> tuple[Block, ...]:
+    """Return the blocks as they are now; what did not change is the object of before, so that a look tells it."""
+    before = {block.key: block for block in known}
+    blocks = tuple(old if (old := before.get(new.key)) is not None and old == new else new for new in make())
+    is_same = len(blocks) == len(known) and all(map(is_, blocks, known))
+    return known if is_same else blocks

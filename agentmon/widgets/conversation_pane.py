@@ -73,7 +73,7 @@ class ConversationPane(Guarded, Vertical):
         if self._placeholder:
             self.view.say(self._placeholder)
             self._placeholder = ""
-        if self.view.blocks != tuple(blocks):
+        if self.view.blocks is not blocks:
             self.view.blocks = tuple(blocks)
 
     @property

@@ -20,7 +20,7 @@ from agentmon.domain.near_paths import near_text
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store.board_counts import BOARD_COUNTS
 from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting, own_limits
-from agentmon.store.card_states import ARCHIVED, ON_BOARD, RANKS
+from agentmon.store.card_states import ARCHIVED, NO_RANK, ON_BOARD, RANKS
 from agentmon.store.moments import moment_text
 from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
@@ -33,11 +33,7 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import WorkspaceId
 
 _CARDS: Final = """
-WITH {ranks} page AS MATERIALIZED (
-    SELECT t.id AS task_id FROM tasks t {rank}
-    WHERE t.status = :status {scope} AND {wanted}
-    ORDER BY {order}
-    LIMIT :limit OFFSET :offset)
+WITH {ranks} page AS MATERIALIZED ({page})
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, x.parked_until, x.park_note,
@@ -52,6 +48,25 @@ LEFT JOIN agents x ON x.id = e.agent_id AND e.status = 'queued' AND x.parked_unt
 ORDER BY {order}
 """
 """The page is chosen by an index alone, before anything is joined to its cards."""
+_PAGE: Final = """
+    SELECT t.id AS task_id FROM tasks t
+    WHERE t.status = :status {scope} AND {wanted}
+    ORDER BY {order}
+    LIMIT :limit OFFSET :offset"""
+_RANKED_PAGE: Final = """
+    SELECT task_id FROM (
+        SELECT * FROM (
+            SELECT t.id AS task_id, r.place AS place, t.sort_order AS sort_order
+            FROM ranks r CROSS JOIN tasks t ON t.id = r.task_id
+            WHERE t.status = :status {scope} AND {wanted})
+        UNION ALL SELECT * FROM (
+            SELECT t.id, {no_rank}, t.sort_order FROM tasks t
+            WHERE t.status = :status {scope} AND {wanted} AND t.id NOT IN (SELECT task_id FROM ranks)
+            ORDER BY t.sort_order, t.id
+            LIMIT :limit + :offset))
+    ORDER BY place, sort_order, task_id
+    LIMIT :limit OFFSET :offset"""
+"""The few cards with a rank, and behind them as many of the rest as can be in the page."""
 _RANK: Final = "LEFT JOIN ranks r ON r.task_id = t.id"
 _IN_WORKSPACE: Final = "AND t.workspace_id = :workspace_id"
 _TOTALS: Final = """
@@ -188,7 +203,9 @@ class _Scope:
         order = "" if sort is None else own if is_own_order else ORDERS[sort]
         before = "" if sort is None else f"({own}) < ({own.replace('t.', 'p.')})" if is_own_order else BEFORE[sort]
         scope = "" if self._is_all else _IN_WORKSPACE
-        return statement.format(
+        page = _RANKED_PAGE if is_ranked else _PAGE
+        return statement.replace("{page}", page).format(
+            no_rank=NO_RANK,
             ranks=ranks,
             rank=_RANK if is_ranked else "",
             scope=scope,

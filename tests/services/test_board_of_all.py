@@ -58,6 +58,9 @@ async def test_cards_are_sorted_by_what_needs_a_person_runs_waits_and_failed(pla
 
     titles = [card.title for card in page.columns[TODO].cards]
     assert titles == ["asks", "runs", "queued", "failed", "never", "mended"]
+    request = ColumnRequest(status=TODO, sort=BoardSort.STATE, offset=3, limit=2)
+    part = (await place.services.board.page(place.workspace, [request])).columns[TODO]
+    assert ([card.title for card in part.cards], part.total) == (["failed", "never"], 6)
     failed = await _page(place, place.workspace, BoardSort.STATE, "is:failed")
     assert [card.title for card in failed.columns[TODO].cards] == ["failed"]
 

@@ -204,6 +204,8 @@ class SearchScreen(ServiceScreen[str]):
             count = sum(len(group.hits) for group in self._found)
             nothing = "   one letter finds whole words; type on" if len(self._text.strip()) == 1 else _NOTHING
             parts.append((f"   {count:,} found", "bold") if count else (nothing, "$warning"))
+        elif self._text.strip():
+            parts.append(("   searching…", "$text-muted"))
         parts += [(f"   {note}", "$text-muted") for note in _notes(self._found)]
         self.query_one("#summary", Static).update(Content.assemble(*parts), layout=False)
 

@@ -1,0 +1,132 @@
+"""Text from outside in everything that shows it: rows stay as wide as the window, and nothing is markup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given
+from hypothesis import settings as runs
+from hypothesis import strategies as st
+
+from agentmon.screens.choice import Answer, ChoiceDialog
+from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.failure import FailureScreen
+from agentmon.screens.menu_dialog import MenuDialog, MenuEntry
+from agentmon.screens.text_dialog import TextDialog
+from agentmon.screens.welcome import WelcomeScreen
+from agentmon.widgets.cells import cells, even_line
+from tests.screen_stage import screen_text
+from tests.screens.scenes import DEEDS, scene
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+    from textual.screen import Screen
+
+    from tests.screens.boards import Board
+    from tests.screens.scenes import Deed
+
+EXAMPLES = 12
+STRANGE = "a1 \u0301\u200d\ufe0f👩🏽🇩🇪é שלום中文ｱ🎉\t\x07\x1b[]31m/=\x9b\u202e\u2066"
+ANY_TEXT = st.text(min_size=1, max_size=90) | st.text(alphabet=STRANGE, min_size=1, max_size=60)
+MARKUP = (
+    "fix [/] bug",
+    "see [b + x",
+    "[link=x]y[/link]",
+    "[@click=q]go[/]",
+    "[red]a[/red]",
+    '["a", 1]',
+)
+DIALOGS: dict[str, Callable[[str], Screen[Any]]] = {
+    "choice": lambda text: ChoiceDialog(text, detail=text, answers=[Answer("yes", "Yes")]),
+    "confirm": lambda text: ConfirmDialog(text, loss=text, yes="Yes"),
+    "text": lambda text: TextDialog(text, note=text, obstacle=text),
+    "menu": lambda text: MenuDialog(text, [MenuEntry("model", text), MenuEntry("model", text)], free_kind="model"),
+    "failure": lambda text: FailureScreen(text, text),
+    "welcome": lambda text: WelcomeScreen([("Agents", text)]),
+}
+
+
+def collected() -> list[str]:
+    """Return as many texts as there are examples, whatever hypothesis thinks of."""
+    texts: list[str] = []
+
+    @runs(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(ANY_TEXT.filter(lambda text: bool(even_line(text).strip())))
+    def collect(text: str) -> None:
+        texts.append(text)
+
+    collect()
+    return texts
+
+
+def deeds_with(texts: list[str]) -> tuple[Deed, ...]:
+    """Return the cards of the pictures, with these texts in their titles, descriptions, last lines and errors."""
+    deeds = []
+    for deed, text in zip(DEEDS, texts, strict=False):
+        run = deed.run
+        if run is not None:
+            run = run._replace(output=text.encode() + b"\n", columns={"error": text} if run.exit_code else {})
+        deeds.append(deed._replace(title=text, description=text, run=run))
+    return tuple(deeds)
+
+
+def assert_straight(board: Board, what: str) -> None:
+    width = board.app.size.width
+    rows = screen_text(board.app).split("\n")
+    crooked = [row for row in rows if cells(row) != width]
+    assert not crooked, (what, crooked)
+
+
+async def look(board: Board, what: str) -> None:
+    await board.settled()
+    assert_straight(board, what)
+
+
+async def test_every_row_is_as_wide_as_the_window_for_any_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*MARKUP, *collected()]
+
+    async with scene(tmp_path, monkeypatch, size=(80, 24), deeds=deeds_with(texts[-11:]), has_toasts=True) as board:
+        for size in ((80, 24), (120, 40), (200, 60)):
+            await board.pilot.resize_terminal(*size)
+            await look(board, f"board {size}")
+        await board.press("l")
+        await board.press("enter")
+        await look(board, "details")
+        for tab in "LCOA":
+            await board.press(tab)
+            await look(board, tab)
+        await board.press("D", "escape", "2")
+        await look(board, "executions")
+        await board.press("1", "ctrl+p")
+        await look(board, "palette")
+        await board.press("escape", "e")
+        await look(board, "editor")
+        await board.press("escape")
+        await board.settled()
+        for text in texts:
+            board.app.notify(text, title=text)
+            await board.pilot.pause()
+            assert_straight(board, f"toast {text!r}")
+            board.app.clear_notifications()
+
+
+async def test_nothing_in_a_dialog_is_markup_and_its_rows_stay_straight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, monkeypatch, size=(80, 24), deeds=(), has_toasts=True) as board:
+        for name, dialog in DIALOGS.items():
+            for text in (*MARKUP, *(text.replace("\u200d", "") for text in collected()[: EXAMPLES // 4])):
+                screen = dialog(text)
+                await board.app.push_screen(screen)
+                await board.pilot.pause()
+                assert_straight(board, f"{name} {text!r}")
+                if text in MARKUP:
+                    assert text in screen_text(board.app), name
+                await board.app.pop_screen()
+        for text in MARKUP:
+            board.app.notify(text)
+            await board.until(lambda: text in screen_text(board.app), f"toast {text}")  # noqa: B023 - awaited here
+            board.app.clear_notifications()

@@ -43,7 +43,7 @@ _SELECTED: Final = re.compile(r"▌#(\d+)")
 _LINE: Final = re.compile(r"line (\d+) of run")
 # Asked to end by a file, so that no run is over before the measurement is.
 _SCRIPT: Final = (
-    'n=0; while [ ! -e "$0" ]; do n=$((n + 1)); '
+    'n=0; while [ -d "${0%/*}" ] && [ ! -e "$0" ]; do n=$((n + 1)); '
     'printf "\\033[32mline %d of run %s\\033[0m, with some words behind it that make it longer\\n" $n "$1"; '
     "sleep 0.5; done"
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.screens.scenes import Deed
 
 EXAMPLES = 12
+ROWS = 24
 STRANGE = "a1 \u0301\u200d\ufe0f👩🏽🇩🇪é שלום中文ｱ🎉\t\x07\x1b[]31m/=\x9b\u202e\u2066"
 ANY_TEXT = st.text(min_size=1, max_size=90) | st.text(alphabet=STRANGE, min_size=1, max_size=60)
 MARKUP = (
@@ -121,6 +122,7 @@ async def test_nothing_in_a_dialog_is_markup_and_its_rows_stay_straight(
             for text in (*MARKUP, *(text.replace("\u200d", "") for text in collected()[: EXAMPLES // 4])):
                 screen = dialog(text)
                 await board.app.push_screen(screen)
+                await board.until(lambda: screen_text(board.app).count("\n") == ROWS - 1, name)
                 await board.pilot.pause()
                 assert_straight(board, f"{name} {text!r}")
                 if text in MARKUP:

@@ -42,7 +42,9 @@ from agentmon.screens.sessions import SessionsScreen
 from agentmon.screens.setting_dialog import SettingDialog
 from agentmon.screens.settings import SettingsScreen
 from agentmon.screens.task_editor import TaskEditor
+from agentmon.screens.task_log import TaskLogScreen
 from agentmon.screens.task_page import TaskPage
+from agentmon.screens.template_menu import TemplateMenu
 from agentmon.screens.text_dialog import TextDialog
 from agentmon.screens.themes import HIGH_CONTRAST
 from agentmon.screens.welcome import WelcomeScreen
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from tests.screens.pictures import Ready
     from tests.screens.scenes import Deed
 
-BASES = {ServiceScreen, RequestScreen}
+BASES = {ServiceScreen, RequestScreen, TaskLogScreen}
 """Screens that are never shown themselves."""
 PICTURED_ELSEWHERE = {CostsScreen, AnswersDialog, BackgroundDialog, SearchScreen, DocumentDialog}
 """In ``test_cost_pictures``, over a history of ten weeks, ``test_background_pictures`` and ``test_search_pictures``."""
@@ -121,6 +123,10 @@ async def confirm(board: Board) -> None:
 
 async def menu(board: Board) -> None:
     await reach(board, MenuDialog, "f")
+
+
+async def templates(board: Board) -> None:
+    await reach(board, TemplateMenu, "N")
 
 
 async def help_of_board(board: Board) -> None:
@@ -225,6 +231,7 @@ BOARD = (
     Picture("filter", BoardScreen, filtering, lambda board: "Rate limit per key" not in screen_text(board.app)),
     Picture("toasts", BoardScreen, toasts, sees("#3 needs you"), keeps_toasts=True),
     Picture("menu", MenuDialog, menu),
+    Picture("templates", TemplateMenu, templates),
     Picture("confirm", ConfirmDialog, confirm),
     Picture("run-dialog", RunDialog, run_dialog),
     Picture("quick-add", QuickAddDialog, quick_add, sees("auth")),

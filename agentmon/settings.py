@@ -33,7 +33,7 @@ _LEAST_RATE: Final = Decimal("1e-9")
 _LARGEST_RATE: Final = Decimal("1e9")
 
 
-class _TableSettings(BaseSettings):
+class TableSettings(BaseSettings):
     """Settings that stand in one table of the settings file."""
 
     settings_file: ClassVar[Path | None] = None
@@ -67,7 +67,7 @@ class _FileTable(TomlConfigSettingsSource):
         return table if isinstance(table, dict) else {self._table_name: table}
 
 
-class WorkerSettings(_TableSettings):
+class WorkerSettings(TableSettings):
     """What the worker reads at its start and again whenever the database changes."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_WORKER_", extra="forbid", validate_default=True)
@@ -105,7 +105,7 @@ class WorkerSettings(_TableSettings):
     )
 
 
-class ApprovalSettings(_TableSettings):
+class ApprovalSettings(TableSettings):
     """How requests of agents are decided."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_APPROVALS_", extra="forbid", validate_default=True)
@@ -122,7 +122,7 @@ class ApprovalSettings(_TableSettings):
     )
 
 
-class CostSettings(_TableSettings):
+class CostSettings(TableSettings):
     """How tokens and money are counted."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_COSTS_", extra="forbid", validate_default=True)
@@ -197,7 +197,7 @@ class CostSettings(_TableSettings):
         return name
 
 
-class HistorySettings(_TableSettings):
+class HistorySettings(TableSettings):
     """What is kept of conversations that agents had without agentmon."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_HISTORY_", extra="forbid", validate_default=True)
@@ -208,7 +208,7 @@ class HistorySettings(_TableSettings):
     )
 
 
-class SearchSettings(_TableSettings):
+class SearchSettings(TableSettings):
     """What the search knows of."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_SEARCH_", extra="forbid", validate_default=True)
@@ -222,7 +222,7 @@ class SearchSettings(_TableSettings):
     )
 
 
-class NotificationSettings(_TableSettings):
+class NotificationSettings(TableSettings):
     """What a person is told of, and over which channels: toast, bell, desktop, command, webhook, or none."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_NOTIFICATIONS_", extra="forbid", validate_default=True)
@@ -281,7 +281,7 @@ class NotificationSettings(_TableSettings):
         return written
 
 
-class AppSettings(_TableSettings):
+class AppSettings(TableSettings):
     """How the app looks; it takes them at its next start, the theme at once."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_APP_", extra="forbid", validate_default=True)
@@ -311,7 +311,7 @@ class AppSettings(_TableSettings):
             raise ValueError(f"{error}; {error.hint}") from error
 
 
-class BoardSettings(_TableSettings):
+class BoardSettings(TableSettings):
     """How the cards of the board stand; a limit of a column only warns."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_BOARD_", extra="forbid", validate_default=True)
@@ -341,12 +341,13 @@ class BoardSettings(_TableSettings):
         return written
 
 
-_Settings = TypeVar("_Settings", bound=_TableSettings)
-_TABLES: tuple[type[_TableSettings], ...] = (
+_Settings = TypeVar("_Settings", bound=TableSettings)
+SETTING_TABLES: Final[tuple[type[TableSettings], ...]] = (
     WorkerSettings,
     ApprovalSettings,
     CostSettings,
     HistorySettings,
+    SearchSettings,
     NotificationSettings,
     AppSettings,
     BoardSettings,
@@ -355,94 +356,30 @@ _TABLES: tuple[type[_TableSettings], ...] = (
 
 def setting_fields() -> Mapping[str, FieldInfo]:
     """Return every setting by its key, such as ``worker.max_running``, in the order of definition."""
-    return {f"{table.table_name}.{name}": field for table in _TABLES for name, field in table.model_fields.items()}
+    return {
+        f"{table.table_name}.{name}": field for table in SETTING_TABLES for name, field in table.model_fields.items()
+    }
 
 
 @cache
-def _located(table: type[_TableSettings], settings_file: Path | None) -> type[_TableSettings]:
+def _located(table: type[TableSettings], settings_file: Path | None) -> type[TableSettings]:
     """Return the settings over this file; kept, since making such a class takes milliseconds of the event loop."""
-    located: type[_TableSettings] = type("Located", (table,), {"__module__": __name__})
+    located: type[TableSettings] = type("Located", (table,), {"__module__": __name__})
     located.settings_file = settings_file
     return located
 
 
-def load_worker_settings(settings_file: Path | None, stored: Mapping[str, object]) -> WorkerSettings:
-    """Return the worker's values in force.
+def load_settings(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:
+    """Return the values in force of one table.
 
     Args:
-        settings_file: A TOML file with a table ``[worker]``; a missing one is as good as an empty one.
+        table: Which, such as ``WorkerSettings``.
+        settings_file: A TOML file with the table, such as ``[worker]``; a missing one is as good as an empty one.
         stored: The rows of the table ``settings`` by key; they win over the file and the environment.
 
     Raises:
         UsageError: A value is not allowed; the message names the key, the value and the rule.
     """
-    return _load(WorkerSettings, settings_file, stored)
-
-
-def load_approval_settings(settings_file: Path | None, stored: Mapping[str, object]) -> ApprovalSettings:
-    """Return the values in force of the table ``[approvals]``, like ``load_worker_settings``.
-
-    Raises:
-        UsageError: A value is not allowed; the message names the key, the value and the rule.
-    """
-    return _load(ApprovalSettings, settings_file, stored)
-
-
-def load_cost_settings(settings_file: Path | None, stored: Mapping[str, object]) -> CostSettings:
-    """Return the values in force of the table ``[costs]``, like ``load_worker_settings``.
-
-    Raises:
-        UsageError: A value is not allowed; the message names the key, the value and the rule.
-    """
-    return _load(CostSettings, settings_file, stored)
-
-
-def load_history_settings(settings_file: Path | None, stored: Mapping[str, object]) -> HistorySettings:
-    """Return the values in force of the table ``[history]``, like ``load_worker_settings``.
-
-    Raises:
-        UsageError: A value is not allowed; the message names the key, the value and the rule.
-    """
-    return _load(HistorySettings, settings_file, stored)
-
-
-def load_search_settings(settings_file: Path | None, stored: Mapping[str, object]) -> SearchSettings:
-    """Return the values in force of the table ``[search]``, like ``load_worker_settings``.
-
-    Raises:
-        UsageError: A value is not allowed; the message names the key, the value and the rule.
-    """
-    return _load(SearchSettings, settings_file, stored)
-
-
-def load_notification_settings(settings_file: Path | None, stored: Mapping[str, object]) -> NotificationSettings:
-    """Return the values in force of the table ``[notifications]``, like ``load_worker_settings``.
-
-    Raises:
-        UsageError: A value is not allowed; the message names the key, the value and the rule.
-    """
-    return _load(NotificationSettings, settings_file, stored)
-
-
-def load_board_settings(settings_file: Path | None, stored: Mapping[str, object]) -> BoardSettings:
-    """Return the values in force of the table ``[board]``, like ``load_worker_settings``.
-
-    Raises:
-        UsageError: A value is not allowed; the message names the key, the value and the rule.
-    """
-    return _load(BoardSettings, settings_file, stored)
-
-
-def load_app_settings(settings_file: Path | None, stored: Mapping[str, object]) -> AppSettings:
-    """Return the values in force of the table ``[app]``, like ``load_worker_settings``.
-
-    Raises:
-        UsageError: A value is not allowed; the message names the key, the value and the rule.
-    """
-    return _load(AppSettings, settings_file, stored)
-
-
-def _load(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:
     prefix = table.table_name + "."
     overrides = {
         key.removeprefix(prefix): stored_value

@@ -16,16 +16,14 @@ from agentmon.schedule import check_zone
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.theme_names import THEME_KEY, require_theme
 from agentmon.settings import (
+    SETTING_TABLES,
     SYSTEM_ZONE,
+    AppSettings,
+    CostSettings,
+    HistorySettings,
+    NotificationSettings,
     WorkerSettings,
-    load_app_settings,
-    load_approval_settings,
-    load_board_settings,
-    load_cost_settings,
-    load_history_settings,
-    load_notification_settings,
-    load_search_settings,
-    load_worker_settings,
+    load_settings,
     setting_fields,
 )
 from agentmon.store.board_setting import LIMITED, find_board_words, limit_name
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from agentmon.domain.execution_columns import ExecutionColumn
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
-    from agentmon.settings import CostSettings, HistorySettings, NotificationSettings
     from agentmon.store.setting_rows import SettingRepository
     from agentmon.store.workspaces import WorkspaceRepository
 
@@ -101,7 +98,7 @@ class SettingsService:
 
     def default_worker_settings(self) -> WorkerSettings:
         """Return what holds where the database says nothing: file, environment, defaults."""
-        return load_worker_settings(self._paths.settings_file, {})
+        return load_settings(WorkerSettings, self._paths.settings_file, {})
 
     def default_money_words(self) -> Mapping[str, str]:
         """Return what file and environment say of how amounts are shown, for readers that see the database's rows."""
@@ -113,20 +110,20 @@ class SettingsService:
 
     async def costs(self) -> CostSettings:
         """Return how tokens and money are counted."""
-        return load_cost_settings(self._paths.settings_file, await self._repository.all())
+        return load_settings(CostSettings, self._paths.settings_file, await self._repository.all())
 
     async def history(self) -> HistorySettings:
         """Return what is kept of conversations that agents had without agentmon."""
-        return load_history_settings(self._paths.settings_file, await self._repository.all())
+        return load_settings(HistorySettings, self._paths.settings_file, await self._repository.all())
 
     async def notifications(self) -> NotificationSettings:
         """Return what a person is told of, and how."""
-        return load_notification_settings(self._paths.settings_file, await self._repository.all())
+        return load_settings(NotificationSettings, self._paths.settings_file, await self._repository.all())
 
     async def execution_columns(self) -> tuple[ExecutionColumn, ...]:
         """Return the columns that the table of executions shows, from left to right."""
         return parse_columns(
-            load_app_settings(self._paths.settings_file, await self._repository.all()).execution_columns
+            load_settings(AppSettings, self._paths.settings_file, await self._repository.all()).execution_columns
         )
 
     async def keep_execution_columns(self, columns: Sequence[ExecutionColumn], *, actor: Actor = USER_ACTOR) -> None:
@@ -231,16 +228,7 @@ class SettingsService:
         return await self.get(key, workspace)
 
     def _values(self, stored: Mapping[str, object]) -> tuple[SettingValue, ...]:
-        tables = {
-            "worker": load_worker_settings(self._paths.settings_file, stored),
-            "approvals": load_approval_settings(self._paths.settings_file, stored),
-            "costs": load_cost_settings(self._paths.settings_file, stored),
-            "history": load_history_settings(self._paths.settings_file, stored),
-            "search": load_search_settings(self._paths.settings_file, stored),
-            "board": load_board_settings(self._paths.settings_file, stored),
-            "app": load_app_settings(self._paths.settings_file, stored),
-            "notifications": load_notification_settings(self._paths.settings_file, stored),
-        }
+        tables = {table.table_name: load_settings(table, self._paths.settings_file, stored) for table in SETTING_TABLES}
         values = []
         for key, field in setting_fields().items():
             table, _, name = key.partition(".")

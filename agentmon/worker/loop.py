@@ -13,15 +13,6 @@ from agentmon import __version__
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.logs.error_file import traceback_text
-from agentmon.settings import (
-    load_approval_settings,
-    load_board_settings,
-    load_cost_settings,
-    load_history_settings,
-    load_notification_settings,
-    load_search_settings,
-    load_worker_settings,
-)
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.message_indexing import MessageIndexRepository
 from agentmon.worker.approving import Approver
@@ -36,6 +27,7 @@ from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
 from agentmon.worker.search_indexing import SearchFollowing
+from agentmon.worker.settings_in_force import read_settings
 from agentmon.worker.starting import Starter
 from agentmon.worker.status_intake import StatusIntake
 from agentmon.worker.supervisor import Supervisor, Turn
@@ -144,13 +136,7 @@ class WorkerLoop:
             clock=clock,
             telemetry_target=self._telemetry.target_of,
         )
-        self._settings = load_worker_settings(paths.settings_file, {})
-        self._board_settings = load_board_settings(paths.settings_file, {})
-        self._approval_settings = load_approval_settings(paths.settings_file, {})
-        self._cost_settings = load_cost_settings(paths.settings_file, {})
-        self._history_settings = load_history_settings(paths.settings_file, {})
-        self._search_settings = load_search_settings(paths.settings_file, {})
-        self._notification_settings = load_notification_settings(paths.settings_file, {})
+        self._settings = read_settings(paths.settings_file, {})
         self._is_paused = True
         self._woken = asyncio.Event()
         self._messages: set[str] = set()
@@ -211,7 +197,7 @@ class WorkerLoop:
         """Import what agents write down of their answers."""
 
         async def look() -> None:
-            await self._usage.look(self._cost_settings)
+            await self._usage.look(self._settings.costs)
             await self._statuses.take_in()
 
         try:
@@ -223,7 +209,7 @@ class WorkerLoop:
         """Import what agents write down of what is said and done, in the time that is left."""
 
         async def look() -> None:
-            await self._history.look(self._cost_settings, self._history_settings)
+            await self._history.look(self._settings.costs, self._settings.history)
 
         turn = Turn("conversation import", look, _IMPORT_HANGS_AFTER_S)
         try:
@@ -235,7 +221,7 @@ class WorkerLoop:
         """Take up what the search does not know yet."""
 
         async def look() -> None:
-            await self._search.look(self._search_settings)
+            await self._search.look(self._settings.search)
 
         try:
             await self._supervisor.keep(Turn("search index", look), rest=self._search.rest)
@@ -268,7 +254,7 @@ class WorkerLoop:
         self._woken.clear()
         self._worked_at = time.monotonic()
         # Those whose messages got lost have their turn also while others keep the worker awake.
-        is_poll = self._worked_at >= self._read_all_at + self._settings.poll_interval_s
+        is_poll = self._worked_at >= self._read_all_at + self._settings.worker.poll_interval_s
         try:
             if not self._has_adopted:
                 await self._settle_in(group)
@@ -283,7 +269,7 @@ class WorkerLoop:
             has_ended = await self._watch.read_journals(None if is_poll else named)
             has_decided = await self._approver.apply_rules(has_news=has_news)
             if is_poll:
-                has_decided = await self._approver.deny_late(self._approval_settings.timeout_s) or has_decided
+                has_decided = await self._approver.deny_late(self._settings.approvals.timeout_s) or has_decided
             has_stopped = await self._budgets.look(self._repositories.data_version())
             self._pass_over_own_news()
             await self._look_after_hosts(group)
@@ -314,7 +300,7 @@ class WorkerLoop:
         self._seen_version = version
         self._may_have_missed_news = False
         await self._read_settings()
-        self._watch.park_after = self._settings.park_after_failures
+        self._watch.park_after = self._settings.worker.park_after_failures
         self._is_paused = await self._repositories.pause.get() is not None
         await self._scheduler.look()
         return True
@@ -328,14 +314,7 @@ class WorkerLoop:
 
     async def _read_settings(self) -> None:
         try:
-            stored = await self._repositories.settings.all()
-            self._settings = load_worker_settings(self._paths.settings_file, stored)
-            self._board_settings = load_board_settings(self._paths.settings_file, stored)
-            self._approval_settings = load_approval_settings(self._paths.settings_file, stored)
-            self._cost_settings = load_cost_settings(self._paths.settings_file, stored)
-            self._history_settings = load_history_settings(self._paths.settings_file, stored)
-            self._search_settings = load_search_settings(self._paths.settings_file, stored)
-            self._notification_settings = load_notification_settings(self._paths.settings_file, stored)
+            self._settings = read_settings(self._paths.settings_file, await self._repositories.settings.all())
         except AgentmonError as error:
             self._complain(f"the settings stay as they were: {error}")
         await self._settle_telemetry()
@@ -343,11 +322,11 @@ class WorkerLoop:
     async def _notice_news(self) -> None:
         version = self._repositories.data_version()
         if version != self._noticed_version:
-            await self._notifier.look(self._notification_settings)
+            await self._notifier.look(self._settings.notifications)
             self._noticed_version = version
 
     async def _settle_telemetry(self) -> None:
-        if not self._cost_settings.live_telemetry:
+        if not self._settings.costs.live_telemetry:
             await self._telemetry.close()
             return
         try:
@@ -364,7 +343,7 @@ class WorkerLoop:
         if not claims:
             return
         now = self._clock.now()
-        free = self._takeover.find_free(claims, after_s=self._settings.takeover_after_s, at=now)
+        free = self._takeover.find_free(claims, after_s=self._settings.worker.takeover_after_s, at=now)
         if len(free) < len(claims):
             self._complain(f"{len(claims) - len(free)} runs belong to a worker of another folder or machine")
         if not free:
@@ -382,7 +361,7 @@ class WorkerLoop:
 
     async def _look_after_hosts(self, group: asyncio.TaskGroup) -> None:
         now = time.monotonic()
-        if now - self._proved_at < self._settings.poll_interval_s:
+        if now - self._proved_at < self._settings.worker.poll_interval_s:
             return
         self._proved_at = now
         look = await self._watch.look_at_hosts()
@@ -392,7 +371,7 @@ class WorkerLoop:
             settling = self._guarded(self._watch.settle(watched), watched.id)
             group.create_task(settling, name=f"settle {watched.id}")
         await self._take_over(group)
-        if now - self._beaten_at >= self._settings.heartbeat_s:
+        if now - self._beaten_at >= self._settings.worker.heartbeat_s:
             await self._beat([watched.id for watched in look.alive])
 
     async def _beat(self, alive: list[ExecutionId]) -> None:
@@ -404,8 +383,8 @@ class WorkerLoop:
         now = time.monotonic()
         if now - self._removed_logs_at >= _REMOVE_LOGS_EVERY_S:
             self._removed_logs_at = now
-            await remove_old_logs(self._repositories.old_logs, self._settings, self._clock)
-            await archive_old_cards(self._repositories.archive, self._board_settings.archive_after_days, self._clock)
+            await remove_old_logs(self._repositories.old_logs, self._settings.worker, self._clock)
+            await archive_old_cards(self._repositories.archive, self._settings.board.archive_after_days, self._clock)
 
     async def _start_again(self, watched: Watched, group: asyncio.TaskGroup) -> None:
         if watched.start_tries >= (_MAX_TRIES_WITH_PROBLEM if watched.start_problem else _MAX_START_TRIES):
@@ -417,12 +396,12 @@ class WorkerLoop:
         self._start_apart(watched.claimed, group)
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
-        while not self._is_stopping and len(self._watch) < self._settings.max_running:
+        while not self._is_stopping and len(self._watch) < self._settings.worker.max_running:
             claimed = await self._claims.claim(
                 worker_id=self.worker_id,
-                max_running=self._settings.max_running,
-                park_after=self._settings.park_after_failures,
-                limit=self._settings.max_running - len(self._watch),
+                max_running=self._settings.worker.max_running,
+                park_after=self._settings.worker.park_after_failures,
+                limit=self._settings.worker.max_running - len(self._watch),
                 at=self._clock.now(),
             )
             for one in claimed:
@@ -439,7 +418,7 @@ class WorkerLoop:
         group.create_task(self._guarded(self._start(claimed), execution_id), name=f"start {execution_id}")
 
     async def _start(self, claimed: ClaimedExecution) -> None:
-        problem = await self._starter.start(claimed, self._settings)
+        problem = await self._starter.start(claimed, self._settings.worker)
         watched = self._watch.find(claimed.execution.id)
         if watched is None or watched.has_begun:
             return
@@ -468,7 +447,7 @@ class WorkerLoop:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(self._settings.poll_interval_s - (time.monotonic() - self._read_all_at)):
+            async with asyncio.timeout(self._settings.worker.poll_interval_s - (time.monotonic() - self._read_all_at)):
                 await self._woken.wait()
                 busy_cycle_s = min(len(self._watch) * _BUSY_CYCLE_S_PER_RUN, _LONGEST_BUSY_CYCLE_S)
                 await asyncio.sleep(self._worked_at + busy_cycle_s - time.monotonic())

@@ -11,6 +11,7 @@ from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import Actor, ActorType
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.settings import SettingOrigin
+from agentmon.settings import SETTING_TABLES, TableSettings
 from agentmon.store.money_setting import find_money_words, money_format
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ async def test_a_value_that_is_not_allowed_is_refused_and_not_kept(live_home: Li
             await services.settings.set("worker.max_running", text)
 
         assert (await services.settings.get("worker.max_running")).value == 4
+
+
+async def test_every_table_of_settings_can_be_seen_and_set(live_home: LiveHome) -> None:
+    assert set(SETTING_TABLES) == set(TableSettings.__subclasses__())
+
+    async with open_services(live_home.paths) as services:
+        assert (await services.settings.set("search.log_mb", "100")).value == 100
 
 
 async def test_an_unknown_setting_names_the_known_ones(live_home: LiveHome) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import SystemClock
-from agentmon.settings import load_cost_settings, load_history_settings
+from agentmon.settings import CostSettings, HistorySettings, load_settings
 from agentmon.store.database import open_database
 from agentmon.store.message_indexing import MessageIndexRepository
 from agentmon.worker import history_following
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from tests.live_home import LiveHome
 
-COSTS = load_cost_settings(None, {})
-HISTORY = load_history_settings(None, {})
+COSTS = load_settings(CostSettings, None, {})
+HISTORY = load_settings(HistorySettings, None, {})
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_who_wants_no_history_gets_no_conversations(live_home: LiveHome, h
     async with open_services(live_home.paths) as services:
         await services.costs.import_history()
 
-        await look(live_home, load_cost_settings(None, {"costs.import_history": False}))
+        await look(live_home, load_settings(CostSettings, None, {"costs.import_history": False}))
 
     assert counted(live_home) == 0
 

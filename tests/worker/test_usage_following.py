@@ -16,7 +16,7 @@ import pytest
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.costs import CostFilter, CostGroup
-from agentmon.settings import load_cost_settings
+from agentmon.settings import CostSettings, load_settings
 from agentmon.worker import usage_following
 from agentmon.worker.launch import ensure_worker
 from agentmon.worker.repositories import Repositories
@@ -80,7 +80,7 @@ async def test_what_is_written_is_found_without_a_look_at_all_files(
     before = set(threading.enumerate())
     async with open_services(live_home.paths) as services:
         following = _following(live_home, services)
-        settings = load_cost_settings(None, {})
+        settings = load_settings(CostSettings, None, {})
 
         async def has_answers(count: int) -> bool:
             await following.look(settings)
@@ -107,7 +107,7 @@ async def test_what_is_written_is_found_without_a_look_at_all_files(
 async def test_a_burst_of_writes_is_imported_twice_a_second_at_most(live_home: LiveHome, history: Path) -> None:
     async with open_services(live_home.paths) as services:
         following = _following(live_home, services)
-        settings = load_cost_settings(None, {})
+        settings = load_settings(CostSettings, None, {})
         begun = time.monotonic()
         looks = 0
         try:
@@ -156,8 +156,8 @@ async def test_a_long_history_is_read_by_a_process_of_its_own(
     caplog.set_level("INFO")
     async with open_services(live_home.paths) as services:
         following = _following(live_home, services)
-        await following.look(load_cost_settings(None, {}))
-        await following.look(load_cost_settings(None, {}))
+        await following.look(load_settings(CostSettings, None, {}))
+        await following.look(load_settings(CostSettings, None, {}))
         await following.close()
 
         assert (await _totals(services)).answers == 26
@@ -177,7 +177,7 @@ async def test_a_look_that_is_given_up_before_the_process_has_begun_does_not_wai
 
     async with open_services(live_home.paths) as services:
         following = _following(live_home, services)
-        looking = asyncio.create_task(following.look(load_cost_settings(None, {})))
+        looking = asyncio.create_task(following.look(load_settings(CostSettings, None, {})))
         await until(is_importing)
         looking.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -20,8 +20,9 @@ from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.task_text import state_text
 from agentmon.domain.board import BoardPage
+from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.errors import AgentmonError
+from agentmon.domain.errors import AgentmonError, ConflictError
 from agentmon.domain.tasks import Workspace
 from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
@@ -32,13 +33,14 @@ _APP_ENDS_WITHIN_S = 10.0
 _IMPORT_VARIABLE = "AGENTMON_COSTS_IMPORT_HISTORY"
 """The person's own history is none of the demo's business."""
 _ALL_CARDS = 100
-_MAX_RUNNING = 8
+_MAX_RUNNING = 12
+_ONE_AT_A_TIME = "make"
 
 
 def demo(as_json: JsonOption = False) -> None:
     """Try everything in a scratch place that is gone afterwards.
 
-    A dozen tasks run real programs found on this machine. Without a terminal, or with --json, it runs the tasks
+    Two dozen tasks run real programs found on this machine. Without a terminal, or with --json, it runs the tasks
     and prints the board when they are over.
 
     Examples:
@@ -164,7 +166,9 @@ async def _run_all(services: Services, place: DemoPlace) -> BoardPage:
         if newest is None:
             continue
         if entry.demo.is_long:
-            await services.queue.stop(entry.task.id, actor=USER_ACTOR)
+            # One whose budget is spent has ended by itself.
+            with suppress(ConflictError):
+                await services.queue.stop(entry.task.id, actor=USER_ACTOR)
         ended = await services.queue.wait(newest.id)
         tell(f"#{entry.task.number} {state_text(ended)}")
     return await read_page(services, workspace, _ALL_CARDS)
@@ -174,7 +178,19 @@ async def _filled(services: Services, place: DemoPlace) -> tuple[Workspace, tupl
     workspace = await services.workspaces.open(place.project)
     # Those that wait for a person would take the places of all others.
     await services.settings.set("worker.max_running", str(_MAX_RUNNING))
-    return workspace, await add_demo_tasks(services.tasks, services.agents, workspace)
+    added = await add_demo_tasks(services.tasks, services.agents, workspace)
+    if any(entry.demo.slug == _ONE_AT_A_TIME for entry in added):
+        await services.agents.limit(_ONE_AT_A_TIME, 1, actor=USER_ACTOR)
+    for entry in added:
+        if entry.demo.budget_nano is not None:
+            await services.budgets.set(
+                scope=BudgetScope.TASK,
+                scope_id=entry.task.id,
+                period=BudgetPeriod.TOTAL,
+                limit=entry.demo.budget_nano,
+                actor=USER_ACTOR,
+            )
+    return workspace, added
 
 
 async def _start_runs(services: Services, added: tuple[AddedDemoTask, ...]) -> tuple[str, ...]:

@@ -47,6 +47,8 @@ class DemoTask:
     schedule: Schedule | None = None
     starts_in: timedelta | None = None
     """How long its run waits before it may begin."""
+    budget_nano: int | None = None
+    """Nano-USD that may be spent on it in all."""
     is_taken_back: bool = False
     """Whether its run is cancelled as soon as it is queued."""
     is_started: bool = True
@@ -89,6 +91,13 @@ _REFUSED: Final = """
 echo 'asking the shop for its reviews'
 echo 'Error: daily quota exceeded, resets in 2 hours'
 exit 1
+"""
+_CRASH: Final = """
+echo 'stock 1 of 3 counted'
+sleep 1
+echo 'now its host is killed, as a crash of the machine would'
+kill -KILL $PPID
+sleep 60
 """
 _QUESTION: Final = """
 printf 'Attach with the key a and answer here.\\nWhich customer shall be told first? '
@@ -203,6 +212,39 @@ DEMO_TASKS: Final[tuple[DemoTask, ...]] = (
         capability_key="hurry",
     ),
     DemoTask(
+        title="Describe every product",
+        description="Its budget is half a cent: the demo agent is stopped when that is spent.",
+        priority=Priority.LOW,
+        slug=DEMO_AGENT_SLUG,
+        capability_key="work",
+        budget_nano=5_000_000,
+        is_long=True,
+    ),
+    DemoTask(
+        title="Count the stock",
+        description="A crash cuts it off: the card says that it is lost, and r runs it again.",
+        slug="sh",
+        capability_key="script",
+        args={"script": _CRASH},
+    ),
+    DemoTask(
+        title="Serve the shop",
+        description="Makes nothing for a minute; make runs one at a time here.",
+        slug="make",
+        capability_key="build",
+        args={"targets": ["serve"]},
+        is_long=True,
+    ),
+    DemoTask(
+        title="Check the links of the shop",
+        description="Waits until make is free: agentmon agents limit make 1.",
+        priority=Priority.LOW,
+        slug="make",
+        capability_key="build",
+        args={"targets": ["links"]},
+        is_long=True,
+    ),
+    DemoTask(
         title="Send the newsletter",
         labels=("shop",),
         due_in=timedelta(hours=5),
@@ -301,10 +343,16 @@ _FILES: Final[Mapping[str, str]] = {
         \t@sleep 0.3
         \t@date > $@
 
+        serve:
+        \t@for second in $$(seq 60); do echo "served $$second customers"; sleep 1; done
+
+        links:
+        \t@echo "no link is broken"
+
         publish: all
         \t@for package in $(PACKAGES); do echo "published $$package"; done
 
-        .PHONY: all publish
+        .PHONY: all serve links publish
         """,
     ".gitignore": "build/\n__pycache__/\n",
 }

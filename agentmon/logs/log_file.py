@@ -1,8 +1,9 @@
 """A growing log file seen through offsets: display lines, a sparse line index, and nothing kept of its text.
 
 A display line is a line of the file or, where a line is very long, a part of it. Where such a line is cut depends on
-the bytes just before the cut alone, so that reading forwards and backwards from anywhere agrees without looking for
-the beginning of the line.
+the bytes before the cut alone, so that reading forwards and backwards from anywhere agrees without looking for the
+beginning of the line. A line that is rewritten again and again, as progress is, stays whole for longer, and only its
+newest states are read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from agentmon.logs.rewritten_lines import is_rewritten, whole_states
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +30,10 @@ CUT_GRID_BYTES: Final = 16 * 1024
 """Long lines are cut at multiples of this, when no line ends in the whole grid block before."""
 
 MAX_LINE_BYTES: Final = 2 * CUT_GRID_BYTES + 3
-"""No display line is longer; the three bytes keep a UTF-8 character whole."""
+"""No display line has more content; the three bytes keep a UTF-8 character whole."""
+
+REWRITTEN_GRID_BYTES: Final = 128 * CUT_GRID_BYTES
+"""Rewritten lines are cut at multiples of this, when no line ends in all of it before: they have twice as much."""
 
 INDEX_SLICE_S: Final = 0.012
 _READ_BYTES: Final = 64 * 1024
@@ -45,7 +51,7 @@ class LogLine:
     end: int
     """The offset of the display line after it; the line feed lies before it."""
     content: bytes
-    """Its bytes without the line feed."""
+    """Its bytes without the line feed; of a long line that is rewritten, those of its newest states."""
     is_whole: bool
     """Whether it ends in a line feed; a cut line and the unfinished last line do not."""
 
@@ -142,15 +148,11 @@ class LogFile:
         found: list[LogLine] = []
         end = min(end, self.size)
         while len(found) < count and end > 0:
-            start = self._start_before(end)
-            content = self.read(start, end)
-            if not content:
+            line = self._line_between(self._start_before(end), end)
+            if line is None:
                 break
-            is_whole = content.endswith(b"\n")
-            found.append(
-                LogLine(start=start, end=end, content=content[:-1] if is_whole else content, is_whole=is_whole)
-            )
-            end = start
+            found.append(line)
+            end = line.start
         found.reverse()
         return found
 
@@ -266,25 +268,40 @@ class LogFile:
     def _line_at(self, start: int) -> LogLine | None:
         limit = self._cut_after(start)
         position = self._find(start, limit)
+        while position < 0 and limit < self.size and not self._is_cut(limit):
+            limit += CUT_GRID_BYTES
+            position = self._find(limit - CUT_GRID_BYTES, limit)
         end = position + 1 if position >= 0 else min(self._character_boundary(limit), self.size)
-        content = self.read(start, end)
+        return self._line_between(start, end)
+
+    def _line_between(self, start: int, end: int) -> LogLine | None:
+        """Return the display line with these bytes; None where they cannot be read."""
+        is_long = end - start > MAX_LINE_BYTES
+        content = self.read(end - MAX_LINE_BYTES if is_long else start, end)
         if not content:
             return None
+        end = end if is_long else start + len(content)
         is_whole = content.endswith(b"\n")
-        return LogLine(
-            start=start,
-            end=start + len(content),
-            content=content[:-1] if is_whole else content,
-            is_whole=is_whole,
-        )
+        content = content[:-1] if is_whole else content
+        return LogLine(start=start, end=end, content=whole_states(content) if is_long else content, is_whole=is_whole)
 
     def _cut_after(self, start: int) -> int:
-        """Return the grid offset where the line that begins at ``start`` is cut, unless it ends before."""
+        """Return the first grid offset where the line that begins at ``start`` may be cut, unless it ends before."""
         block = start - start % CUT_GRID_BYTES
         is_cut = start > 0 and self.read(start - 1, start) != b"\n"
         if start == block or (is_cut and start - block <= _UTF8_TAIL_BYTES):
             return block + CUT_GRID_BYTES
         return block + 2 * CUT_GRID_BYTES
+
+    def _is_cut(self, grid: int) -> bool:
+        """Return whether a line is cut at a grid offset; no line ends in the grid block before it."""
+        if not self._is_rewritten_before(grid):
+            return True
+        # Looking for the beginning of a line must end somewhere.
+        return grid % REWRITTEN_GRID_BYTES == 0 and self._find_last(grid - REWRITTEN_GRID_BYTES, grid) < 0
+
+    def _is_rewritten_before(self, grid: int) -> bool:
+        return is_rewritten(self.read(grid - CUT_GRID_BYTES, grid))
 
     def _start_before(self, end: int) -> int:
         """Return the start of the display line whose last byte lies at ``end - 1``."""
@@ -296,12 +313,12 @@ class LogFile:
         if grid and self._character_boundary(grid) > last:
             grid -= CUT_GRID_BYTES
         position = self._find_last(grid, last)
-        if position >= 0:
-            return position + 1
-        if grid == 0:
-            return 0
-        position = self._find_last(grid - CUT_GRID_BYTES, grid)
-        return position + 1 if position >= 0 else self._character_boundary(grid)
+        while position < 0 and grid > 0:
+            position = self._find_last(grid - CUT_GRID_BYTES, grid)
+            if position < 0 and self._is_cut(grid):
+                return self._character_boundary(grid)
+            grid -= CUT_GRID_BYTES
+        return position + 1
 
     def _character_boundary(self, offset: int) -> int:
         for byte in self.read(offset, offset + _UTF8_TAIL_BYTES):

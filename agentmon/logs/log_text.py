@@ -7,14 +7,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from agentmon.logs.line_text import plain_text
-from agentmon.logs.log_file import LogFile
+from agentmon.logs.log_file import MAX_LINE_BYTES, LogFile
+from agentmon.logs.rewritten_lines import newest_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 MAX_TEXT_LINE_BYTES: Final = 1024 * 1024
-"""A longer line comes in several parts."""
+"""A longer line comes in several parts, unless it is rewritten again and again: then its newest states come."""
 
 _READ_BYTES: Final = 256 * 1024
 _NEEDLE_BYTES: Final = 4096
@@ -56,10 +57,12 @@ def iter_line_bytes(
             if block:
                 *lines, rest = (rest + block).split(b"\n")
                 for line in lines:
-                    while len(line) > MAX_TEXT_LINE_BYTES:
-                        part, line = _cut(line)  # noqa: PLW2901 - what is left of it
+                    shown = line if len(line) <= MAX_LINE_BYTES else newest_states(line, MAX_LINE_BYTES)
+                    while len(shown) > MAX_TEXT_LINE_BYTES:
+                        part, shown = _cut(shown)
                         yield part
-                    yield line
+                    yield shown
+                rest = newest_states(rest, MAX_LINE_BYTES)
                 while len(rest) > MAX_TEXT_LINE_BYTES:
                     part, rest = _cut(rest)
                     yield part

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from agentmon.domain.errors import UsageError
 from agentmon.logs.block_text import BlockText
 from agentmon.logs.line_text import plain_text
+from agentmon.logs.log_file import MAX_LINE_BYTES
+from agentmon.logs.rewritten_lines import newest_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,7 +77,8 @@ class LogPattern:
         shown = BlockText(block, sees_blanks=self._sees_blanks, sees_ends=not self._words_suffice)
         is_lowered = self._can_lower and shown.can_lower
         text = shown.text(is_lowered=is_lowered)
-        starts = self._starts(text, is_lowered=is_lowered)
+        # What has no line feed at its end is a line too, also where nothing of it is seen.
+        starts = self._starts(text, len(text) + (block[-1:] not in {b"", b"\n"}), is_lowered=is_lowered)
         spans = shown.line_spans(text, starts)
         odd_lines = shown.odd_lines
         if not odd_lines:
@@ -84,7 +87,7 @@ class LogPattern:
         for start in odd_lines:
             end = block.find(b"\n", start)
             end = end if end >= 0 else len(block)
-            if self.matches(block[start:end]):
+            if self.matches(newest_states(block[start:end], MAX_LINE_BYTES)):
                 found.append((start, end))
         return iter(sorted(found))
 
@@ -98,16 +101,16 @@ class LogPattern:
             words = [part] if part else []
         self._words = tuple(re.compile(re.escape(word)) for word in words)
 
-    def _starts(self, text: str, *, is_lowered: bool) -> Iterator[int]:
-        """Yield where the lines begin in the text that match."""
+    def _starts(self, text: str, limit: int, *, is_lowered: bool) -> Iterator[int]:
+        """Yield where the lines begin in the text that match; all lines begin before ``limit``."""
         are_words_usable = bool(self._words) and (is_lowered or not self.ignores_case)
         if are_words_usable and self._words_suffice:
             return _starts_with_any(text, self._words)
         if are_words_usable:
             return self._starts_with_words(text, is_lowered=is_lowered)
         if self._is_line_bound:
-            return self._starts_one_by_one(text)
-        return self._starts_in_all(text, is_lowered=is_lowered)
+            return self._starts_one_by_one(text, limit)
+        return self._starts_in_all(text, limit, is_lowered=is_lowered)
 
     def _starts_with_words(self, text: str, *, is_lowered: bool) -> Iterator[int]:
         search = self.regex.search if self._is_line_bound else self._finder(is_lowered=is_lowered).search
@@ -120,23 +123,23 @@ class LogPattern:
             elif search(text, start, end):
                 yield start
 
-    def _starts_one_by_one(self, text: str) -> Iterator[int]:
+    def _starts_one_by_one(self, text: str, limit: int) -> Iterator[int]:
         search = self.regex.search
         start = 0
         for line in text.split("\n"):
-            if start < len(text) and search(line):
+            if start < limit and search(line):
                 yield start
             start += len(line) + 1
 
-    def _starts_in_all(self, text: str, *, is_lowered: bool) -> Iterator[int]:
+    def _starts_in_all(self, text: str, limit: int, *, is_lowered: bool) -> Iterator[int]:
         """Search all lines at once: what matches a line matches there too, and is then looked at in its line alone."""
         search = self._finder(is_lowered=is_lowered).search
         position = 0
-        while position < len(text) and (match := search(text, position)):
+        while position < limit and (match := search(text, position)):
             start = text.rfind("\n", 0, match.start()) + 1
             end = text.find("\n", start)
             end = end if end >= 0 else len(text)
-            if start < len(text) and (match.end() <= end or search(text, start, end)):
+            if start < limit and (match.end() <= end or search(text, start, end)):
                 yield start
             position = end + 1
 

@@ -101,7 +101,11 @@ def _step_end(log: LogFile, start: int, limit: int) -> int:
     if start + STEP_BYTES >= limit:
         return limit
     end = log.line_start(start + STEP_BYTES)
-    return end if end > start else limit
+    if end <= start:
+        # The line is longer than a step.
+        here = log.lines_from(start, 1)
+        end = here[0].end if here else limit
+    return min(end, limit)
 
 
 def _matches(

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentmon.logs.log_file import CUT_GRID_BYTES, INDEX_BLOCK_BYTES, MAX_LINE_BYTES, LogFile, LogLine
+from agentmon.logs.line_text import plain_text
+from agentmon.logs.log_file import (
+    CUT_GRID_BYTES,
+    INDEX_BLOCK_BYTES,
+    MAX_LINE_BYTES,
+    REWRITTEN_GRID_BYTES,
+    LogFile,
+    LogLine,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,11 +102,51 @@ def test_a_folder_and_an_unreadable_path_are_problems_not_errors(tmp_path: Path)
     assert pipe.problem
 
 
+def progress(size: int, code: bytes = b"\r") -> bytes:
+    states = b"".join(code + b"%3d%% of a file" % (count * 100 // 999) for count in range(1000))
+    return states * (size // len(states)) + states
+
+
+@pytest.mark.parametrize("size", [40_000, 1_100_000])
+@pytest.mark.parametrize("before", [0, 5000, REWRITTEN_GRID_BYTES - 70_000])
+@pytest.mark.parametrize("end", [b"\n", b"", b"\r\n"])
+def test_a_line_that_is_rewritten_is_one_line_with_its_last_state(
+    tmp_path: Path, size: int, before: int, end: bytes
+) -> None:
+    content = b"x" * max(0, before - 1) + b"\n" * (before > 0) + progress(size) + end + b"after\n" * bool(end)
+
+    with LogFile(write(tmp_path / "log", content)) as log:
+        lines = [line for line in all_lines(log) if line.start >= before]
+        backwards = [line for line in log.lines_before(log.size, 50) if line.start >= before]
+        middle = log.line_start(before + size // 2)
+
+    assert [plain_text(line.content) for line in lines] == ["100% of a file", "after"][: 1 + bool(end)]
+    assert backwards == lines
+    assert middle == before
+    assert max(len(line.content) for line in lines) <= MAX_LINE_BYTES
+
+
+def test_a_line_whose_cursor_is_sent_back_by_its_column_is_one_line(tmp_path: Path) -> None:
+    with LogFile(write(tmp_path / "log", progress(900_000, b"\x1b[2K\x1b[1G"))) as log:
+        assert [plain_text(line.content) for line in all_lines(log)] == ["100% of a file"]
+
+
+def test_a_file_of_nothing_but_returns_is_read_from_everywhere_at_once(tmp_path: Path) -> None:
+    returns = b"\r" * (4 * REWRITTEN_GRID_BYTES + 10)
+    with LogFile(write(tmp_path / "log", returns)) as log:
+        lines = all_lines(log)
+
+        assert log.lines_before(log.size, 10) == lines
+        assert [line.start for line in lines] == [at * REWRITTEN_GRID_BYTES for at in range(5)]
+        assert log.line_start(3 * REWRITTEN_GRID_BYTES + 5) == 3 * REWRITTEN_GRID_BYTES
+
+
 content_parts = st.lists(
     st.one_of(
         st.binary(max_size=20),
         st.just(b"\n"),
         st.integers(1, 5 * CUT_GRID_BYTES).map(lambda count: b"x" * count),
+        st.integers(1, CUT_GRID_BYTES).map(lambda count: b"ab\r\xc3\xa9" * count),
         st.integers(1, CUT_GRID_BYTES).map(lambda count: "é漢".encode() * count),
         st.integers(1, 9000).map(lambda count: b"ab\n" * count),
         st.sampled_from([b"x" * (CUT_GRID_BYTES - 1), b"y" * CUT_GRID_BYTES, b"z" * (CUT_GRID_BYTES + 1)]),
@@ -121,9 +169,14 @@ def test_display_lines_cover_the_file_and_are_the_same_from_everywhere(
         }
         found = {offset: log.line_start(offset) for offset in probes if 0 <= offset < len(content)}
 
-    assert b"".join(line.content + b"\n" * line.is_whole for line in lines) == content
+    assert [line.start for line in lines] == [0, *(line.end for line in lines)][: len(lines)]
+    assert all(content[line.start : line.end - line.is_whole].endswith(line.content) for line in lines)
+    assert all(
+        len(line.content) == line.end - line.start - line.is_whole or b"\r" in content[line.start : line.end]
+        for line in lines
+    )
     assert from_the_end == lines
-    assert all(line.end - line.start <= MAX_LINE_BYTES for line in lines)
+    assert all(len(line.content) <= MAX_LINE_BYTES for line in lines)
     assert {line for line in content.split(b"\n")[:-1] if len(line) < CUT_GRID_BYTES} <= {
         line.content for line in lines
     }

@@ -100,6 +100,17 @@ def test_a_million_bytes_stay_one_line_and_more_come_in_parts(tmp_path: Path) ->
     assert [len(line) for line in iter_clean_lines(path)] == [1_000_000, MAX_TEXT_LINE_BYTES, MAX_TEXT_LINE_BYTES, 5]
 
 
+def test_progress_of_megabytes_is_one_line_with_its_last_state(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    states = b"".join(b"\r%d%%" % (count // 2000) for count in range(200_000)) * 3
+    path.write_bytes(b"before\n" + states + b"\r100%\nlong\r" + b"x" * 2 * MAX_TEXT_LINE_BYTES + b"\n" + states)
+
+    lines = list(iter_clean_lines(path))
+
+    assert lines == ["before", "100%", "x" * MAX_TEXT_LINE_BYTES, "x" * MAX_TEXT_LINE_BYTES, "99%"]
+    assert tail_lines(path, 1) == ["99%"]
+
+
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"0123456789 some words in a line\n" * 1_000_000)

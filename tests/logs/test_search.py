@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentmon.domain.errors import UsageError
@@ -108,6 +108,15 @@ def test_a_match_deep_in_a_huge_line_is_found_in_its_part(tmp_path: Path) -> Non
         assert matching_starts(log, "need.e", Direction.BACKWARDS) == [start]
 
 
+def test_of_a_rewritten_line_the_last_state_is_found(tmp_path: Path) -> None:
+    states = b"".join(b"\rstep %d" % count for count in range(150_000))
+    with LogFile(write(tmp_path / "log", b"first\n" + states + b"\nlast\n")) as log:
+        assert matching_starts(log, "step 149999") == [6]
+        assert matching_starts(log, "step 149998") == matching_starts(log, "step 7$", Direction.BACKWARDS) == []
+        assert matching_starts(log, "s", Direction.BACKWARDS) == [log.size - 5, 6, 0]
+        assert found_by(log, "step", 0, Direction.FORWARDS) == (6, False)
+
+
 def test_a_search_goes_in_bounded_steps(tmp_path: Path) -> None:
     with LogFile(write(tmp_path / "log", b"some line of text\n" * 300_000)) as log:
         steps = list(search_log(log, LogPattern("absent"), start=0))
@@ -120,6 +129,8 @@ def test_a_search_goes_in_bounded_steps(tmp_path: Path) -> None:
 
 
 @settings(max_examples=200, deadline=None)
+@example(lines=[b"\x1b]0;ab\x07"], expression="")
+@example(lines=[b"a", b"\x1b]0;ab\x07"], expression="(x)*$")
 @given(
     lines=st.lists(
         st.lists(st.sampled_from([*PIECES, b"x" * 40_000]), max_size=5).map(b"".join),

@@ -563,3 +563,21 @@ async def test_a_filter_holds_while_the_log_grows_scrolls_and_is_replaced(log_pa
         await pilot.pause()
         assert app.view.filtered is None
         assert "line 1" in shown(app)
+
+
+@pytest.mark.parametrize("is_tail", [False, True])
+async def test_a_megabyte_of_progress_is_one_row_with_its_last_state(log_path: Path, is_tail: bool) -> None:
+    states = b"".join(b"\r\x1b[32m%d of 90000\x1b[0m" % count for count in range(60_000))
+    write(log_path, b"before\n" + states)
+    app = LogApp(log_path, is_tail=is_tail)
+    async with app.run_test(size=(60, 4)) as pilot:
+        assert shown(app) == ["before", "59999 of 90000", "", ""]
+
+        append(log_path, b"\r90000 of 90000\r\nafter\n")
+        await poll(app, pilot)
+        assert shown(app) == ["before", "90000 of 90000", "after", ""]
+        if not is_tail:
+            app.view.go_to_offset(700_000)
+            app.view.wrap = True
+            await pilot.pause()
+            assert shown(app)[:3] == ["before", "90000 of 90000", "after"]

@@ -6,6 +6,7 @@ _TAIL_BYTES = 4096
 _MAX_CHARACTERS = 200
 _ESCAPE = "\x1b"
 _BELL = "\x07"
+_TO_COLUMN_1 = ("\x1b[1G", "\x1b[G")
 
 
 class Progress:
@@ -36,7 +37,10 @@ class Progress:
 
     def last_line(self) -> str:
         """Return the newest line with visible text, without escape sequences, at most 200 characters."""
-        for line in reversed(self._tail.decode("utf-8", "replace").split("\n")):
+        tail = self._tail.decode("utf-8", "replace")
+        for code in _TO_COLUMN_1:
+            tail = tail.replace(code, "\r")
+        for line in reversed(tail.split("\n")):
             # A progress bar rewrites its line after each carriage return, or ends each state with one.
             for state in reversed(line.split("\r")):
                 text = visible_text(state)

@@ -115,6 +115,7 @@ class BoardScreen(ServiceScreen[None]):
         """Where the selection was on the boards that are not shown."""
         self._is_place_wanted = False
         """Whether a board is shown for the first time, so that the selection goes where there are cards."""
+        self._is_card_wanted = False
         self.workspace = self._working_place
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None
@@ -233,13 +234,13 @@ class BoardScreen(ServiceScreen[None]):
                     self._marked[card.task_id] = card
                 if card.task_id == self._followed_id:
                     self._go_along(card, column_page.offset + at)
-        if self._is_place_wanted:
-            self._is_place_wanted = False
+        if self._is_place_wanted or (self._is_card_wanted and not self._current.total):
             self._go_to(next((column for column in self._board.values() if column.total), self._current))
         self._pace()
         self._plan_waits()
         self._update_preview()
 
+        self._is_place_wanted = self._is_card_wanted = False
     def _show_hints(self, total: int) -> None:
         """Say in empty columns why they are empty, given how many cards all columns have."""
         self._is_empty = not total and not self._text_filter
@@ -631,6 +632,8 @@ class BoardScreen(ServiceScreen[None]):
         services = await self.services()
         await self.workspace()
         from agentmon.domain.board import ColumnRequest  # noqa: PLC0415 - here alone
+            # Whoever types fast goes back to the cards before those that fit are read.
+            self._is_card_wanted = self._is_refreshing or self._is_refresh_wanted
 
         requests = [ColumnRequest(status=status, limit=_WAITING_SEARCH_LIMIT) for status in TaskStatus]
         page = await services.board.page(self._scope, requests)

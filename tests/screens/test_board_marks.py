@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,11 @@ from tests.screen_stage import screen_text
 from tests.screens.boards import Place, make_place, open_board
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from agentmon.domain.board import BoardPage, ColumnRequest
+    from agentmon.domain.tasks import Workspace
     from tests.screens.boards import Board
 
 TODO = TaskStatus.TODO
@@ -160,3 +163,24 @@ async def test_the_preview_tells_the_due_date_and_the_labels(place: Place) -> No
 
     async with open_board(place) as board:
         await board.until(lambda: "due tomorrow  #auth #web" in screen_text(board.app), "the facts")
+
+
+async def test_a_filter_that_is_entered_before_its_cards_are_read_goes_to_the_first_that_fits(place: Place) -> None:
+    await place.fill("needle", "hay")
+    async with open_board(place) as board:
+        await board.press("j", "L")
+        await board.settled()
+        assert board.selected == "hay"
+        may_read = asyncio.Event()
+        services = await board.screen.services()
+        page = services.board.page
+
+        async def late(workspace: Workspace | None, requests: Sequence[ColumnRequest]) -> BoardPage:
+            await may_read.wait()
+            return await page(workspace, requests)
+
+        services.board.page = late  # type: ignore[method-assign] # stands for a slow database
+        await board.press("slash", *"needle", "enter")
+        may_read.set()
+
+        await board.until(lambda: board.selected == "needle", "the card that fits")

@@ -22,7 +22,6 @@ SCHEMA: Final = MESSAGES.schema
 """What a fresh database gets with the table of messages; ``indexed`` is what the index holds of a message by now."""
 INDEX_SOME: Final = MESSAGES.index_some
 """Take up at most a thousand messages, all in one transaction."""
-HAS_UNINDEXED: Final = MESSAGES.has_unindexed
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _LEAST_PREFIX: Final = 2

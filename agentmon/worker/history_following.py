@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
     from agentmon.settings import CostSettings, HistorySettings
-    from agentmon.store.message_indexing import MessageIndexRepository
     from agentmon.worker.history_importing import HistoryImporter
     from agentmon.worker.history_outcome import HistoryOutcome
 
@@ -36,8 +35,7 @@ _NICENESS: Final = 15
 class HistoryFollowing:
     """Looks, imports a little, and rests in between; for one task of the worker."""
 
-    def __init__(self, *, index: MessageIndexRepository, paths: Paths, clock: Clock) -> None:
-        self._index = index
+    def __init__(self, *, paths: Paths, clock: Clock) -> None:
         self._paths = paths
         self._clock = clock
         self._importer: HistoryImporter | None = None
@@ -47,7 +45,7 @@ class HistoryFollowing:
         self._rest_s = _FIRST_LOOK_AFTER_S
 
     async def look(self, costs: CostSettings, history: HistorySettings) -> None:
-        """Import some of what is new, and make what was said quick to find; nothing of history that is not wanted.
+        """Import some of what is new; nothing of history that is not wanted.
 
         When the caller is cancelled this returns behind the piece of a file that is being read.
 
@@ -55,8 +53,6 @@ class HistoryFollowing:
             StoreError: The database refused something; what was imported before is kept.
         """
         self._rest_s = _LOOK_EVERY_S
-        if await self._index.take_up_some():
-            self._rest_s = _FIRST_LOOK_AFTER_S
         if not costs.import_history:
             return
         if find_running_import(self._paths.import_progress) is not None:

@@ -14,7 +14,6 @@ from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.logs.error_file import traceback_text
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
-from agentmon.store.message_indexing import MessageIndexRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.archiving import archive_old_cards
 from agentmon.worker.budget_guarding import BudgetGuard
@@ -115,7 +114,7 @@ class WorkerLoop:
             paths=paths,
             clock=clock,
         )
-        self._history = HistoryFollowing(index=MessageIndexRepository(repositories.database), paths=paths, clock=clock)
+        self._history = HistoryFollowing(paths=paths, clock=clock)
         self._search = SearchFollowing(paths)
         self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
         self._budgets = BudgetGuard(

@@ -14,7 +14,7 @@ from agentmon.domain.conversation import MessageNews, SessionNews
 from agentmon.domain.operations import MessageRole
 from agentmon.store.history_import import HistoryImport
 from agentmon.store.message_index import INDEX, INDEX_SOME, UNINDEXED
-from agentmon.store.message_indexing import MessageIndexRepository
+from agentmon.store.search_indexing import SearchIndexing
 from tests.store.conversation_place import opened_place
 from tests.store.queue_place import NOON
 from tests.store.test_history_import import says, write
@@ -105,16 +105,16 @@ async def test_where_a_message_has_the_words_is_shown(place: ConversationPlace, 
 
 async def test_a_message_is_found_while_it_streams_in(place: ConversationPlace) -> None:
     execution = await place.begin()
-    index = MessageIndexRepository(place.database)
     await place.tell(execution.id, SessionNews(session_ref="live"))
-    for piece in ("The disc", "ount is", " wrong"):
-        news = MessageNews(message_ref="m", role=MessageRole.ASSISTANT, text=piece, continues=True)
-        await place.tell(execution.id, news)
-        assert await index.take_up_some()
+    with closing(SearchIndexing(place.database.path)) as index:
+        for piece in ("The disc", "ount is", " wrong"):
+            news = MessageNews(message_ref="m", role=MessageRole.ASSISTANT, text=piece, continues=True)
+            await place.tell(execution.id, news)
+            index.take_up_some(most_s=9, log_bytes=0)
 
     assert await found(place, "discount wrong") == ["live"]
     assert await found(place, "ount wrong") == []
-    assert not await index.take_up_some()
+    assert place.rows(f"SELECT 1 FROM {UNINDEXED}") == []
 
 
 @pytest.mark.parametrize("seed", range(5))

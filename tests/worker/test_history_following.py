@@ -12,8 +12,6 @@ import pytest
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import SystemClock
 from agentmon.settings import CostSettings, HistorySettings, load_settings
-from agentmon.store.database import open_database
-from agentmon.store.message_indexing import MessageIndexRepository
 from agentmon.worker import history_following
 from agentmon.worker.history_following import HistoryFollowing
 from agentmon.worker.import_progress import ImportProgress, clear_progress, write_progress
@@ -48,13 +46,11 @@ def counted(live_home: LiveHome) -> Any:
 
 async def look(live_home: LiveHome, costs: Any = COSTS) -> None:
     paths = live_home.paths
-    opened = await open_database(paths.database_path, backups_dir=paths.backups_dir, release="1")
-    following = HistoryFollowing(index=MessageIndexRepository(opened.database), paths=paths, clock=SystemClock())
+    following = HistoryFollowing(paths=paths, clock=SystemClock())
     try:
         await following.look(costs, HISTORY)
     finally:
         following.close()
-        await opened.database.close()
 
 
 async def test_conversations_come_in_when_their_answers_are_there(live_home: LiveHome, history: Path) -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.costs import FileCursor
 from agentmon.domain.ids import new_id
 from agentmon.store.column_types import json_text
-from agentmon.store.database import BUSY_TIMEOUT, constraint_error, file_identity, require_same_file
-from agentmon.store.errors import store_error
+from agentmon.store.database import BUSY_TIMEOUT
 from agentmon.store.moments import moment_text
-from agentmon.store.pragmas import set_pragmas
+from agentmon.store.own_connection import OwnConnection
 from agentmon.store.usage_days import READ_ZONE, WRITE_ZONE, days_of_zone, zone_of, zone_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime, timedelta
     from pathlib import Path
     from typing import ClassVar
@@ -31,8 +28,8 @@ _FILE: Final = (
 )
 
 
-class FileImport:
-    """Keeps up to where files were read, over a connection of its own, so that a thread can do it; every call blocks.
+class FileImport(OwnConnection):
+    """Keeps up to where files were read.
 
     Args:
         path: The database, which has to be there.
@@ -45,20 +42,10 @@ class FileImport:
     """Where the cursors are."""
 
     def __init__(self, path: Path, *, zone_name: str, clock: Clock, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
-        self._path = path
+        super().__init__(path, busy_timeout=busy_timeout)
+        self._connection.row_factory = sqlite3.Row
         self._zone_name = zone_name
         self._clock = clock
-        self._file_at_start = file_identity(path)
-        with self._translated():
-            self._connection = sqlite3.connect(
-                f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
-            )
-            self._connection.row_factory = sqlite3.Row
-            set_pragmas(self._connection.execute, busy_timeout=busy_timeout)
-
-    def close(self) -> None:
-        """Close the connection; idempotent."""
-        self._connection.close()
 
     def cursors(self) -> dict[str, FileCursor]:
         """Return up to where each file was read, by its path."""
@@ -98,28 +85,6 @@ class FileImport:
             zone_name = self._zone_name
             self._connection.execute(WRITE_ZONE, zone_row(zone_name, at))
         return days_of_zone(zone_name)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        require_same_file(self._path, self._file_at_start)
-        with self._translated():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.IntegrityError as error:
-            raise constraint_error(error) from error
-        except sqlite3.Error as error:
-            raise store_error(error, self._path) from error
 
 
 def _cursor_of(row: sqlite3.Row) -> FileCursor:

@@ -6,22 +6,20 @@ The index of a log tells in which pieces of the file a word stands. Of a long lo
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 import zlib
-from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.search import distinct_words
 from agentmon.logs.log_pieces import PIECE_BYTES, count_lines, piece_text, read_pieces
-from agentmon.store.database import BUSY_TIMEOUT, constraint_error, file_identity, require_same_file
-from agentmon.store.errors import store_error
+from agentmon.store.database import BUSY_TIMEOUT
 from agentmon.store.message_index import MESSAGES
-from agentmon.store.pragmas import set_pragmas
+from agentmon.store.own_connection import OwnConnection
 from agentmon.store.search_index import ROW_INDEXES, register_words
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import timedelta
     from pathlib import Path
@@ -68,7 +66,7 @@ class _NotedLog(NamedTuple):
     place: _Place | None
 
 
-class SearchIndexing:
+class SearchIndexing(OwnConnection):
     """Takes up what the triggers noted; belongs to one thread at a time.
 
     Args:
@@ -77,18 +75,8 @@ class SearchIndexing:
     """
 
     def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
-        self._path = path
-        self._file_at_start = file_identity(path)
-        with self._translated():
-            self._connection = sqlite3.connect(
-                f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
-            )
-            set_pragmas(self._connection.execute, busy_timeout=busy_timeout)
-            register_words(self._connection)
-
-    def close(self) -> None:
-        """Close the connection; idempotent."""
-        self._connection.close()
+        super().__init__(path, busy_timeout=busy_timeout)
+        register_words(self._connection)
 
     def take_up_some(self, *, most_s: float, log_bytes: int) -> bool:
         """Take up rows, then logs, newest first, for about ``most_s`` seconds.
@@ -190,28 +178,6 @@ class SearchIndexing:
     def _has(self, question: str) -> bool:
         with self._translated():
             return bool(self._connection.execute(question).fetchone()[0])
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        require_same_file(self._path, self._file_at_start)
-        with self._translated():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.IntegrityError as error:
-            raise constraint_error(error) from error
-        except sqlite3.Error as error:
-            raise store_error(error, self._path) from error
 
 
 def _forget(connection: sqlite3.Connection, held: Iterable[tuple[int, bytes]]) -> None:

@@ -11,6 +11,7 @@ from textual.css.query import NoMatches
 
 from agentmon.domain.board import BoardSort, StatusLine
 from agentmon.domain.clock import SystemClock
+from agentmon.domain.errors import NotFoundError
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
@@ -114,8 +115,8 @@ class BoardScreen(ServiceScreen[None]):
         self._places: dict[str, BoardPlace] = {}
         """Where the selection was on the boards that are not shown."""
         self._is_place_wanted = False
-        """Whether a board is shown for the first time, so that the selection goes where there are cards."""
         self._is_card_wanted = False
+        """Whether a board is shown for the first time, so that the selection goes where there are cards."""
         self.workspace = self._working_place
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None
@@ -182,13 +183,16 @@ class BoardScreen(ServiceScreen[None]):
     def on_store_replaced(self, message: StoreReplaced) -> None:
         """Show the board of the app's own workspace in what is open now."""
         message.stop()
-        self._shown = None
+        self._shown = self._followed_id = None
+        self._places.clear()
+        self._set_marked({})
+        self._changes.forget()
         self.request_refresh()
 
     async def refresh_snapshot(self) -> None:
         """Read what is in view of every column, and show it."""
         services = await self.services()
-        await self.workspace()
+        await self._chosen_place()
         scope, text_filter = self._scope, self._text_filter
         was_writing, begun_count = self.is_writing, self._changes.begun_count
         requests = [column.request(text_filter) for column in self._board.values()]
@@ -236,11 +240,11 @@ class BoardScreen(ServiceScreen[None]):
                     self._go_along(card, column_page.offset + at)
         if self._is_place_wanted or (self._is_card_wanted and not self._current.total):
             self._go_to(next((column for column in self._board.values() if column.total), self._current))
+        self._is_place_wanted = self._is_card_wanted = False
         self._pace()
         self._plan_waits()
         self._update_preview()
 
-        self._is_place_wanted = self._is_card_wanted = False
     def _show_hints(self, total: int) -> None:
         """Say in empty columns why they are empty, given how many cards all columns have."""
         self._is_empty = not total and not self._text_filter
@@ -332,16 +336,28 @@ class BoardScreen(ServiceScreen[None]):
         """The workspace whose cards are shown; None for those of all, and before any is known."""
         return None if self._is_all else self._shown
 
-    async def _working_place(self) -> Workspace:
-        """Return the workspace in which a person works now: that which is shown, or else that of the selected card."""
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether the cards of all workspaces are shown together."""
+        return self._is_all
+
+    async def _chosen_place(self) -> Workspace:
+        """Return the workspace that was chosen last, all together apart; before that, the app's own."""
         if self._shown is None:
             self._shown = await self._home()
-        card = self._current.selected
-        return self._shown if card is None or not self._is_all else await self._workspace_of(card.task_id)
+        return self._shown
 
-    async def _workspace_of(self, task_id: TaskId) -> Workspace:
-        services = await self.services()
-        return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
+    async def _working_place(self) -> Workspace:
+        """Return the workspace in which a person works now: that which is shown, or else that of the selected card."""
+        shown = await self._chosen_place()
+        card = self._current.selected
+        if card is None or not self._is_all:
+            return shown
+        try:
+            return await self.workspace_of(card.task_id)
+        except NotFoundError:
+            # The card was deleted, and the board does not know it yet.
+            return shown
 
     def _is_shown(self, workspace_id: WorkspaceId) -> bool:
         return self._is_all or (self._shown is not None and self._shown.id == workspace_id)
@@ -616,6 +632,8 @@ class BoardScreen(ServiceScreen[None]):
             event.input.display = bool(self._text_filter)
             column = next((column for column in self._board.values() if column.total), self._current)
             self._go_to(self._current if self._current.total else column)
+            # Whoever types fast goes back to the cards before those that fit are read.
+            self._is_card_wanted = self._is_refreshing or self._is_refresh_wanted
             self.set_focus(self._current)
 
     @property
@@ -630,10 +648,8 @@ class BoardScreen(ServiceScreen[None]):
 
     async def _show_next_waiting(self) -> None:
         services = await self.services()
-        await self.workspace()
+        await self._chosen_place()
         from agentmon.domain.board import ColumnRequest  # noqa: PLC0415 - here alone
-            # Whoever types fast goes back to the cards before those that fit are read.
-            self._is_card_wanted = self._is_refreshing or self._is_refresh_wanted
 
         requests = [ColumnRequest(status=status, limit=_WAITING_SEARCH_LIMIT) for status in TaskStatus]
         page = await services.board.page(self._scope, requests)
@@ -867,7 +883,7 @@ class BoardScreen(ServiceScreen[None]):
             TaskPage(
                 task_id=task_id,
                 services=self.services,
-                workspace=partial(self._workspace_of, task_id),
+                workspace=partial(self.workspace_of, task_id),
                 clock=self._clock,
             )
         )
@@ -880,7 +896,8 @@ class BoardScreen(ServiceScreen[None]):
         """Write the description of the selected task in the person's editor."""
         card = self._current.selected
         if card is not None:
-            self.open_dialog(self._edit_description(card.task_id), name=f"description of #{card.number}")
+            self._tell_one_is_edited(card)
+            self.open_dialog(self._edit_description(card.task_id), name=f"description of {card.name}")
 
     async def _edit_description(self, task_id: TaskId) -> None:
         from agentmon.screens.external_editor import edit_description  # noqa: PLC0415 - not part of the first frame
@@ -917,9 +934,12 @@ class BoardScreen(ServiceScreen[None]):
         """Change the selected task in the editor."""
         card = self._current.selected
         if card is not None:
-            if len(self._marked) > 1:
-                self.notify(f"{card.name} alone is edited, not all marked cards")
+            self._tell_one_is_edited(card)
             self.open_dialog(self._edit(card), name=f"edit {card.name}")
+
+    def _tell_one_is_edited(self, card: Card) -> None:
+        if len(self._marked) > 1:
+            self.notify(f"{card.name} alone is edited, not all marked cards")
 
     async def _edit(self, card: Card | None) -> None:
         from agentmon.screens.editing import edit_task  # noqa: PLC0415 - not part of the first frame
@@ -934,7 +954,7 @@ class BoardScreen(ServiceScreen[None]):
         """Select a task that was made or changed, and run it where that was asked for."""
         if self._is_all:
             task = await (await self.services()).tasks.get(task_id)
-            self.notify(f"#{task.number} is in {(await self._workspace_of(task_id)).name}")
+            self.notify(f"#{task.number} is in {(await self.workspace_of(task_id)).name}")
         await self._follow(await self.services(), task_id)
         if should_run:
             self._followed_id = task_id

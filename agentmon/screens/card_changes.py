@@ -66,6 +66,10 @@ class CardChanges:
         """Whether something is shown that is not written yet."""
         return self._writes_open > 0
 
+    def forget(self) -> None:
+        """Forget what was changed: it is in a database that is gone."""
+        self._undo.clear()
+
     def remember_edit(self, edit: StoredEdit) -> None:
         """Remember an edit that was stored; a new task leaves nothing to remember."""
         before = edit.before

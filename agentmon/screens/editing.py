@@ -86,7 +86,7 @@ async def edit_task(
     from agentmon.screens.editor_making import EditorMaking  # noqa: PLC0415 - not part of the first frame
 
     services = await screen.services()
-    workspace = await (screen.workspace() if task_id is None else _workspace_of(services, task_id))
+    workspace = await (screen.workspace() if task_id is None else screen.workspace_of(task_id))
     making = await EditorMaking.read(services, workspace)
     first = base = await _read_base(services, task_id)
     edited: EditedTask | None = None
@@ -124,10 +124,6 @@ async def edit_task(
             should_run=edited.should_run,
             dependencies_before=first.dependencies,
         )
-
-
-async def _workspace_of(services: Services, task_id: TaskId) -> Workspace:
-    return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
 
 
 async def store_dependencies(services: Services, task_id: TaskId, wanted: tuple[int, ...]) -> None:

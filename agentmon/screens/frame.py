@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.worker import Worker
 
     from agentmon.bootstrap import Services
-    from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.tasks import Workspace
 
     ServicesGetter: TypeAlias = Callable[[], Awaitable[Services]]
@@ -131,6 +131,20 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
             return await work
         finally:
             self._end_dialog_wait()
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether what it shows is of all workspaces together."""
+        return False
+
+    async def workspace_of(self, task_id: TaskId) -> Workspace:
+        """Return the workspace of a task.
+
+        Raises:
+            NotFoundError: The task is gone.
+        """
+        services = await self.services()
+        return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
 
     async def refresh_snapshot(self) -> None:
         """Read what the screen shows and set it on the widgets; the default shows nothing stored."""

@@ -41,3 +41,7 @@ class UndoStack:
     def pop(self) -> Change | None:
         """Return the newest change and forget it; None when there is none."""
         return self._changes.pop() if self._changes else None
+
+    def clear(self) -> None:
+        """Forget all changes."""
+        self._changes.clear()

@@ -130,3 +130,18 @@ async def test_a_card_is_dropped_among_those_of_its_own_workspace(place: Place) 
         await board.press("ctrl+z")
         await board.settled()
         assert board.shown(TODO) == ["a", "b", "c", "x", "y"]
+
+
+async def test_the_board_of_all_goes_on_when_the_selected_card_is_deleted_elsewhere(place: Place) -> None:
+    await _fill(place)
+
+    async with open_board(place) as board:
+        await _choose(board, "All")
+        await board.press("G")
+        assert board.selected == "y"
+        async with place.services() as (services, _):
+            web = await services.workspaces.open(place.root.parent / "web")
+            await services.tasks.delete((await services.tasks.by_number(web, 2)).id, actor=USER_ACTOR)
+        await board.until(lambda: board.shown(TODO) == ["a", "b", "c", "x"], "the card is gone")
+        await board.settled()
+        assert board.toasts == []

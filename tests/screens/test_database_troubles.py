@@ -63,6 +63,8 @@ async def test_the_app_goes_on_with_a_database_that_took_the_place_of_its_own(pl
     async with open_board(place) as board:
         bar = board.app.screen.query_one(StatusBar)
         away = place.paths.database_path.with_name("away.db")
+        await board.press("L", "space")
+        await board.settled()
 
         place.paths.database_path.rename(away)
         await board.until(lambda: "the database agentmon.db is missing" in bar.trouble, "the mark")
@@ -72,6 +74,9 @@ async def test_the_app_goes_on_with_a_database_that_took_the_place_of_its_own(pl
         await place.fill("of the second")
         await board.until(lambda: board.shown(TaskStatus.TODO) == ["of the second"], "the new board")
         await board.until(lambda: not bar.trouble, "no mark any more")
+        await board.press("ctrl+z")
+        await board.until(lambda: "nothing to undo" in board.toasts, "what was done belongs to the first")
+        board.column(TaskStatus.TODO).focus()
         await board.press("L")
         await board.settled()
 

@@ -395,13 +395,20 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         return super().check_action(action, parameters)
 
     async def action_search(self) -> None:
-        """Search everything; with what was typed last, and where it was opened already, there."""
+        """Search what the screen is about; with what was typed last, and where it was opened already, there."""
         search_module = importlib.import_module("agentmon.screens.search")
         if any(isinstance(screen, search_module.SearchScreen) for screen in self.screen_stack):
             while not isinstance(self.screen, search_module.SearchScreen):
                 await self.pop_screen()
             return
-        screen = search_module.SearchScreen(self.services, self.workspace, text=self._last_search, clock=self._clock)
+        shown = self._service_screen
+        screen = search_module.SearchScreen(
+            self.services,
+            self.workspace if shown is None else shown.workspace,
+            text=self._last_search,
+            is_everywhere=shown is not None and shown.is_everywhere,
+            clock=self._clock,
+        )
         await self.push_screen(screen, self._keep_search)
 
     def _keep_search(self, text: str | None) -> None:

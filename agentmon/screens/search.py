@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -10,6 +11,7 @@ from textual.widgets import Input, Static
 from textual.widgets.input import Selection
 
 from agentmon.domain.clock import SystemClock
+from agentmon.domain.errors import NotFoundError
 from agentmon.domain.ids import ExecutionId, SessionId, TaskId
 from agentmon.domain.moments import moment_words
 from agentmon.domain.plain_text import plain_line
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.search import FoundOfKind, SearchHit
+    from agentmon.domain.tasks import Workspace
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
 
 _TIPS: Final = (
@@ -72,7 +75,7 @@ class SearchScreen(ServiceScreen[str]):
 
         Args:
             services: Gives the services once they are there.
-            workspace: Gives the workspace.
+            workspace: Gives the workspace that is searched.
             text: What was searched last; the next letter replaces it.
             is_everywhere: Whether all workspaces are searched.
             clock: Tells the time.
@@ -164,6 +167,11 @@ class SearchScreen(ServiceScreen[str]):
         self.open_dialog(self._go_to(message.hit), name="go to what was found")
 
     @property
+    def is_everywhere(self) -> bool:
+        """Whether all workspaces are searched."""
+        return self._is_everywhere
+
+    @property
     def _results(self) -> SearchResults:
         return self.query_one("#results", SearchResults)
 
@@ -237,7 +245,7 @@ class SearchScreen(ServiceScreen[str]):
             page = TaskPage(
                 task_id=TaskId(str(hit.task_id)),
                 services=self.services,
-                workspace=self.workspace,
+                workspace=partial(self._workspace_of_hit, hit),
                 execution_id=None if hit.execution_id is None else ExecutionId(hit.execution_id),
                 at=None if hit.offset is None else LogSpot(offset=hit.offset, words=_marked_words(hit)),
                 clock=self._clock,
@@ -248,7 +256,7 @@ class SearchScreen(ServiceScreen[str]):
             page = ConversationPage(
                 await services.sessions.get_listing(SessionId(hit.session_id)),
                 services=self.services,
-                workspace=self.workspace,
+                workspace=partial(self._workspace_of_hit, hit),
                 clock=self._clock,
                 at=None if hit.kind is SearchKind.SESSIONS else hit.key,
             )
@@ -257,6 +265,13 @@ class SearchScreen(ServiceScreen[str]):
             self._search()
             return
         await self.app.push_screen(page)
+
+    async def _workspace_of_hit(self, hit: SearchHit) -> Workspace:
+        """Return the workspace of what was found; where it belongs to no task that is there, that of this screen."""
+        try:
+            return await (self.workspace() if hit.task_id is None else self.workspace_of(TaskId(hit.task_id)))
+        except NotFoundError:
+            return await self.workspace()
 
 
 def _marked_words(hit: SearchHit) -> str:

@@ -8,6 +8,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.search import SearchKind
 from agentmon.screens.conversation_page import ConversationPage
 from agentmon.screens.document_dialog import DocumentDialog
+from agentmon.screens.menu_dialog import MenuDialog
 from agentmon.screens.search import SearchScreen
 from agentmon.screens.task_page import TaskPage
 from agentmon.widgets.log_pane import LogPane
@@ -104,6 +105,44 @@ async def test_a_dialog_keeps_the_key_for_its_fields(tmp_path: Path) -> None:
         await board.press("ctrl+f")
 
         assert board.app.screen.is_modal
+
+
+async def test_it_searches_the_board_that_is_shown_and_opens_what_is_elsewhere_in_its_own_workspace(
+    tmp_path: Path,
+) -> None:
+    place = make_place(tmp_path)
+    (tmp_path / "web").mkdir()
+    async with place.services() as (services, workspace):
+        await Stored(services, workspace).add_task("A zebra at home")
+        web = await services.workspaces.open(tmp_path / "web")
+        await Stored(services, web).add_task("A zebra on the web")
+    async with open_board(place) as board:
+        app = board.app
+
+        def found() -> list[str]:
+            return [row.title for row in results(board).rows if row.hit is not None]
+
+        async def show(name: str) -> None:
+            await board.press("W")
+            await board.until(lambda: isinstance(app.screen, MenuDialog))
+            entries = app.screen._entries  # type: ignore[attr-defined] # the menu's
+            at = next(at for at, entry in enumerate(entries) if entry.word.startswith(name))
+            await board.press(*["j"] * at, "enter")
+            await board.until(lambda: app.screen is board.screen)
+            await board.settled()
+
+        await show("web")
+        await board.press("ctrl+f", *"zebra")
+        await board.until(lambda: found() == ["#1 A zebra on the web"])
+        await board.press("escape")
+        await show("All")
+        await board.press("ctrl+f")
+        await board.until(lambda: len(found()) == 2)
+        await board.press(*["down"] * found().index("#1 A zebra on the web"), "enter")
+        await board.until(lambda: isinstance(app.screen, TaskPage) and app.screen._shown is not None)
+        assert isinstance(app.screen, TaskPage)
+        assert app.screen._shown is not None
+        assert app.screen._shown.workspace_root == str(tmp_path / "web")
 
 
 def _log_text(board: Board) -> str:

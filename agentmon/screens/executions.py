@@ -241,7 +241,8 @@ class ExecutionsScreen(ServiceScreen[None]):
     def action_filter(self) -> None:
         """Show the filter and type into it."""
         self.add_class("-filtering")
-        self.query_one("#filter", Input).focus()
+        # At once, not after what was typed behind the key.
+        self.set_focus(self.query_one("#filter", Input))
 
     def action_clear(self) -> None:
         """Clear the filter; without one, the order."""

@@ -100,7 +100,8 @@ class SettingsScreen(ServiceScreen[None]):
     def action_search(self) -> None:
         """Show the search and type into it."""
         self.add_class("-searching")
-        self.query_one("#search", Input).focus()
+        # At once, not after what was typed behind the key.
+        self.set_focus(self.query_one("#search", Input))
 
     def action_clear(self) -> None:
         """Clear the search."""

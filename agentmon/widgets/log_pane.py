@@ -133,7 +133,8 @@ class LogPane(Guarded, Vertical):
         self._box.placeholder = prompt.value
         self._box.value = text
         self.add_class("-asking")
-        self._box.focus()
+        # At once, not after what was typed behind the key.
+        self.screen.set_focus(self._box)
 
     def step_back(self) -> None:
         """End the newest of: what is being typed, the mark, the search, the filter."""
@@ -251,7 +252,7 @@ class LogPane(Guarded, Vertical):
 
     def _close_prompt(self) -> None:
         self.remove_class("-asking")
-        self.view.focus()
+        self.screen.set_focus(self.view)
 
     def _search(self, pattern: LogPattern | None) -> None:
         """Look for it: upwards from the tail, else downwards."""

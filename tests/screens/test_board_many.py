@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual.events import Key
+from textual.widgets import Input
 
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
@@ -17,6 +19,7 @@ from agentmon.services.actors import USER_ACTOR
 from tests.idle_worker import idle_worker
 from tests.screen_stage import screen_text
 from tests.screens.boards import Place, make_place, open_board
+from tests.stored_runs import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -242,6 +245,30 @@ async def test_what_is_typed_right_behind_a_key_goes_where_the_key_leads(place: 
             board.app.post_message(Key(key, character))
         await board.until(lambda: board.shown(TODO) == ["login"], "filtered by all letters")
         assert board.app.focused is not board.column(IN_PROGRESS)
+
+
+async def test_what_is_typed_right_behind_the_key_of_any_search_is_part_of_it(place: Place) -> None:
+    async with place.services() as (services, workspace):
+        stored = Stored(services, workspace)
+        await stored.add_run((await stored.add_task()).id, ExecutionStatus.SUCCEEDED, output=b"a line\n")
+
+    async with open_board(place) as board:
+        places = {"2": "#filter", "5": "#search", "7": "#search", "enter": "#log-prompt"}
+        for way, field_id in places.items():
+            await board.press("1")
+            await board.until(lambda: board.app.screen is board.screen, "the board")
+            await board.press(way)
+            await board.until(lambda: board.app.screen is not board.screen, "another place")
+            await board.press(*["L"] * (way == "enter"))
+            field = board.app.screen.query_one(field_id, Input)
+            for key, character in (("slash", "/"), *((letter, letter) for letter in "exit")):
+                board.app.post_message(Key(key, character))
+            await board.until(partial(_has, field, "exit"), f"all letters in {field_id}")
+            await board.press("escape")
+
+
+def _has(field: Input, text: str) -> bool:
+    return field.value == text
 
 
 async def test_a_word_of_the_filter_that_means_nothing_is_told_beside_it(place: Place) -> None:

@@ -205,8 +205,8 @@ class ExecutionTable(CursorTable):
                 self.post_message(self.SortRequested(column))
 
     def render_below(self, row: int, width: int, base: Style) -> Strip:
-        """Return a line below the last row; the second one says when a filter hides everything."""
-        if row == 1 and self.text_filter and self.listings:
+        """Return a line below the last row; the second one says so when a filter hides everything."""
+        if row == 1 and not self._rows and self.text_filter and self.listings:
             shown = even_line(f"No row has “{self.text_filter}”. esc clears the filter.")
             return Strip([Segment(pad(" " * MARGIN + shown, width), self.style_of("muted", base))])
         return super().render_below(row, width, base)

@@ -177,6 +177,7 @@ async def test_words_of_the_filter_are_found_anywhere_in_any_case() -> None:
             app.table.text_filter = text
 
             assert numbers(app.table) == expected
+            assert ("No row has" in "".join(lines(app.table))) == (not expected), text
 
         assert "No row has “no”" in lines(app.table)[2]
         app.table.text_filter = ""

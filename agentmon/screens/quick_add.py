@@ -70,6 +70,8 @@ class QuickAddDialog(Guarded, ModalScreen[QuickAnswer | None]):
         self._complete = complete
         self._line = LineInput(text, placeholder="fix login !1 @agent #label after:38 due:fri", id="line")
         self._completions: tuple[Completion, ...] = ()
+        self._completed = ""
+        """The line that these complete."""
         self._taken: tuple[Completion, ...] = ()
         """The ways among which tab goes on; the line is one of them."""
         self._is_over = False
@@ -110,17 +112,20 @@ class QuickAddDialog(Guarded, ModalScreen[QuickAnswer | None]):
         """Make the task and run it."""
         await self._end(should_run=True)
 
-    def action_complete(self) -> None:
+    async def action_complete(self) -> None:
         """Complete the last word; when it was completed just now, take the next way to do so."""
         value = self._line.value
         ways = [one.line for one in self._taken]
         if value in ways:
             value = ways[(ways.index(value) + 1) % len(ways)]
-        elif self._completions:
+        else:
+            if value != self._completed:
+                # More was typed since it was looked for them.
+                await self._look_for_completions(value)
+            if not self._completions:
+                return
             self._taken = self._completions
             value = self._completions[0].line
-        else:
-            return
         self._line.value = value
         self._line.cursor_position = len(value)
 
@@ -151,21 +156,25 @@ class QuickAddDialog(Guarded, ModalScreen[QuickAnswer | None]):
     async def _understand(self) -> None:
         text = self._line.value
         if not text.strip():
-            self._completions = ()
+            self._completions, self._completed = (), text
             self.query_one("#understood", Static).update(Content.styled(SIGNS, "$text-muted"))
             self._show_completions()
             return
         self._show(await self._read(text))
-        self._completions = tuple(await self._complete(text))
+        await self._look_for_completions(text)
+
+    async def _look_for_completions(self, text: str) -> None:
+        self._completions, self._completed = tuple(await self._complete(text)), text
         self._show_completions()
 
     def _show(self, reading: QuickReading, complaint: str = "") -> None:
         lines = [Content(" · ").join([*_understood(reading)])]
-        wrong = [*([complaint] if complaint else []), *(problem_words(problem) for problem in reading.problems)]
-        lines += [Content.styled(f"✗ {plain_line(words)}", "$error") for words in wrong[:_MOST_PROBLEMS]]
-        hints = [problem.hint for problem in reading.problems if problem.hint]
-        if hints:
-            lines.append(Content.styled(f"  {plain_line(hints[0])}", "$text-muted"))
+        wrong = [(complaint, "")] if complaint else []
+        wrong += [(problem_words(problem), problem.hint) for problem in reading.problems]
+        for words, hint in wrong[:_MOST_PROBLEMS]:
+            lines.append(Content.styled(f"✗ {plain_line(words)}", "$error"))
+            if hint:
+                lines.append(Content.styled(f"  {plain_line(hint)}", "$text-muted"))
         self.query_one("#understood", Static).update(Content("\n").join(lines))
 
     def _show_completions(self) -> None:

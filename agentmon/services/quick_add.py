@@ -138,7 +138,7 @@ class QuickAddService:
                 known = ", ".join(f"@{one.slug}" for one in agents if one.slug != ANY_COMMAND_SLUG)
                 raise NotFoundError(f"there is no program {word}", hint=f"there are {known}; \\{word} is text")
             if agent.slug == ANY_COMMAND_SLUG:
-                raise UsageError("a command line is more than a word", hint="leave it away and write it in the editor")
+                raise UsageError("a command line is more than a word", hint="leave it out; the editor takes a command")
             agent.choose_capability(None)
         except AgentmonError as error:
             problems.append(QuickProblem(word, str(error), error.hint))

@@ -49,6 +49,14 @@ async def test_a_line_makes_a_task_and_says_while_it_is_typed_what_it_means(plac
         await board.press("tab", *"after:gat")
         await wait_shown(board, "tab #1 Mend the gate")
         assert "✗ after:gat: this is not the number of a task" in screen_text(board.app)
+        line(board).value = "x @nope after:77 in:nowhere"
+        await wait_shown(board, "✗ in:nowhere")
+        told = [words for row in screen_text(board.app).splitlines() if (words := row.strip())]
+        at = told.index("✗ there is no program @nope")
+        assert told[at + 1].startswith("there are @"), "what helps stands below what is wrong"
+        assert "✗ there is no task #77 here" in told[at + 2 :]
+        line(board).value = "fix !1 @painter after:gat"
+        await wait_shown(board, "tab #1 Mend the gate")
         await board.press("enter")
         assert isinstance(board.app.screen, QuickAddDialog)
         await board.press("tab", "space", *"in:s")
@@ -78,3 +86,19 @@ async def test_a_wrong_line_stays_and_escape_leaves_without_a_task(place: Place)
         await board.press("enter", "tab", "escape")
         await board.until(lambda: not isinstance(board.app.screen, QuickAddDialog), "the board again")
         assert await place.titles(TaskStatus.TODO) == []
+
+
+async def test_tab_completes_what_was_typed_last_however_fast(place: Place) -> None:
+    async with place.services() as (services, _):
+        await services.agents.add(agent("painter", replace(capability("paint"), agent_id=AgentId("agent-painter"))))
+    async with open_board(place, size=(80, 24)) as board:
+        await board.press("plus", *"x", "space", *"@pain")
+        await wait_shown(board, "tab @painter")
+        dialog = board.app.screen
+        assert isinstance(dialog, QuickAddDialog)
+        line(board).value = "x @pain twice"
+        await dialog.action_complete()
+        assert line(board).value == "x @pain twice"
+        line(board).value = "x @pai"
+        await dialog.action_complete()
+        assert line(board).value == "x @painter "

@@ -13,7 +13,7 @@ from agentmon.domain.tasks import Workspace
 
 
 def search(
-    words: Annotated[list[str], typer.Argument(metavar="TEXT", help="What has to occur; see below.")],
+    words: Annotated[list[str], typer.Argument(metavar="TEXT", help="The words; how they are read stands above.")],
     folder: WorkspaceOption = None,
     kinds: Annotated[
         list[str] | None,

@@ -38,6 +38,8 @@ class Completion:
         self._marks_first = marks_first
         self._is_shell = is_shell
         self._set_text: str | None = None
+        self._offered_for = ""
+        """The text that the offered ways were found for."""
 
     @property
     def is_typed(self) -> bool:
@@ -49,7 +51,13 @@ class Completion:
         text = self.field.box.value
         ways = await self._find(text) if text.strip() else ()
         if self.field.box.value == text and self.field.box.has_focus:
+            self._offered_for = text
             self.field.offer(ways, marks_first=self._marks_first)
+
+    async def renew(self) -> None:
+        """Offer the ways anew where more was typed than they were found for."""
+        if self.field.is_open and self.field.box.value != self._offered_for:
+            await self.look()
 
     def complete(self) -> None:
         """Do what tab does: take the marked way, else what all ways begin with, else the first."""

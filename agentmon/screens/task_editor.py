@@ -264,15 +264,17 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             self._open_field.go_row(rows)
         self.refresh_bindings()
 
-    def action_take_way(self) -> None:
-        """Take the marked way."""
-        field = self._open_field
-        if field is not None and field.marked is not None:
+    async def action_take_way(self) -> None:
+        """Take the marked way; go to the next field when none fits what was typed last."""
+        field = await self._renewed_field()
+        if field is None or field.marked is None:
+            self.focus_next()
+        else:
             self._completions[field.box].take(field.marked)
 
-    def action_complete(self) -> None:
+    async def action_complete(self) -> None:
         """Complete what is typed, as far as that is clear; without anything to complete with, go to the next field."""
-        field = self._open_field
+        field = await self._renewed_field()
         if field is None:
             self.focus_next()
         else:
@@ -557,6 +559,13 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         """The field that offers ways to go on now."""
         completion = self._completions.get(self.focused) if isinstance(self.focused, LineInput) else None
         return completion.field if completion is not None and completion.field.is_open else None
+
+    async def _renewed_field(self) -> CompletedField | None:
+        """The field that offers ways to go on with what stands in it now."""
+        field = self._open_field
+        if field is not None:
+            await self._completions[field.box].renew()
+        return self._open_field
 
     def _make_completions(self, find_picks: PickFinder | None) -> dict[Input, Completion]:
         folder = Completion(self._folder_field, folder_ways(self._workspace_root), marks_first=False, is_shell=True)

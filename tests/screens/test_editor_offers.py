@@ -69,6 +69,15 @@ async def test_tasks_are_picked_by_letters_by_number_and_with_the_mouse(tmp_path
         assert after.value == "#380, #38, "
         assert editor.focused is after
 
+        # Faster than the offers come.
+        await pilot.press("m")
+        await offered(pilot, editor, "after", ["Mend the gate"])
+        after.value = "#380, #38, 77"
+        await editor.action_take_way()
+        assert after.value == "#380, #38, 77"
+        assert editor.focused is not after
+        after.value = "#380, #38, "
+
         parent.focus()
         await pilot.press(*"gate")
         await offered(pilot, editor, "parent", ["Mend the gate"])

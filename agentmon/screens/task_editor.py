@@ -180,7 +180,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         self._labels = LineInput(labels_text(start.labels), placeholder="#auth #login", id="labels")
         self._labels.suggester = LabelSuggester(known_labels)
         self._labels_field = FormField("Labels", self._labels)
-        self._due = LineInput(self._due_typed(start.due_at), placeholder="fri, dec 1, in 2 days", id="due")
+        self._due = LineInput(self._due_typed(start.due_at), placeholder="fri, in 2 days", id="due")
         self._due_field = FormField("Due", self._due)
         self._more = MoreFields(start, clock=self._clock, budget_nano=budget_nano, money=money)
         self._fold = FoldLine("More", key="ctrl+g", id="fold")

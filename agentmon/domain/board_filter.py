@@ -12,6 +12,9 @@ from agentmon.domain.errors import UsageError
 _STATE_MARK: Final = "is:"
 _PRIORITY_WORD: Final = re.compile(r"![0-9,-]*")
 _PRIORITIES: Final = re.compile(r"([1-5])(?:(-)([1-5])?)?")
+_UNSTORABLE: Final = re.compile("[\ud800-\udfff]")
+LONGEST_FILTER: Final = 500
+"""Characters: a database refuses conditions of many hundred words. What is typed beyond is passed over."""
 _KNOWN_PRIORITIES: Final = "priorities are !1 to !5, such as !1, !1-2 or !1,3"
 
 
@@ -62,8 +65,10 @@ def require_known(text: str) -> None:
     """Return when every word of a filter means something.
 
     Raises:
-        UsageError: One means nothing; the hint names what there is.
+        UsageError: One means nothing, and the hint names what there is; or they are too many.
     """
+    if len(text) > LONGEST_FILTER:
+        raise UsageError(f"the filter has {len(text):,} characters; {LONGEST_FILTER} are the most")
     read = parse_filter(text)
     for word in (*read.unknown, *read.unfinished):
         kind = "priority" if word.startswith("!") else "state"
@@ -80,7 +85,7 @@ def parse_filter(text: str) -> BoardFilter:
     unknown: list[str] = []
     unfinished: list[str] = []
     known_states = {f"{_STATE_MARK}{state.value}": state for state in CardState}
-    for word in unicodedata.normalize("NFC", text).split():
+    for word in unicodedata.normalize("NFC", _UNSTORABLE.sub("\ufffd", text[:LONGEST_FILTER])).split():
         lower = word.lower()
         if lower in known_states:
             states.append(known_states[lower])

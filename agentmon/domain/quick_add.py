@@ -7,6 +7,7 @@ dropped or taken for text; quotes around a word or a backslash before it make it
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime, tzinfo
 
 RETRIES_MAX: Final = 99
@@ -29,6 +30,7 @@ _KEYED: Final = re.compile(rf"(?P<key>{'|'.join(_KEYS)}):", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"#?(?P<number>[0-9]{1,17})", re.ASCII)
 _QUOTES: Final = "\"'"
 _SHOWN_MAX_CHARACTERS: Final = 60
+_RETRIES: Final = re.compile(r"0{0,9}[0-9]{1,2}", re.ASCII)
 
 
 class QuickProblem(NamedTuple):
@@ -82,24 +84,25 @@ def parse_quick(text: str, *, now: datetime, zone: tzinfo) -> QuickLine:
 
 def quick_words(text: str) -> Iterator[QuickWord]:
     """Yield the words of the line in their order."""
+    ends = {quote: _quote_ends(text, quote) for quote in _QUOTES}
     at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
-        word = _read_word(text, at)
+        word = _read_word(text, at, ends)
         yield word
         at += len(word.text)
 
 
-def _read_word(text: str, at: int) -> QuickWord:
+def _read_word(text: str, at: int, ends: Mapping[str, Sequence[int]]) -> QuickWord:
     if text[at] in _QUOTES:
-        end = _closing_quote(text, at)
+        end = _closing_quote(ends, text[at], at)
         if end is not None:
             return QuickWord(text[at : end + 1], at, text[at + 1 : end], is_literal=True)
     keyed = _KEYED.match(text, at)
     if keyed is not None and keyed.end() < len(text) and text[keyed.end()] in _QUOTES:
-        end = _closing_quote(text, keyed.end())
+        end = _closing_quote(ends, text[keyed.end()], keyed.end())
         if end is not None:
             meaning = text[at : keyed.end()] + text[keyed.end() + 1 : end]
             return QuickWord(text[at : end + 1], at, meaning, is_literal=False)
@@ -110,14 +113,16 @@ def _read_word(text: str, at: int) -> QuickWord:
     return QuickWord(typed, at, typed, is_literal=False)
 
 
-def _closing_quote(text: str, at: int) -> int | None:
-    """Return where the quote that begins here ends a word; None when it is a mere sign, as in ``'tis``."""
-    end = text.find(text[at], at + 1)
-    while end >= 0:
-        if end + 1 == len(text) or text[end + 1].isspace():
-            return end
-        end = text.find(text[at], end + 1)
-    return None
+def _quote_ends(text: str, quote: str) -> list[int]:
+    """Return where the quote ends a word, in order; one that does not is a mere sign, as in ``'tis``."""
+    ends = (match.start() for match in re.finditer(quote, text))
+    return [end for end in ends if end + 1 == len(text) or text[end + 1].isspace()]
+
+
+def _closing_quote(ends: Mapping[str, Sequence[int]], quote: str, at: int) -> int | None:
+    """Return where the word ends that the quote begins here; None when nothing does."""
+    later = bisect_right(ends[quote], at)
+    return ends[quote][later] if later < len(ends[quote]) else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -236,7 +241,7 @@ class _Reading:
         self._folder = content
 
     def _read_retries(self, content: str) -> None:
-        if not (content.isascii() and content.isdigit() and int(content) <= RETRIES_MAX):
+        if not _RETRIES.fullmatch(content):
             raise UsageError(f"retries are 0 to {RETRIES_MAX}", hint="retry:2")
         self._retries = int(content)
 

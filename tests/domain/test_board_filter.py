@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentmon.domain.board_filter import BoardFilter, CardState, parse_filter
+from agentmon.domain.board_filter import BoardFilter, CardState, parse_filter, require_known
+from agentmon.domain.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,9 @@ from agentmon.domain.board_filter import BoardFilter, CardState, parse_filter
 )
 def test_every_word_is_read_by_its_sign(text: str, wanted: BoardFilter) -> None:
     assert parse_filter(text) == wanted
+
+
+def test_what_is_too_long_for_a_filter_is_passed_over_and_refused_where_somebody_is_told() -> None:
+    assert parse_filter("a" * 600 + " #b") == BoardFilter(words=("a" * 500,))
+    with pytest.raises(UsageError, match="600 characters; 500 are the most"):
+        require_known("a " * 300)

@@ -73,6 +73,13 @@ async def test_a_filter_finds_letters_in_order_labels_programs_and_priorities(
         assert await _found(services, workspace, text) == titles, text
 
 
+async def test_any_text_can_be_typed_as_a_filter(services: Services, workspace: Workspace) -> None:
+    await services.tasks.add(workspace, TaskDraft(title="a task"), actor=USER_ACTOR)
+
+    for text in ("\ud800", "a\0b", "a " * 3_000, "é" * 60_000, "#a @b is:failed !1 " * 500, "*?[^]-ü" * 99):
+        assert await _found(services, workspace, text) in (["a task"], [])
+
+
 async def test_saved_filters_are_kept_found_and_forgotten(services: Services) -> None:
     await services.board.save_filter(" mine ", "login  #auth")
     await services.board.save_filter("other", "!1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agentmon.domain.errors import UsageError
@@ -49,7 +50,7 @@ class LogPattern:
         self.ignores_case = letters == letters.lower()
         case = re.IGNORECASE if self.ignores_case else 0
         try:
-            self.regex = re.compile(expression, case)
+            self.regex = _compiled(expression, case)
         except (re.error, OverflowError, RecursionError) as error:
             raise UsageError(
                 f"not a regular expression: {error}", hint="Put \\ before a character that is meant as itself."
@@ -147,7 +148,7 @@ class LogPattern:
         finder = self._finders.get(is_lowered)
         if finder is None:
             case = re.IGNORECASE if self.ignores_case and not is_lowered else 0
-            finder = self._finders[is_lowered] = re.compile(self.expression, case | re.MULTILINE)
+            finder = self._finders[is_lowered] = _compiled(self.expression, case | re.MULTILINE)
         return finder
 
 
@@ -167,6 +168,13 @@ class BothMatch:
         for start, end in self._rarer.matching_lines(block):
             if self._other.matches(block[start:end]):
                 yield start, end
+
+
+def _compiled(expression: str, flags: int) -> re.Pattern[str]:
+    """Return the expression without Python's word on what a later release may read otherwise, such as ``[[``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(expression, flags)
 
 
 def _starts_with_any(text: str, words: tuple[re.Pattern[str], ...]) -> Iterator[int]:

@@ -72,6 +72,12 @@ def test_a_broken_expression_is_explained() -> None:
     assert caught.value.hint
 
 
+def test_what_python_may_read_otherwise_one_day_is_no_matter_of_who_searches() -> None:
+    pattern = LogPattern("[[a]")
+
+    assert list(pattern.matching_lines(b"x\n[\na")) == [(2, 3), (4, 5)]
+
+
 def test_what_is_seen_is_what_matches(tmp_path: Path) -> None:
     content = b"\x1b[31mer\x1b[1mror\x1b[0m here\nhidden error\rvisible text\nfine\n\x1b]0;error\x07title\na\tb error\n"
     with LogFile(write(tmp_path / "log", content)) as log:

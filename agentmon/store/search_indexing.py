@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from agentmon.logs.log_pieces import LogPiece
 
 _PIECES_AT_ONCE: Final = 16
+_SIZE_SLACK: Final = 4 * PIECE_BYTES
+"""So much less of a log may be in the index, since its pieces end where lines do."""
 _HASHED_BYTES: Final = 64
 _NOTED: Final = """
 SELECT u.execution_id, e.log_file_path, e.log_removed_at IS NOT NULL, e.ended_at IS NOT NULL,
@@ -43,6 +45,21 @@ INSERT INTO log_indexes (execution_id, inode, end_byte, end_line, end_hash, skip
 ON CONFLICT (execution_id) DO UPDATE SET inode = excluded.inode, end_byte = excluded.end_byte,
     end_line = excluded.end_line, end_hash = excluded.end_hash, skipped_bytes = excluded.skipped_bytes
 """
+_OUTDATED: Final = -1
+"""The inode of no file: what is in the index of that log is forgotten before it is taken up anew."""
+_OUTDATE_SMALL: Final = f"""
+UPDATE log_indexes SET inode = {_OUTDATED} WHERE skipped_bytes > 0 AND end_byte - skipped_bytes + :slack <
+    min(:log_bytes, (SELECT log_byte_size FROM executions WHERE id = log_indexes.execution_id))
+"""
+_NOTE_SMALL: Final = f"""
+INSERT INTO unindexed_logs (execution_id) SELECT e.id FROM executions e LEFT JOIN log_indexes i ON i.execution_id = e.id
+WHERE e.log_byte_size > 0 AND e.log_removed_at IS NULL AND e.log_file_path IS NOT NULL
+    AND (i.execution_id IS NULL OR i.inode = {_OUTDATED})
+ON CONFLICT DO NOTHING
+"""
+_NOTE_ALL: Final = (
+    "INSERT INTO unindexed_logs (execution_id) SELECT execution_id FROM log_indexes WHERE true ON CONFLICT DO NOTHING"
+)
 _FORGET_WORDS: Final = "INSERT INTO log_words (log_words, rowid, content) VALUES ('delete', ?, ?)"
 
 
@@ -77,6 +94,7 @@ class SearchIndexing(OwnConnection):
     def __init__(self, path: Path, *, busy_timeout: timedelta = BUSY_TIMEOUT) -> None:
         super().__init__(path, busy_timeout=busy_timeout)
         register_words(self._connection)
+        self._log_bytes: int | None = None
 
     def take_up_some(self, *, most_s: float, log_bytes: int) -> bool:
         """Take up rows, then logs, newest first, for about ``most_s`` seconds.
@@ -99,6 +117,7 @@ class SearchIndexing(OwnConnection):
                 with self._transaction() as connection:
                     for statement in index.index_some:
                         connection.execute(statement)
+        self._note_other_size(log_bytes)
         with self._translated():
             noted = [
                 _NotedLog(row[0], row[1], bool(row[2]), bool(row[3]), None if row[4] is None else _Place(*row[4:]))
@@ -113,6 +132,21 @@ class SearchIndexing(OwnConnection):
                 if is_done:
                     break
         return False
+
+    def _note_other_size(self, log_bytes: int) -> None:
+        """Note the logs of which less is in the index than may be, or anything at all where nothing may.
+
+        That is looked for once, and when it changes.
+        """
+        if log_bytes == self._log_bytes:
+            return
+        with self._transaction() as connection:
+            if log_bytes:
+                connection.execute(_OUTDATE_SMALL, {"log_bytes": log_bytes, "slack": _SIZE_SLACK})
+                connection.execute(_NOTE_SMALL)
+            else:
+                connection.execute(_NOTE_ALL)
+        self._log_bytes = log_bytes
 
     def _take_up(self, log: _NotedLog, place: _Place | None, log_bytes: int) -> tuple[_Place | None, bool]:
         """Take up some pieces of a log; return how far it is now, and whether there is nothing more for the moment."""

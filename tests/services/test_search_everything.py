@@ -284,6 +284,21 @@ async def test_of_a_long_log_the_beginning_and_the_end_are_searched(place: Store
     assert all(hit.is_partial for hit in found)
 
 
+async def test_how_much_of_a_log_is_searched_can_be_set_at_any_time(place: Stored) -> None:
+    task = await place.add_task("a task")
+    lines = [b"%06d needle\n" % number if number % 10_000 == 0 else b"%06d hay\n" % number for number in range(60_001)]
+    await place.add_run(task.id, output=b"".join(lines))
+    found = []
+
+    with closing(SearchIndexing(place.services.paths.database_path)) as indexing:
+        for log_bytes in (300_000, 0, 300_000, _LOG_BYTES, 300_000):
+            while indexing.take_up_some(most_s=10, log_bytes=log_bytes):
+                pass
+            found.append(len(await hits(place, "in:logs needle", SearchKind.LOGS)))
+
+    assert found == [4, 0, 4, 7, 7]
+
+
 async def test_logs_of_many_runs_are_searched_with_few_files_open(
     place: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:

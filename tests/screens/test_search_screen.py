@@ -14,7 +14,7 @@ from agentmon.screens.task_page import TaskPage
 from agentmon.widgets.log_pane import LogPane
 from agentmon.widgets.search_results import SearchResults
 from tests.screens.boards import make_place, open_board
-from tests.services.test_search import talk
+from tests.services.test_search_everything import talk
 from tests.stored_runs import Stored
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -65,6 +66,7 @@ def test_what_only_looks_like_a_sign_stays_text(text: str, title: str) -> None:
         ("in:", "a folder belongs"),
         ("retry:100", "retries are"),
         ("retry:²", "retries are"),
+        ("retry:" + "9" * 40, "retries are"),
     ],
 )
 def test_a_wrong_sign_is_told_and_neither_dropped_nor_taken_for_text(word: str, message: str) -> None:
@@ -85,6 +87,14 @@ def test_what_is_said_twice_is_wrong_but_labels_and_tasks_to_wait_for_add_up() -
 def test_a_line_without_a_title_says_so() -> None:
     assert "needs a title" in read("!1 @claude").problems[0].message
     assert "needs a title" in read("").problems[0].message
+
+
+def test_long_lines_are_read_at_once() -> None:
+    begun_at = time.process_time()
+
+    assert read("'a " * 20_000).title == " ".join(["'a"] * 20_000)
+    assert read("fix retry:" + "0" * 5_000).problems[0].message == "retries are 0 to 99"
+    assert time.process_time() - begun_at < 2
 
 
 @given(st.text(max_size=80))

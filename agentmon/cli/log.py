@@ -14,6 +14,7 @@ from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, nu
 from agentmon.cli.log_reading import (
     Wanted,
     check_order,
+    check_readable,
     follow_offset,
     followed_lines,
     matching_offsets,
@@ -112,6 +113,7 @@ def log(
         places = (from_place, to_place)
         times = await _times(services, execution, path, stream, places)
         path = stream.path(path)
+        check_readable(path)
         start, stop = await asyncio.to_thread(_span, path, places, times)
         wanted = Wanted(
             path=path,

@@ -38,6 +38,17 @@ class Wanted:
         return coloured_text(line) if self.is_coloured else plain_text(line)
 
 
+def check_readable(path: Path) -> None:
+    """Refuse a log that is there and cannot be read.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    with LogFile(path) as log:
+        if log.problem:
+            raise UsageError(f"the log cannot be read: {log.problem}", hint=f"look at {path}")
+
+
 def present_lines(wanted: Wanted) -> Iterator[bytes]:
     """Yield what is there by now, line by line without line feeds; nothing when there is no log."""
     if wanted.pattern is None and wanted.line_count is None:

@@ -68,6 +68,7 @@ class LogFile:
         generation: Counts how often the text before ``size`` became another one; offsets of an earlier generation
             mean nothing.
         problem: Why an existing file cannot be read, for a person; empty when it can or when there is none.
+        is_detached: Whether what is read has no name any more: it was removed, or cannot be read where it was.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,6 +76,7 @@ class LogFile:
         self.size = 0
         self.generation = 0
         self.problem = ""
+        self.is_detached = False
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
         self._window = b""
@@ -98,7 +100,17 @@ class LogFile:
             os.close(self._descriptor)
         self._descriptor = -1
         self._identity = None
+        self.is_detached = False
         self._begin_generation(0)
+
+    def twin(self) -> LogFile:
+        """Return another reader of the same bytes, also where their name is gone; whoever asked closes it."""
+        twin = LogFile(self.path)
+        if self._descriptor >= 0:
+            twin._descriptor = os.dup(self._descriptor)
+            twin._identity = self._identity
+            twin.size, twin.generation = self.size, self.generation
+        return twin
 
     def refresh(self) -> bool:
         """Look at the file again and return whether size, generation or problem changed."""
@@ -109,6 +121,7 @@ class LogFile:
             self._refresh_without_name(error)
         else:
             if (status.st_dev, status.st_ino) == self._identity:
+                self.is_detached, self.problem = False, ""
                 self._take_size(status.st_size)
             else:
                 self._open()
@@ -234,17 +247,16 @@ class LogFile:
             os.close(self._descriptor)
         self._descriptor = descriptor
         self._identity = (status.st_dev, status.st_ino)
-        self.problem = ""
+        self.is_detached, self.problem = False, ""
         self._begin_generation(status.st_size)
 
     def _refresh_without_name(self, error: OSError) -> None:
         # The name is gone but the open file is not: what was written can still be read.
-        if self._descriptor >= 0:
+        is_missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        self.problem = "" if is_missing else (error.strerror or type(error).__name__).lower()
+        self.is_detached = self._descriptor >= 0
+        if self.is_detached:
             self._take_size(os.fstat(self._descriptor).st_size)
-        elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            self.problem = ""
-        else:
-            self.problem = (error.strerror or type(error).__name__).lower()
 
     def _drop(self, problem: str) -> None:
         if self._descriptor >= 0:

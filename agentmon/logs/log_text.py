@@ -43,7 +43,7 @@ def iter_line_bytes(
     Without ``wait_for_more`` it ends at the end of the file, an unfinished last line included. With it, it follows:
     whenever nothing more is there, ``wait_for_more`` is called, which waits as it sees fit and returns whether to look
     again; after False whatever is there by then still comes. A file that a capped one replaces is followed without
-    losing or repeating lines; a missing file has no lines yet.
+    losing or repeating lines; a file that is missing or cannot be opened has no lines yet.
     """
     source = _Source(path, first_offset)
     rest = b""
@@ -139,7 +139,8 @@ class _Source:
     def _open(self) -> bool:
         try:
             self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except OSError:
+            # What cannot be read now is looked at again.
             return False
         return True
 

@@ -12,7 +12,6 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from agentmon.domain.errors import UsageError
-from agentmon.logs.log_file import LogFile
 from agentmon.logs.pattern import BothMatch, LogPattern
 from agentmon.logs.places import ClockPlace, LinePlace, SharePlace, SpanPlace, parse_place
 from agentmon.logs.search import Direction, find_next
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from agentmon.logs.filtered_log import FilteredLog
+    from agentmon.logs.log_file import LogFile
     from agentmon.logs.log_times import LogTimes
     from agentmon.logs.places import LogPlace
     from agentmon.logs.search import SearchStep
@@ -86,6 +86,7 @@ class LogPane(Guarded, Vertical):
         self._pattern: LogPattern | None = None
         self._steps: Iterator[SearchStep] | None = None
         self._searched: LogFile | None = None
+        self._direction = Direction.FORWARDS
         self._note = ""
         self._noted_error = False
 
@@ -210,15 +211,16 @@ class LogPane(Guarded, Vertical):
 
     def find(self, direction: Direction) -> None:
         """Go to the next match in this direction, round the ends of the log; asks for a pattern when there is none."""
-        path = self.view.path
         if self._pattern is None:
             self.ask(Prompt.SEARCH)
             return
-        if path is None:
-            return
         self._end_search()
-        self._searched = LogFile(path)
-        self._searched.refresh()
+        # What is shown is searched, also where its name is gone.
+        self.view.poll()
+        self._searched = self.view.open_twin()
+        if self._searched is None:
+            return
+        self._direction = direction
         filtered = self.view.filtered
         matcher = self._pattern if filtered is None else BothMatch(self._pattern, filtered.pattern)
         self._steps = find_next(self._searched, matcher, origin=self.view.search_origin, direction=direction)
@@ -287,6 +289,9 @@ class LogPane(Guarded, Vertical):
         started = monotonic()
         while steps is not None and steps is self._steps:
             step = next(steps, None)
+            if (step is None or step.matches) and self._is_outdated():
+                self.find(self._direction)
+                return
             if step is None:
                 self._end_search()
                 self.say("not found", is_error=True)
@@ -300,6 +305,11 @@ class LogPane(Guarded, Vertical):
             if monotonic() - started > _SLICE_S:
                 self.call_next(self._search_on)
                 return
+
+    def _is_outdated(self) -> bool:
+        """Whether the log became another one during the search, so that what was found lies elsewhere."""
+        self.view.poll()
+        return self._searched is not None and self._searched.generation != self.view.generation
 
     def _end_search(self) -> None:
         self._steps = None
@@ -321,8 +331,11 @@ class LogPane(Guarded, Vertical):
             if first is not None and count is not None:
                 parts.append(Content(f"line {first:,} of {count:,}"))
             parts.append(Content.assemble(("G", "$primary"), " to the end"))
-        if self._note:
-            parts.append(Content.styled(even_line(self._note), "$warning" if self._noted_error else ""))
+        parts += [
+            Content.styled(even_line(words), "$warning" if is_bad else "")
+            for words, is_bad in ((view.trouble, True), (self._note, self._noted_error))
+            if words
+        ]
         if view.wrap:
             parts.append(Content("wrapped"))
         if view.has_mark:

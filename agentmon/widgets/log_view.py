@@ -185,6 +185,19 @@ class LogView(Guarded, Widget, can_focus=True):
         return self._log.size if self._log else 0
 
     @property
+    def generation(self) -> int:
+        """Counts how often the log became another one, so that offsets of before mean nothing."""
+        return self._log.generation if self._log else 0
+
+    @property
+    def trouble(self) -> str:
+        """What a person has to know of the file whose text still stands there; mostly nothing."""
+        log = self._log
+        if log is None or not log.is_detached:
+            return ""
+        return f"cannot be read any more: {log.problem}" if log.problem else "the file was removed"
+
+    @property
     def has_mark(self) -> bool:
         """Whether a range of lines is marked."""
         return self._mark is not None
@@ -217,6 +230,10 @@ class LogView(Guarded, Widget, can_focus=True):
         self._pattern = pattern
         self._current_offset = self._finds.counted = None
         self._repaint()
+
+    def open_twin(self) -> LogFile | None:
+        """Return another reader of what is shown, which the caller closes; None when no file is set."""
+        return self._log.twin() if self._log else None
 
     def count_matches(self) -> None:
         """Count the lines that hold what is marked, in the background; where a filter holds, none are counted."""

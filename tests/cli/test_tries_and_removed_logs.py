@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,6 @@ from agentmon.store.old_logs import OldLog, OldLogRepository
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.command_lines import CommandLine
 
 
@@ -49,6 +48,20 @@ def test_a_log_is_saved_to_a_new_file_and_over_one_only_when_told_to(cli: Comman
     assert cli("log", number, "--save", str(target), "--raw", "--overwrite").code == 0
     assert target.read_bytes() == b"\x1b[31mred\x1b[0m\nplain\n"
     assert cli("log", number, "--save", str(target), "--follow").code == 2
+
+
+def test_a_log_that_cannot_be_read_says_why(cli: CommandLine) -> None:
+    number = cli.add("prints", "--command", "printf one")
+    cli("run", number, "--wait")
+    path = Path(cli("log", number, "--json").document()["path"])
+    path.unlink()
+    path.symlink_to(path)
+
+    for ways in ((), ("-n", "2"), ("-f",), ("--json",), ("--raw",)):
+        refused = cli("log", number, *ways)
+        assert (refused.code, refused.stdout) == (2, "")
+        assert "the log cannot be read: too many levels of symbolic links" in refused.stderr
+        assert str(path) in refused.stderr
 
 
 def test_a_retry_that_only_waits_has_no_log_yet(cli: CommandLine) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,11 +72,20 @@ def test_a_deleted_file_stays_readable_and_a_new_one_takes_its_place(tmp_path: P
     with LogFile(write(tmp_path / "log", b"before\n")) as log:
         log.path.unlink()
         assert not log.refresh()
+        assert log.is_detached
         assert [line.content for line in all_lines(log)] == [b"before"]
+        with closing(log.twin()) as twin:
+            assert [line.content for line in all_lines(twin)] == [b"before"]
+        log.path.symlink_to(log.path)
+        assert log.refresh()
+        assert (log.is_detached, log.problem) == (True, "too many levels of symbolic links")
+        assert [line.content for line in all_lines(log)] == [b"before"]
+        log.path.unlink()
 
         write(log.path, b"after\n")
 
         assert log.refresh()
+        assert (log.is_detached, log.problem) == (False, "")
         assert [line.content for line in all_lines(log)] == [b"after"]
 
 

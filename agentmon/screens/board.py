@@ -323,7 +323,8 @@ class BoardScreen(ServiceScreen[None]):
     async def _store_sort(self, sort: BoardSort) -> None:
         services = await self.services()
         await services.settings.set(SORT_KEY, sort.value)
-        self.notify(_SORT_WORDS[sort])
+        # The line at the top says it as well: whoever goes on to the next order sees no heap of them.
+        self.notify(_SORT_WORDS[sort], timeout=2)
         selected = self._current.selected
         if selected is not None:
             await self._follow(services, selected.task_id)
@@ -570,7 +571,7 @@ class BoardScreen(ServiceScreen[None]):
         return box
 
     def _tell_filter(self) -> None:
-        """Say above the filter which of its words mean nothing, and what could stand there."""
+        """Say below the filter which of its words mean nothing, and what could stand there."""
         from textual.widgets import Static  # noqa: PLC0415 - not part of the first frame
 
         from agentmon.domain.board_filter import known_words, parse_filter  # noqa: PLC0415 - as above

@@ -5,19 +5,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.app import AgentmonApp
 from agentmon.domain.ids import AgentId
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.screens.quick_add import QuickAddDialog
 from agentmon.widgets.form import LineInput
 from tests.idle_worker import idle_worker
 from tests.screen_stage import agent, capability, screen_text
-from tests.screens.boards import Place, make_place, open_board
+from tests.screens.boards import Board, Place, make_place, open_board
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from tests.screens.boards import Board
 
 
 @pytest.fixture
@@ -102,3 +101,26 @@ async def test_tab_completes_what_was_typed_last_however_fast(place: Place) -> N
         line(board).value = "x @pai"
         await dialog.action_complete()
         assert line(board).value == "x @painter "
+
+
+async def test_toasts_leave_the_lines_at_the_bottom_readable(place: Place) -> None:
+    app = AgentmonApp(place.paths, place.root)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        board = Board(app, pilot)
+        await board.until(lambda: app._is_opened, "services are open")
+        app.notify("the toast " + "is a long one " * 4)
+        await wait_shown(board, "the toast")
+        await board.press("slash", *"is:nonsense")
+        await wait_shown(board, "is:nonsense means nothing; states are is:needs-you")
+        assert "the toast" in screen_text(app)
+        await board.press("escape", "plus", *"x !9 @y #z")
+        await wait_shown(board, "x · #z")
+        await wait_shown(board, "✗ there is no program @y")
+        shown = screen_text(app)
+        for words in (
+            "the toast",
+            "x !9 @y #z",
+            "✗ !9: priorities are !1 to !5",
+            "@make, @node, @npm, @pytest, @python,",
+        ):
+            assert words in shown

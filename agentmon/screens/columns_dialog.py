@@ -16,7 +16,7 @@ from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -29,9 +29,20 @@ class ColumnsDialog(Guarded, ModalScreen["tuple[ExecutionColumn, ...] | None"]):
     BINDINGS: ClassVar[list[BindingType]] = [*COLUMNS_DIALOG]
     AUTO_FOCUS = "OptionList"
 
-    def __init__(self, chosen: Sequence[ExecutionColumn]) -> None:
+    def __init__(
+        self,
+        chosen: Sequence[ExecutionColumn],
+        fitting: Callable[[Sequence[ExecutionColumn]], Collection[ExecutionColumn]],
+    ) -> None:
+        """Make the dialog.
+
+        Args:
+            chosen: The columns that are wanted, from left to right.
+            fitting: Returns for which of some columns the table has room.
+        """
         super().__init__()
         self._chosen = set(chosen)
+        self._fitting = fitting
         self._order = [*chosen, *(column for column in ExecutionColumn if column not in self._chosen)]
 
     def compose(self) -> ComposeResult:
@@ -71,11 +82,15 @@ class ColumnsDialog(Guarded, ModalScreen["tuple[ExecutionColumn, ...] | None"]):
 
     def action_keep(self) -> None:
         """End with what is chosen."""
-        self.dismiss(tuple(column for column in self._order if column in self._chosen))
+        self.dismiss(self._wanted)
 
     def action_cancel(self) -> None:
         """Leave all as it is."""
         self.dismiss(None)
+
+    @property
+    def _wanted(self) -> tuple[ExecutionColumn, ...]:
+        return tuple(column for column in self._order if column in self._chosen)
 
     @property
     def _list(self) -> OptionList:
@@ -94,9 +109,14 @@ class ColumnsDialog(Guarded, ModalScreen["tuple[ExecutionColumn, ...] | None"]):
         self._list.highlighted = at
 
     def _options(self) -> list[Option]:
+        without_room = self._chosen.difference(self._fitting(self._wanted))
         return [
             Option(
-                Content.assemble(("✓ " if column in self._chosen else "  ", "$success"), column.heading),
+                Content.assemble(
+                    ("✓ " if column in self._chosen else "  ", "$success"),
+                    column.heading,
+                    ("  no room in this window" if column in without_room else "", "$text-muted"),
+                ),
                 id=column.value,
             )
             for column in self._order

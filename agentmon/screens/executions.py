@@ -345,7 +345,7 @@ class ExecutionsScreen(ServiceScreen[None]):
     async def _choose_columns(self, table: ExecutionTable) -> None:
         from agentmon.screens.columns_dialog import ColumnsDialog  # noqa: PLC0415 - seldom needed
 
-        chosen = await self.ask(ColumnsDialog(table.columns))
+        chosen = await self.ask(ColumnsDialog(table.columns, table.fitting))
         if chosen is None or chosen == table.columns:
             return
         table.columns = chosen

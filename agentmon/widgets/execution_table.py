@@ -130,6 +130,10 @@ class ExecutionTable(CursorTable):
         """The columns for which there is room, from left to right."""
         return tuple(column for column, _, _ in self._columns())
 
+    def fitting(self, columns: Sequence[ExecutionColumn]) -> Sequence[ExecutionColumn]:
+        """Return for which of the columns there is room, in their order."""
+        return _fitting(columns, self.size.width - 2 * MARGIN)
+
     @property
     def has_running(self) -> bool:
         """Whether the time of some row is moving."""
@@ -253,7 +257,7 @@ class ExecutionTable(CursorTable):
         width = self.size.width
         if self._placed_columns is not None and self._placed_columns[0] == width:
             return self._placed_columns[1]
-        shown = _fitting(self.columns, width - 2 * MARGIN)
+        shown = self.fitting(self.columns)
         fixed = sum(CELLS[column].width for column in shown)
         free = max(0, width - 2 * MARGIN - fixed - GAP * (len(shown) - 1))
         for_task = free

@@ -63,6 +63,10 @@ async def test_the_last_column_cannot_be_hidden_and_escape_changes_nothing(tmp_p
         await until(pilot, lambda: isinstance(stage.screen, ColumnsDialog))
         await pilot.press("space")
         await until(pilot, lambda: any("at least one" in one.message for one in stage._notifications))
+        assert "no room" not in screen_text(stage)
+        await pilot.press("d")
+        await until(pilot, lambda: "✓ Model  no room in this window" in screen_text(stage))
+        assert screen_text(stage).count("no room") == len(DEFAULT_COLUMNS) - len(table.fitting(DEFAULT_COLUMNS))
         await pilot.press("j", "space", "escape")
         await until(pilot, lambda: stage.screen is screen)
 

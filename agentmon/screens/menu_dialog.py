@@ -79,9 +79,12 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
             yield KeyFooter()
 
     def on_mount(self) -> None:
-        """Begin in the field where there is nothing to choose from."""
+        """Begin at what is so now, or in the field where there is nothing to choose from."""
         if not self._entries:
             self.query_one("#free", Input).focus()
+        self.query_one(OptionList).highlighted = next(
+            (at for at, entry in enumerate(self._entries) if entry.is_present), 0 if self._entries else None
+        )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """End with the entry."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets import OptionList
 
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft
@@ -48,7 +49,11 @@ async def _choose(board: Board, name: str) -> None:
     dialog = board.app.screen
     assert isinstance(dialog, MenuDialog)
     at = next(at for at, entry in enumerate(dialog._entries) if entry.word.startswith(name))
-    await board.press(*["j"] * at, "enter")
+    entries = dialog.query_one(OptionList)
+    assert entries.highlighted is not None
+    assert dialog._entries[entries.highlighted].is_present, "the menu begins at the board that is shown"
+    entries.highlighted = at
+    await board.press("enter")
     await board.until(lambda: not isinstance(board.app.screen, MenuDialog), "the board again")
     await board.settled()
 

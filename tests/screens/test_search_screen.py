@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.widgets import OptionList
+
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.search import SearchKind
 from agentmon.screens.conversation_page import ConversationPage
@@ -127,7 +129,8 @@ async def test_it_searches_the_board_that_is_shown_and_opens_what_is_elsewhere_i
             await board.until(lambda: isinstance(app.screen, MenuDialog))
             entries = app.screen._entries  # type: ignore[attr-defined] # the menu's
             at = next(at for at, entry in enumerate(entries) if entry.word.startswith(name))
-            await board.press(*["j"] * at, "enter")
+            app.screen.query_one(OptionList).highlighted = at
+            await board.press("enter")
             await board.until(lambda: app.screen is board.screen)
             await board.settled()
 

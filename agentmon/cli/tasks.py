@@ -301,6 +301,8 @@ def _print_task(task: Task, *, as_json: bool) -> None:
         say_document(json_form(task))
     else:
         say(f"#{task.number} {task.status.label}: {plain_line(task.title, max_characters=200)}")
+        if task.archived_at is not None:
+            tell(f"it is archived; agentmon task unarchive {task.number} brings it back to the board")
 
 
 register(group, "add", add)

@@ -104,6 +104,7 @@ class TaskService:
 
         Raises:
             NotFoundError: The task is gone.
+            ConflictError: It is archived.
         """
         return await self._tasks.shift(task_id, steps, actor=actor, at=self._clock.now())
 

@@ -19,7 +19,7 @@ from agentmon.store.conversation_starts import begin_conversation
 from agentmon.store.dependencies import read_prerequisites
 from agentmon.store.mapping import event_of, execution_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
-from agentmon.store.task_moves import move_task, open_column_of
+from agentmon.store.task_moves import move_task, open_column_of, require_on_board
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -220,11 +220,7 @@ async def queue_execution(
     task = (await connection.execute(statement)).mappings().first()
     if task is None:
         raise NotFoundError("this task was deleted", hint="`agentmon task restore` brings it back")
-    if task["archived_at"] is not None:
-        raise ConflictError(
-            f"#{task['number']} is archived, and does not run",
-            hint=f"bring it back first: Z on the board, or `agentmon task unarchive {task['number']}`",
-        )
+    require_on_board(task, "does not run")
     present = await find_open(connection, request.task_id)
     if present is not None:
         await _hasten(connection, present, request, task["number"], actor=actor, at=at)

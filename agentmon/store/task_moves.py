@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, exists, or_, select, update
 
+from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.life_cycles import require_task_move
@@ -25,6 +26,23 @@ if TYPE_CHECKING:
 SYSTEM_ACTOR = Actor(type=ActorType.SYSTEM)
 _OPEN = [status for status in TaskStatus if status.is_open]
 _UNSUCCESSFUL = [ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT]
+
+
+def require_on_board(task: RowMapping, refusal: str) -> None:
+    """Refuse what cannot be done with an archived card.
+
+    Args:
+        task: Its row.
+        refusal: What it does not do, such as ``does not run``.
+
+    Raises:
+        ConflictError: It is archived.
+    """
+    if task["archived_at"] is not None:
+        raise ConflictError(
+            f"#{task['number']} is archived, and {refusal}",
+            hint=f"bring it back first: Z on the board, or `agentmon task unarchive {task['number']}`",
+        )
 
 
 async def move_task(

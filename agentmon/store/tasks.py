@@ -28,6 +28,7 @@ from agentmon.store.task_moves import (
     hold_dependents,
     move_task,
     open_column_of,
+    require_on_board,
 )
 
 if TYPE_CHECKING:
@@ -191,10 +192,16 @@ class TaskRepository:
             return task_of(await _row(connection, task_id))
 
     async def shift(self, task_id: TaskId, steps: int, *, actor: Actor, at: datetime) -> Task:
-        """Move the card up (negative) or down inside its column; at the end of the column it stays."""
+        """Move the card up (negative) or down inside its column; at the end of the column it stays.
+
+        Raises:
+            NotFoundError: The task is gone.
+            ConflictError: It is archived.
+        """
         tasks = tables.tasks
         async with self._database.writing() as connection:
             row = await _row(connection, task_id)
+            require_on_board(row, "stays where it is")
             in_column = select(func.count()).where(
                 tasks.c.workspace_id == row["workspace_id"],
                 tasks.c.status == row["status"],

@@ -25,6 +25,7 @@ def test_tasks_are_archived_shown_and_brought_back(cli: CommandLine) -> None:
     assert "Archived first" not in cli("board").stdout
     assert "Archived first" in cli("board", "--archived").stdout
     assert "is archived" in cli("run", first).stderr
+    assert f"agentmon task unarchive {second} brings it back" in cli("task", "move", second, "todo").stderr
     assert cli("task", "show", first, "--json").document()["archived_at"]
 
     document = cli("task", "unarchive", first, "--json").document()

@@ -102,6 +102,16 @@ async def test_a_closed_card_counts_as_closed_in_the_archive_and_an_open_one_as_
     assert (await tasks.get(held.id)).status is TODO
 
 
+async def test_an_archived_card_has_no_place_between_others(place: Stored) -> None:
+    one, _other = [await place.add_task(title) for title in ("one", "two")]
+    await place.services.archive.archive(one.id, actor=USER_ACTOR)
+
+    with pytest.raises(ConflictError, match="is archived, and stays where it is") as refused:
+        await place.services.tasks.shift(one.id, 1, actor=USER_ACTOR)
+
+    assert "agentmon task unarchive 1" in refused.value.hint
+
+
 async def test_a_scheduled_card_does_not_run_from_the_archive_nor_make_up_for_it(place: Stored) -> None:
     agent = await place.services.agents.by_slug("command")
     draft = TaskDraft(title="nightly", assignee_agent_id=agent.id, schedule=Schedule(cron="0 3 * * *", zone="UTC"))

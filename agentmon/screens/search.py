@@ -211,7 +211,8 @@ class SearchScreen(ServiceScreen[str]):
         if self._found_for is not None and self._text.strip():
             count = sum(len(group.hits) for group in self._found)
             nothing = "   one letter finds whole words; type on" if len(self._text.strip()) == 1 else _NOTHING
-            parts.append((f"   {count:,} found", "bold") if count else (nothing, "$warning"))
+            more = "+" if any(group.has_more or group.is_cut for group in self._found) else ""
+            parts.append((f"   {count:,}{more} found", "bold") if count else (nothing, "$warning"))
         elif self._text.strip():
             parts.append(("   searching…", "$text-muted"))
         parts += [(f"   {note}", "$text-muted") for note in _notes(self._found)]

@@ -56,7 +56,9 @@ async def test_what_is_typed_is_found_and_enter_goes_there(tmp_path: Path) -> No
         await board.until(lambda: isinstance(app.screen, SearchScreen))
         await board.until(lambda: app.screen.has_class("-empty"))
 
-        await board.press(*"zeb")
+        await board.press(*"line")
+        await board.until(lambda: "5+ found" in str(app.screen.query_one("#summary").render()), "more than is shown")
+        await board.press(*["backspace"] * 4, *"zeb")
         await board.until(lambda: selected(board) is SearchKind.TASKS)
         await board.press(*"ra")
         await board.until(lambda: len(results(board).rows) == 10)

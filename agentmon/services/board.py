@@ -70,8 +70,7 @@ class BoardService:
 
     async def filters(self) -> Mapping[str, str]:
         """Return the saved filters by their names, in the order in which they were saved."""
-        stored = (await self._rows.all()).get(FILTERS_KEY)
-        return {str(name): str(text) for name, text in stored.items()} if isinstance(stored, dict) else {}
+        return _filters_of((await self._rows.all()).get(FILTERS_KEY))
 
     async def find_filter(self, name: str) -> str:
         """Return the saved filter of the name.
@@ -80,12 +79,7 @@ class BoardService:
             NotFoundError: There is none; the hint names all.
         """
         saved = await self.filters()
-        if name not in saved:
-            names = ", ".join(saved)
-            raise NotFoundError(
-                f"there is no saved filter {name!r}",
-                hint=f"saved are: {names}" if names else "agentmon board --filter TEXT --save NAME saves one",
-            )
+        _require_saved(name, saved)
         return saved[name]
 
     async def save_filter(self, name: str, text: str, *, actor: Actor = USER_ACTOR) -> None:
@@ -97,10 +91,14 @@ class BoardService:
         name, text = plain_line(" ".join(name.split()), max_characters=_LONGEST_NAME), " ".join(text.split())
         if not name or not text:
             raise UsageError("a saved filter needs a name and a text", hint="agentmon board --filter TEXT --save NAME")
-        saved = {**await self.filters(), name: text}
-        if len(saved) > _MOST_FILTERS:
-            raise UsageError(f"{_MOST_FILTERS} filters are saved already", hint="forget one of them first")
-        await self._rows.set(FILTERS_KEY, saved, actor=actor, at=self._clock.now())
+
+        def changed(stored: object) -> dict[str, str]:
+            saved = {**_filters_of(stored), name: text}
+            if len(saved) > _MOST_FILTERS:
+                raise UsageError(f"{_MOST_FILTERS} filters are saved already", hint="forget one of them first")
+            return saved
+
+        await self._rows.change(FILTERS_KEY, changed, actor=actor, at=self._clock.now())
 
     async def forget_filter(self, name: str, *, actor: Actor = USER_ACTOR) -> None:
         """Forget the saved filter of the name.
@@ -108,9 +106,13 @@ class BoardService:
         Raises:
             NotFoundError: There is none.
         """
-        await self.find_filter(name)
-        kept = {other: text for other, text in (await self.filters()).items() if other != name}
-        await self._rows.set(FILTERS_KEY, kept, actor=actor, at=self._clock.now())
+
+        def changed(stored: object) -> dict[str, str]:
+            saved = _filters_of(stored)
+            _require_saved(name, saved)
+            return {other: text for other, text in saved.items() if other != name}
+
+        await self._rows.change(FILTERS_KEY, changed, actor=actor, at=self._clock.now())
 
     async def locate(
         self, workspace: Workspace | None, task_id: TaskId, text_filter: str = "", *, sort: BoardSort | None = None
@@ -122,4 +124,17 @@ class BoardService:
         """
         return await self._repository.locate(
             workspace, task_id, text_filter, sort=sort, board_words=self._settings.default_board_words()
+        )
+
+
+def _filters_of(stored: object) -> dict[str, str]:
+    return {str(name): str(text) for name, text in stored.items()} if isinstance(stored, dict) else {}
+
+
+def _require_saved(name: str, saved: Mapping[str, str]) -> None:
+    if name not in saved:
+        names = ", ".join(saved)
+        raise NotFoundError(
+            f"there is no saved filter {name!r}",
+            hint=f"saved are: {names}" if names else "agentmon board --filter TEXT --save NAME saves one",
         )

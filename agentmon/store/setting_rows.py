@@ -12,7 +12,7 @@ from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from agentmon.domain.events import Actor
@@ -33,10 +33,22 @@ class SettingRepository:
 
     async def set(self, key: str, setting: object, *, actor: Actor, at: datetime) -> None:
         """Write one setting over what was there, with its line in the audit trail."""
-        statement = insert(tables.settings).values(key=key, value=setting, created_at=at, updated_at=at)
+        await self.change(key, lambda _before: setting, actor=actor, at=at)
+
+    async def change(self, key: str, changed: Callable[[object], object], *, actor: Actor, at: datetime) -> None:
+        """Make one setting of what was there, so that no change of another client gets lost.
+
+        Args:
+            key: Which.
+            changed: Gets what is there, None for nothing, and returns what is to be there; what it raises is raised,
+                and nothing is changed.
+            actor: Who does it.
+            at: The time now.
+        """
         present = select(tables.settings.c.value).where(tables.settings.c.key == key)
         async with self._database.writing() as connection:
             before = (await connection.execute(present)).scalar()
+            setting = changed(before)
             if before == setting:
                 return
             await append_task_event(
@@ -47,6 +59,7 @@ class SettingRepository:
                 payload={"key": key, "from": before, "to": setting},
                 at=at,
             )
+            statement = insert(tables.settings).values(key=key, value=setting, created_at=at, updated_at=at)
             await connection.execute(
                 statement.on_conflict_do_update(
                     index_elements=["key"],

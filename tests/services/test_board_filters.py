@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,15 @@ async def test_saved_filters_are_kept_found_and_forgotten(services: Services) ->
     assert refused.value.hint == "saved are: other"
     with pytest.raises(UsageError, match="needs a name"):
         await services.board.save_filter("empty", " ")
+
+
+async def test_filters_that_are_saved_at_the_same_time_are_all_kept(services: Services) -> None:
+    names = [f"filter {number}" for number in range(8)]
+
+    await asyncio.gather(*[services.board.save_filter(name, "login") for name in names])
+    await asyncio.gather(*[services.board.forget_filter(name) for name in names[1:]])
+
+    assert list(await services.board.filters()) == names[:1]
 
 
 async def test_columns_are_sorted_as_it_is_set_or_asked(services: Services, workspace: Workspace) -> None:

@@ -26,7 +26,6 @@ from rich.text import Text
 from textual import events
 from textual.app import SuspendNotSupported
 from textual.reactive import Reactive
-from textual.worker import WorkerState
 
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError, DatabaseBusyError, DatabaseMovedError
@@ -320,12 +319,6 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         """Tell what failed."""
         message.stop()
         self._show_error(message.error)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Tell what failed in the background."""
-        event.stop()
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self._show_error(event.worker.error)
 
     def on_work_started(self, message: WorkStarted) -> None:
         """Say that the action waits, when the services are still not there a second later."""

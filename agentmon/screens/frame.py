@@ -8,9 +8,8 @@ from weakref import finalize
 
 from textual.message import Message
 from textual.screen import Screen
-from textual.worker import WorkerState
 
-from agentmon.widgets.guarded import Failed, Guarded
+from agentmon.widgets.guarded import Guarded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -197,12 +196,6 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         """Refresh."""
         message.stop()
         self.request_refresh()
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Hand the error of a worker to the application; worker states do not bubble by themselves."""
-        event.stop()
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.post_message(Failed(event.worker.error))
 
     def _plan_refresh(self) -> None:
         wait_s = self._refreshed_at + REFRESH_INTERVAL_S - monotonic()

@@ -8,7 +8,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
-from textual.worker import WorkerState
 
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
@@ -19,7 +18,7 @@ from agentmon.domain.quick_add import SIGNS
 from agentmon.screens.bindings import QUICK_ADD
 from agentmon.services.quick_add import problem_words
 from agentmon.widgets.form import LineInput
-from agentmon.widgets.guarded import Failed, Guarded
+from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 
 if TYPE_CHECKING:
@@ -97,12 +96,6 @@ class QuickAddDialog(Guarded, ModalScreen[QuickAnswer | None]):
         """Tell what became of a paste."""
         message.stop()
         self.notify(message.text, markup=False)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Hand the error of the worker to the application."""
-        event.stop()
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.post_message(Failed(event.worker.error))
 
     async def action_add(self) -> None:
         """Make the task."""

@@ -6,14 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from textual.containers import Vertical
-from textual.worker import WorkerState
 
 from agentmon.domain.errors import UsageError
 from agentmon.domain.moments import moment_words
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Schedule
 from agentmon.widgets.form import FormField, LineInput
-from agentmon.widgets.guarded import Failed, Guarded
+from agentmon.widgets.guarded import Guarded
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -88,12 +87,6 @@ class ScheduleField(Guarded, Vertical):
         _looking: Worker[None] = self.run_worker(
             self._tell_times, name="next times", group="next times", exclusive=True, exit_on_error=False
         )
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Hand the error of the worker to the application."""
-        event.stop()
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.post_message(Failed(event.worker.error))
 
     async def _tell_times(self) -> None:
         cron, zone = self.typed

@@ -9,7 +9,6 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Select, Static
-from textual.worker import WorkerState
 
 from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
@@ -28,7 +27,7 @@ from agentmon.services.folders import existing_folder
 from agentmon.widgets.completed_field import CompletedField
 from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
-from agentmon.widgets.guarded import Failed, Guarded
+from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.label_suggester import LabelSuggester
 from agentmon.widgets.state_words import numbers_text
@@ -341,12 +340,6 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             _looking: Worker[None] = self.run_worker(
                 completion.look, name="complete", group="complete", exclusive=True, exit_on_error=False
             )
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Hand the error of a worker to the application."""
-        event.stop()
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.post_message(Failed(event.worker.error))
 
     @property
     def is_changed(self) -> bool:

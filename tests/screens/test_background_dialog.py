@@ -11,6 +11,7 @@ from agentmon import __version__
 from agentmon.domain.background_loops import LoopState
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import StoreError
+from agentmon.screens.background_dialog import BackgroundDialog, BackgroundPicture
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.widgets.status_line import StatusBar
 from agentmon.worker.loop_report import write_loop_report
@@ -89,3 +90,12 @@ async def test_what_an_earlier_worker_said_of_its_loops_counts_for_nothing(tmp_p
 
     assert [trouble.what for trouble in of_this] == ["queue fails: it was full"]
     assert of_another == ()
+
+
+async def test_what_it_cannot_read_is_told(tmp_path: Path) -> None:
+    async def refuse() -> BackgroundPicture:
+        raise StoreError("the disk fell off", hint="Put it back.")
+
+    async with open_board(make_place(tmp_path)) as board:
+        await board.app.push_screen(BackgroundDialog(refuse))
+        await board.until(lambda: board.toasts == ["the disk fell off\nPut it back."], "told once")

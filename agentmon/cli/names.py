@@ -44,5 +44,6 @@ COMMAND_NAMES = frozenset(
         "template",
         "tmux-status",
         "worker",
+        "workspaces",
     },
 )

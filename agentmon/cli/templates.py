@@ -9,15 +9,27 @@ from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_services, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
-from agentmon.cli.registration import register
+from agentmon.cli.registration import register, register_default
 from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.domain.tasks import Workspace, draft_of
 from agentmon.domain.templates import TaskTemplate, written_form
 from agentmon.services.templates import TemplateShelf
 
-group = typer.Typer(help="List, show, save and remove templates of tasks.", rich_markup_mode=None, no_args_is_help=True)
+group = typer.Typer(rich_markup_mode=None)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: that of its file without .toml.")]
+
+
+def templates(context: typer.Context, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List, show, save and remove templates of tasks.
+
+    Examples:
+      agentmon template
+      agentmon template show bug
+      agentmon template save bug --from 12
+    """
+    if context.invoked_subcommand is None:
+        list_templates(folder=folder, as_json=as_json)
 
 
 def list_templates(folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
@@ -122,6 +134,7 @@ def _program_words(template: TaskTemplate) -> str:
     return plain_line(template.program or " ".join(template.command) or "-", max_characters=30)
 
 
+register_default(group, templates)
 register(group, "list", list_templates)
 register(group, "show", show)
 register(group, "save", save)

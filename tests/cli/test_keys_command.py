@@ -33,16 +33,16 @@ def test_every_key_is_listed_with_its_id_and_what_it_does(cli: CommandLine) -> N
 
 
 def test_what_the_file_changes_is_marked_and_what_is_wrong_in_it_is_told(cli: CommandLine, keymap: Path) -> None:
-    keymap.write_text('[keys]\nboard.new = "Z"\nboard.edit = "r"\n')
+    keymap.write_text('[keys]\nboard.new = "ctrl+b"\nboard.edit = "r"\n')
 
     told = cli("keys", "board")
     document = json.loads(cli("keys", "board", "--json").stdout)
 
     assert told.code == 1
-    assert "* Z                      board.new" in told.stdout
+    assert "* ctrl+b                 board.new" in told.stdout
     assert f"warning: {keymap}: board.edit: r is that of board.run already" in told.stderr
     changed = [one for one in document["keys"] if one["is_changed"]]
-    assert [(one["id"], one["keys"]) for one in changed] == [("board.new", ["Z"])]
+    assert [(one["id"], one["keys"]) for one in changed] == [("board.new", ["ctrl+b"])]
 
 
 def test_an_unknown_screen_names_the_known_ones(cli: CommandLine) -> None:

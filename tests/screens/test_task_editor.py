@@ -486,6 +486,9 @@ async def test_the_run_dialog_tells_what_is_wrong_and_leaves_on_escape() -> None
         await pilot.press("ctrl+r")
         assert "is not closed" in field_of(line(stage, "command")).error
         assert stage.focused is line(stage, "command")
+        line(stage, "command").value = "ls | wc -l"
+        await pilot.press("ctrl+r", "ctrl+t")
+        assert line(stage, "command").value == "sh -c 'ls | wc -l'"
         await pilot.press("escape")
 
         assert stage.ended == [None]

@@ -236,6 +236,8 @@ async def test_capital_w_wraps_long_lines_and_arrows_scroll_them(tmp_path: Path)
         await pilot.press("W", *["right"] * 8)
 
         await until(pilot, lambda: "the far end" in screen_text(stage) and "begin" not in screen_text(stage))
+        await pilot.press(*["left"] * 8)
+        await until(pilot, lambda: "the far end" not in screen_text(stage) and "begin" in screen_text(stage))
 
 
 async def test_enter_on_an_older_run_shows_its_log(tmp_path: Path) -> None:

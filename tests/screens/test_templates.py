@@ -49,7 +49,7 @@ async def test_a_task_is_made_from_a_template_and_saved_as_one(place: Place) -> 
         assert "chore  Chore [/]  of the project" in shown
         assert "broken.toml" in shown
         assert "line 2: priority has to be a number" in shown
-        await board.press("down", *"bg")
+        await board.press("down", "down", "up", *"bg")
         assert "chore" not in screen_text(board.app).split("broken")[0]
         await board.press("enter")
         await wait_screen(board, TaskEditor)

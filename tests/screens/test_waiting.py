@@ -262,7 +262,7 @@ async def test_cancelling_a_running_card_says_that_it_moves_later(place: Place) 
     async with open_board(place) as board:
         card = board.column(BLOCKED).selected
         assert card is not None
-        board.screen._move([card], board.column(CANCELLED), None)
+        board.screen._move([([card], board.column(CANCELLED), None)])
         told = "#1 is being stopped; it moves to Cancelled when nothing of it is alive"
         await board.until(lambda: told in board.toasts, "it says so")
         await board.settled()

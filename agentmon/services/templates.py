@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.due_dates import parse_due
 from agentmon.domain.errors import ConflictError, NotFoundError, StoreError, UsageError
+from agentmon.domain.events import ActorType
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.domain.templates import TaskTemplate, TemplateError, check_template_name, template_of, written_form
 from agentmon.runners.task_environment import with_variable
 from agentmon.schedule import local_zone_name
+from agentmon.services.actors import USER_ACTOR
 from agentmon.services.folders import existing_folder
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
     from agentmon.services.agents import AgentService
@@ -98,25 +101,28 @@ class TemplateService:
         hint = f"there are: {known}" if known else "agentmon template save NAME --from NUMBER makes one from a task"
         raise NotFoundError(f"there is no template {wanted!r}", hint=hint)
 
-    async def save(self, name: str, draft: TaskDraft, *, replaces: bool = False) -> Path:
+    async def save(self, name: str, draft: TaskDraft, *, replaces: bool = False, actor: Actor = USER_ACTOR) -> Path:
         """Write the draft as a template of the person's own; links, due date and budget are not part of it.
 
         Raises:
             UsageError: No file can be called so.
-            ConflictError: There is one of this name, and ``replaces`` is not set.
+            ConflictError: There is one of this name, and ``replaces`` is not set; or the actor is an agent.
             StoreError: It cannot be written.
         """
+        _require_person(actor)
         name = check_template_name(name)
         agent = None if draft.assignee_agent_id is None else await self._agents.get(draft.assignee_agent_id)
         template = _template_from(name, draft, agent)
         return await asyncio.to_thread(self._write, template, replaces=replaces)
 
-    async def remove(self, name: str) -> Path:
+    async def remove(self, name: str, *, actor: Actor = USER_ACTOR) -> Path:
         """Remove a template of the person's own, also a broken one.
 
         Raises:
             NotFoundError: There is none.
+            ConflictError: The actor is an agent.
         """
+        _require_person(actor)
         file = self._paths.templates_dir / f"{check_template_name(name)}{_SUFFIX}"
         try:
             await asyncio.to_thread(file.unlink)
@@ -214,6 +220,15 @@ class TemplateService:
         return file
 
 
+def _require_person(actor: Actor) -> None:
+    """Refuse an agent: what a template of the project may not say would come in by one of the person's own."""
+    if actor.type is ActorType.AGENT:
+        raise ConflictError(
+            "an agent may not change a person's templates",
+            hint=f"those of a project are files in {'/'.join(_SHARED_FOLDER)}",
+        )
+
+
 async def _with_place(
     context: InputContext, template: TaskTemplate, workspace: Workspace, notes: list[str]
 ) -> InputContext:
@@ -248,8 +263,8 @@ def _read(file: Path, *, is_shared: bool) -> TaskTemplate:
     try:
         check_template_name(file.stem)
         # A link in a project could lead to any file of the person.
-        if is_shared and file.is_symlink():
-            raise UsageError("a template of a project cannot be a link")
+        if is_shared and any(place.is_symlink() for place in (file, *file.parents[: len(_SHARED_FOLDER)])):
+            raise UsageError("a template of a project cannot be a link, nor lie behind one")
         if not file.is_file():
             raise UsageError("this is no file")
         if file.stat().st_size > _SIZE_MAX_BYTES:

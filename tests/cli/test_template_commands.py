@@ -85,3 +85,25 @@ def test_a_broken_file_is_told_with_its_line_and_the_rest_stays_usable(cli: Comm
     refused = cli("task", "add", "--template", "kind", "x")
     assert (refused.code, "line 2: priority" in refused.stderr) == (2, True)
     assert "there are: " in cli("task", "add", "--template", "other", "x").stderr
+
+
+def test_an_agent_cannot_bring_in_what_a_template_of_the_project_may_not_say(cli: CommandLine) -> None:
+    number = cli.add("Fix it", "--command", "true")
+    cli("run", number, "--wait")
+    inside = {"AGENTMON_EXECUTION_ID": cli("executions", "--json").document()[0]["id"]}
+    elsewhere = cli.home / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "behind.toml").write_text('title = "x"\n')
+    folder = cli.home / "project" / ".agentmon"
+    folder.mkdir(parents=True)
+    (folder / "templates").symlink_to(elsewhere)
+
+    tried = [
+        cli("template", "save", "mine", "--from", number, environ=inside),
+        cli("template", "remove", "mine", environ=inside),
+    ]
+    linked = cli("template", "list", "--json", "-C", str(folder.parent)).document()["problems"]
+
+    assert [one.code for one in tried] == [1, 1]
+    assert all("an agent may not change a person's templates" in one.stderr for one in tried)
+    assert "behind one" in next(one["reason"] for one in linked if one["name"] == "behind")

@@ -16,6 +16,8 @@ _UNEVEN: Final = (
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064\u206a-\u206f\u20e3\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff]"
 )
+# Characters of one cell that nothing joins, for which most texts need no look at each one.
+_EVEN: Final = "[\x20-\x7e\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u21ff\u2400-\u2426\u2500-\u25fc\u2800-\u28ff\ufffd]*"
 _MARKS_MAX: Final = 3
 """Most combining marks kept on one character."""
 _CUT: Final = "…"
@@ -24,7 +26,7 @@ _CUT: Final = "…"
 def even_line(text: str, *, max_characters: int = 1000) -> str:
     """Return the text as one safe line whose width is the sum of the widths of its characters."""
     line = plain_line(text, max_characters=max_characters)
-    if line.isascii():
+    if line.isascii() or is_single(line):
         return line
     line = re.sub(_UNEVEN, "", unicodedata.normalize("NFC", line))
     kept: list[str] = []
@@ -39,6 +41,11 @@ def even_line(text: str, *, max_characters: int = 1000) -> str:
                 continue
         kept.append(character)
     return "".join(kept)
+
+
+def is_single(text: str) -> bool:
+    """Return whether each character of the text is known to take one cell, without a look at each."""
+    return re.fullmatch(_EVEN, text) is not None
 
 
 def cells(text: str) -> int:

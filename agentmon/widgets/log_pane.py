@@ -18,7 +18,7 @@ from agentmon.logs.search import Direction, find_next
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.guarded import Guarded
-from agentmon.widgets.log_view import LogView
+from agentmon.widgets.log_view import SLICE_REST_S, LogView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -303,7 +303,8 @@ class LogPane(Guarded, Vertical):
                 self.say("went round the end" if step.has_wrapped else "")
                 return
             if monotonic() - started > _SLICE_S:
-                self.call_next(self._search_on)
+                # Whatever waits comes first, such as keys: they take more than one turn to arrive.
+                self.set_timer(SLICE_REST_S, self._search_on)
                 return
 
     def _is_outdated(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from rich.cells import get_character_cell_size
 
 from agentmon.logs.line_text import PLAIN_STYLE, TextStyle, styled_runs
-from agentmon.widgets.cells import even_line
+from agentmon.widgets.cells import even_line, is_single
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,7 +89,7 @@ class DisplayLine:
         self.text = "".join(parts)
         self.is_plain = all(style is PLAIN_STYLE for style in self._styles)
         self._edges: array[int] | None = None
-        if not self.text.isascii():
+        if not self.text.isascii() and not is_single(self.text):
             self._edges = array("l", accumulate(map(get_character_cell_size, self.text), initial=0))
         self._columns = 0
         self._breaks: list[int] = []

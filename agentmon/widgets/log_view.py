@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _WHEEL_ROWS: Final = 3
 _SIDEWAYS_CELLS: Final = 8
+SLICE_REST_S: Final = 0.001
+"""How long a search or a count rests between two slices, in which keys come and rows are painted."""
 
 
 class LogView(Guarded, Widget, can_focus=True):
@@ -529,7 +531,7 @@ class LogView(Guarded, Widget, can_focus=True):
             self._repaint()
         if not is_complete and not self._is_searching:
             self._is_searching = True
-            self.call_next(self._go_on_searching)
+            self.set_timer(SLICE_REST_S, self._go_on_searching)
 
     def _go_on_searching(self) -> None:
         self._is_searching = False
@@ -575,7 +577,7 @@ class LogView(Guarded, Widget, can_focus=True):
         offset = log.line_offset(wanted)
         if offset is None and not log.index_more():
             # Let keys and paints through between two slices of counting.
-            self.call_next(self._seek_line)
+            self.set_timer(SLICE_REST_S, self._seek_line)
             return
         if offset is None:
             offset = log.line_offset(wanted)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
@@ -91,3 +93,34 @@ async def test_a_log_that_is_replaced_during_a_search_is_searched_anew(tmp_path:
         await searched(app, pilot)
         assert app.pane.view.shown_text == ""
         assert "not found" in app.place
+
+
+@pytest.mark.parametrize("prompt", [Prompt.SEARCH, Prompt.FILTER])
+async def test_keys_come_between_the_slices_of_a_search(tmp_path: Path, prompt: Prompt) -> None:
+    log = tmp_path / "output.log"
+    log.write_bytes(bytes(10_000_000))
+    app = PaneApp()
+    async with app.run_test(size=(80, 10)) as pilot:
+        app.pane.path = log
+        turns = 0
+
+        def is_over() -> bool:
+            filtered = app.pane.view.filtered
+            place = str(app.query_one("#log-place", Static).content)
+            return "searching" not in place and (filtered is None or filtered.is_complete)
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0.001)
+                turns += not is_over()
+
+        async def is_found() -> bool:
+            return is_over() and (prompt is Prompt.SEARCH or app.pane.view.filtered is not None)
+
+        other = asyncio.create_task(take_turns())
+        app.pane.ask(prompt, "absent")
+        await pilot.press("enter")
+        await until(is_found, "the end of the search")
+        other.cancel()
+        assert turns > 8

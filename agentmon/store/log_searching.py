@@ -36,7 +36,8 @@ t.id, t.number, t.title, w.root_path, t.archived_at IS NOT NULL, i.inode, coales
 _RUN_JOINS: Final = """
 JOIN agents a ON a.id = e.agent_id JOIN tasks t ON t.id = e.task_id JOIN workspaces w ON w.id = t.workspace_id
 LEFT JOIN log_indexes i ON i.execution_id = e.id
-WHERE e.log_removed_at IS NULL AND t.deleted_at IS NULL AND (:workspace_id IS NULL OR t.workspace_id = :workspace_id)
+WHERE e.log_removed_at IS NULL AND e.log_file_path IS NOT NULL AND t.deleted_at IS NULL
+AND (:workspace_id IS NULL OR t.workspace_id = :workspace_id)
 """
 _BY_INDEX: Final = f"""
 SELECT p.id, p.start_byte, p.end_byte, p.first_line, {_RUN} FROM log_words

@@ -299,6 +299,18 @@ async def test_how_much_of_a_log_is_searched_can_be_set_at_any_time(place: Store
     assert found == [4, 0, 4, 7, 7]
 
 
+async def test_a_run_without_a_log_file_is_passed_over(place: Stored) -> None:
+    task = await place.add_task("a task")
+    for words in ("quiet", "loud"):
+        run = await place.add_run(task.id, output=f"the {words} needle\n".encode())
+        if words == "quiet":
+            place.set_columns(run.id, log_file_path=None)
+
+    assert [hit.snippet.text for hit in await hits(place, "in:logs needle", SearchKind.LOGS)] == ["the loud needle"]
+    take_up(place)
+    assert [hit.snippet.text for hit in await hits(place, "in:logs needle", SearchKind.LOGS)] == ["the loud needle"]
+
+
 async def test_logs_of_many_runs_are_searched_with_few_files_open(
     place: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,6 +164,8 @@ class Database:
             url,
             pool_size=connections,
             max_overflow=0,
+            # An error would tell what people wrote, in logs and in reports that they pass on.
+            hide_parameters=True,
             connect_args={"timeout": self._busy_timeout.total_seconds(), "async_creator_fn": self._connect},
         )
 

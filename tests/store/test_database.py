@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -167,6 +168,18 @@ async def test_a_reading_block_cannot_write(database: Database) -> None:
             await put(connection, "theme")
 
     assert await count(database) == 0
+
+
+async def test_what_people_wrote_is_in_no_error(database: Database) -> None:
+    statement = text("INSERT INTO nowhere (title) VALUES (:title)")
+
+    with pytest.raises(StoreError) as refused:
+        async with database.writing() as connection:
+            await connection.execute(statement, {"title": "private words"})
+
+    told = "".join(traceback.format_exception(refused.value))
+    assert "INSERT INTO nowhere" in told
+    assert "private words" not in told
 
 
 async def test_a_reading_block_keeps_one_view_while_others_write(database: Database) -> None:

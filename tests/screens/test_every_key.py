@@ -11,6 +11,7 @@ import pytest
 from textual.command import CommandPalette
 from textual.widgets import OptionList
 
+from agentmon import app
 from agentmon.domain.background_loops import LoopState
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskKind, AskNews, AskQuestion
@@ -825,6 +826,7 @@ PLACES = {
 async def test_a_key_does_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_screen, "GUARD_S", 0.0)
     monkeypatch.setattr(request_dialog, "OPENING_GUARD_S", 0.0)
+    monkeypatch.setattr(app, "_TOAST_REPEAT_S", 0.0)
     has_talks = name in {"talks", "requests"}
     deeds = () if has_talks or name == "digits" else WAITING_DEEDS if name == "waiting" else DEEDS
 

@@ -73,8 +73,8 @@ class EditorMaking:
     async def _find_picks(self, typed: str) -> tuple[TaskPick, ...]:
         return await self.services.tasks.picks(self.workspace, typed)
 
-    async def _save_template(self, name: str, draft: TaskDraft) -> str:
-        return str(await self.services.templates.save(name, draft, replaces=True))
+    async def _save_template(self, name: str, draft: TaskDraft, replaces: bool) -> str:
+        return str(await self.services.templates.save(name, draft, replaces=replaces))
 
     async def _own_templates(self) -> tuple[str, ...]:
         shelf = await self.services.templates.list(self.workspace)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     TaskFinder: TypeAlias = Callable[[int], Awaitable[Task | None]]
 
+_REPLACE: Final = "replace"
 _OF_LIST: Final = {"go_way", "take_way"}
 _PRIORITY_WORDS: Final = {
     Priority.URGENT: "P1 urgent",
@@ -65,8 +66,8 @@ class TemplateKeeping(NamedTuple):
 
     names: Callable[[], Awaitable[Sequence[str]]]
     """Those that are there and would be replaced."""
-    save: Callable[[str, TaskDraft], Awaitable[str]]
-    """Takes the name; returns where it is now."""
+    save: Callable[[str, TaskDraft, bool], Awaitable[str]]
+    """Takes the name, and whether it may replace one that is there; returns where it is now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -527,13 +528,14 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         if edited is None or templates is None:
             await self._go_to_wrong()
             return
-        entries = [MenuEntry("replace", name) for name in await templates.names()]
+        entries = [MenuEntry(_REPLACE, name) for name in await templates.names()]
         menu = MenuDialog("Save as template", entries, free_kind="template", free_words="its name")
         chosen = await self.app.push_screen_wait(menu)
         if chosen is None:
             return
         try:
-            place = await templates.save(chosen.word, edited.draft)
+            # A name that is typed may be one that the person forgot.
+            place = await templates.save(chosen.word, edited.draft, chosen.kind == _REPLACE)
         except AgentmonError as error:
             self.notify(f"Not saved: {error}", severity="warning", timeout=8, markup=False)
         else:

@@ -134,3 +134,15 @@ path.write_text('mine')
 async def description(place: Place, task: Task) -> str:
     async with place.services() as (services, _):
         return (await services.tasks.get(task.id)).description
+
+
+async def test_with_several_marked_cards_it_says_which_one_is_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_editor(tmp_path, monkeypatch, "")
+    place = make_place(tmp_path)
+    await place.fill("a", "b")
+    with idle_worker(place.paths):
+        async with open_board(place) as board:
+            await board.press("space", "space", "E")
+            await board.until(lambda: "#2 alone is edited, not all marked cards" in board.toasts, "told")

@@ -198,7 +198,7 @@ class ConversationPage(ServiceScreen[None]):
         message.stop()
 
     def on_block_view_opened(self, message: BlockView.Opened) -> None:
-        """Unfold what was clicked twice."""
+        """Fold what was clicked twice."""
         message.stop()
         message.view.toggle()
 

@@ -435,7 +435,7 @@ class TaskPage(TaskLogScreen):
         message.stop()
 
     def on_block_view_opened(self, message: BlockView.Opened) -> None:
-        """Unfold what was clicked twice."""
+        """Fold what was clicked twice."""
         message.stop()
         message.view.toggle()
 

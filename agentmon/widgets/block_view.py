@@ -127,6 +127,7 @@ class BlockView(Guarded, Widget, can_focus=True):
         *,
         has_cursor: bool = True,
         follows: bool = False,
+        unfolds_by_click: bool = False,
         placeholder: str = "",
         id: str | None = None,  # noqa: A002 - Textual's own name
     ) -> None:
@@ -135,6 +136,7 @@ class BlockView(Guarded, Widget, can_focus=True):
         Args:
             has_cursor: Whether one block is lit; without one the view scrolls by rows.
             follows: Whether it begins at the end and stays there while blocks come in.
+            unfolds_by_click: Whether a click on a folded block unfolds it; a second one is then no other word.
             placeholder: What an empty view says.
             id: Its name in the style sheets.
         """
@@ -143,6 +145,8 @@ class BlockView(Guarded, Widget, can_focus=True):
         self._starts_at_end = follows
         self.following = follows
         """Whether the newest block stays in view; scrolling up ends it, reaching the end takes it up again."""
+        self._unfolds_by_click = unfolds_by_click
+        self._unfolded_by_click: str | None = None
         self._placeholder = placeholder
         self._cursor = 0
         self._selected_key: str | None = None
@@ -309,7 +313,7 @@ class BlockView(Guarded, Widget, can_focus=True):
         self._repaint()
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the block; a second click opens it."""
+        """Put the cursor on the block and unfold it where that is wanted; a second click opens it."""
         event.stop()
         shown = self._frame()
         if event.y >= len(shown):
@@ -319,8 +323,15 @@ class BlockView(Guarded, Widget, can_focus=True):
             self.post_message(self.Clicked(self, self.blocks[index].key))
             return
         self._put_cursor(index, is_by_person=True)
+        key = self.blocks[index].key
         if event.chain == _DOUBLE_CLICK:
-            self.post_message(self.Opened(self, self.blocks[index].key))
+            if key != self._unfolded_by_click:
+                self.post_message(self.Opened(self, key))
+            return
+        self._unfolded_by_click = None
+        if self._unfolds_by_click and self.blocks[index].can_unfold and not self._is_unfolded(key):
+            self._unfolded_by_click = key
+            self.toggle()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Scroll by the wheel."""
@@ -372,6 +383,9 @@ class BlockView(Guarded, Widget, can_focus=True):
 
     # Inside
 
+    def _is_unfolded(self, key: str) -> bool:
+        return (key in self._toggled) != self._unfolds_all
+
     def _is_gap(self, place: _Place) -> bool:
         rows = self._rows_of(place.block)
         return place.row == len(rows) - 1 and place.row > 0 and not "".join(span.text for span in rows[-1]).strip()
@@ -402,7 +416,7 @@ class BlockView(Guarded, Widget, can_focus=True):
     def _rows_of(self, index: int) -> list[Row]:
         block = self.blocks[index]
         width = max(1, self.size.width - 2)
-        place = (block.key, width, block.can_unfold and (block.key in self._toggled) != self._unfolds_all)
+        place = (block.key, width, block.can_unfold and self._is_unfolded(block.key))
         known = self._layouts.get(place)
         if known is not None and (known[0] is block or known[0] == block):
             self._layouts.move_to_end(place)

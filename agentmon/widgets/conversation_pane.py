@@ -54,7 +54,7 @@ class ConversationPane(Guarded, Vertical):
 
     def __init__(self, *, placeholder: str, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
-        self.view = BlockView(follows=True, placeholder="", id="blocks")
+        self.view = BlockView(follows=True, unfolds_by_click=True, placeholder="", id="blocks")
         """What was said and done."""
         self._placeholder = placeholder
         """What is said once it is known that there is nothing."""

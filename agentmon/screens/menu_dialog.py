@@ -54,6 +54,7 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
         free_kind: str,
         free_words: str = "",
         is_wide: bool = False,
+        is_typed_first: bool = False,
     ) -> None:
         """Make the dialog.
 
@@ -63,12 +64,14 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
             free_kind: What a typed word is.
             free_words: What the field says while it is empty; empty names the kind.
             is_wide: Whether the entries are long lines.
+            is_typed_first: Whether one begins in the field, where an entry is not what people mostly come for.
         """
         super().__init__(classes="-wide" if is_wide else None)
         self._heading = plain_line(heading)
         self._entries = tuple(entries)
         self._free_kind = free_kind
         self._free_words = free_words or f"another {free_kind}"
+        self._is_typed_first = is_typed_first or not entries
 
     def compose(self) -> ComposeResult:
         """Yield heading, list, field and keys."""
@@ -79,9 +82,9 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
             yield KeyFooter()
 
     def on_mount(self) -> None:
-        """Begin at what is so now, or in the field where there is nothing to choose from."""
-        if not self._entries:
-            self.query_one("#free", Input).focus()
+        """Begin at what is so now, or in the field."""
+        if self._is_typed_first:
+            self.set_focus(self.query_one("#free", Input))
         self.query_one(OptionList).highlighted = next(
             (at for at, entry in enumerate(self._entries) if entry.is_present), 0 if self._entries else None
         )

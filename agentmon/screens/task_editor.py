@@ -529,7 +529,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             await self._go_to_wrong()
             return
         entries = [MenuEntry(_REPLACE, name) for name in await templates.names()]
-        menu = MenuDialog("Save as template", entries, free_kind="template", free_words="its name")
+        words = "its name; tab goes to those above" if entries else "its name"
+        menu = MenuDialog("Save as template", entries, free_kind="template", free_words=words, is_typed_first=True)
         chosen = await self.app.push_screen_wait(menu)
         if chosen is None:
             return

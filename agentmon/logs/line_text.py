@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict
 
 from agentmon.domain.plain_text import plain_line
 
@@ -33,6 +33,8 @@ class TextStyle:
     underline: bool = False
     reverse: bool = False
     strike: bool = False
+    link: str = ""
+    """The web address that the program put behind the text; any other kind of address is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ _ESCAPE_OR_MOVE: Final = re.compile("[\x08\r\x1b\x90\x98\x9b\x9d-\x9f]")
 _TOKEN: Final = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
     r"|(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)(?P<intermediates>[ -/]*)(?P<final>[@-~]?)"
+    r"|(?:\x1b\]|\x9d)8;[^;\x07\x1b\x9c]*;(?P<link>[^\x07\x1b\x9c]*)(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
     r"|(?P<control>[\x00-\x1f\x7f-\x9f])",
@@ -66,6 +69,8 @@ _MOVES: Final = re.compile(r"[\x08\r]|(?:\x1b\[|\x9b)[0-9;]*[CDGJK`a]")
 _FRESH_START: Final = re.compile(
     r"\r(?:(?:\x1b\[|\x9b)[0-9;:]*m)*(?:\x1b\[|\x9b)[02]?[JK]|(?:\x1b\[|\x9b)2K(?:\r|\x1b\[1?G)"
 )
+# What may be opened by a click: nothing but the web, and no letter that looks like another one.
+_SAFE_ADDRESS: Final = re.compile(r"https?://[!-~]{1,2000}", re.IGNORECASE)
 _SGR: Final = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]*)m")
 # Characters known to take one column: enough to spare most lines a look at each character.
 _NARROW: Final = re.compile(
@@ -80,7 +85,18 @@ _RIGHT_EDGE: Final = 512
 _MAX_CLUSTER: Final = 32
 _WHOLE_LINE: Final = 2
 _MAX_DIGITS: Final = 6
-_SWITCHES: Final[dict[int, dict[str, bool]]] = {
+
+
+class _Switches(TypedDict, total=False):
+    bold: bool
+    dim: bool
+    italic: bool
+    underline: bool
+    reverse: bool
+    strike: bool
+
+
+_SWITCHES: Final[dict[int, _Switches]] = {
     1: {"bold": True},
     2: {"dim": True},
     3: {"italic": True},
@@ -212,8 +228,9 @@ def _runs_in_order(text: str) -> tuple[StyledRun, ...]:
             written = _control_text(match["control"], column)
             parts.append(written)
             column += len(written)
-        elif match["final"] == "m" and not match["intermediates"]:
-            restyled = _restyled(style, match["parameters"])
+        elif match["link"] is not None or (match["final"] == "m" and not match["intermediates"]):
+            link = match["link"]
+            restyled = _restyled(style, match["parameters"]) if link is None else _linked(style, link)
             if restyled != style and parts:
                 runs.append(StyledRun(text="".join(parts), style=style))
                 parts = []
@@ -250,6 +267,8 @@ class _ScreenLine:
             self._write(_safe(match["text"]))
         elif match["control"] is not None:
             self._take_control(match["control"])
+        elif match["link"] is not None:
+            self._style = _linked(self._style, match["link"])
         elif match["final"] and not match["intermediates"]:
             self._take_sequence(match["final"], match["parameters"])
 
@@ -348,9 +367,19 @@ class _ScreenLine:
             self._characters[column - 1] = self._characters[column] = " "
 
 
+def _linked(style: TextStyle, address: str) -> TextStyle:
+    """Return the style with another address behind it, or with none."""
+    linked = replace(style, link=address if _SAFE_ADDRESS.fullmatch(address) else "")
+    return PLAIN_STYLE if linked == PLAIN_STYLE else linked
+
+
+def _without_looks(style: TextStyle) -> TextStyle:
+    return TextStyle(link=style.link) if style.link else PLAIN_STYLE
+
+
 def _restyled(style: TextStyle, parameters: str) -> TextStyle:
     if not parameters:
-        return PLAIN_STYLE
+        return _without_looks(style)
     if len(parameters) > _MAX_PARAMETERS or parameters[0] in "<=>?":
         return style
     return _apply_sgr(style, parameters)
@@ -387,7 +416,7 @@ def _apply_sgr(style: TextStyle, parameters: str) -> TextStyle:
 
 def _switched(style: TextStyle, code: int) -> TextStyle:
     if code == 0:
-        return PLAIN_STYLE
+        return _without_looks(style)
     if code in _SWITCHES:
         return replace(style, **_SWITCHES[code])
     if code in _FOREGROUNDS:

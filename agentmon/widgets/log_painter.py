@@ -142,6 +142,9 @@ class LogPainter:
         return self._widget.get_component_rich_style(f"log-view--{name}")
 
     def _style(self, style: TextStyle) -> Style:
+        if style.link:
+            # Each has its own, and they would never be forgotten.
+            return self._base + _rich_style(style)
         known = self._styles.get(style)
         if known is None:
             known = self._styles[style] = self._base + _rich_style(style)
@@ -195,9 +198,10 @@ def _rich_style(style: TextStyle) -> Style:
         bold=style.bold or None,
         dim=style.dim or None,
         italic=style.italic or None,
-        underline=style.underline or None,
+        underline=style.underline or bool(style.link) or None,
         reverse=style.reverse or None,
         strike=style.strike or None,
+        link=style.link or None,
     )
 
 

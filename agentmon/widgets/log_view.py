@@ -12,6 +12,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from agentmon.logs.log_file import LogFile
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.log_copying import lines_text, marked_span, selected_text
 from agentmon.widgets.log_finds import LogFinds
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _WHEEL_ROWS: Final = 3
 _SIDEWAYS_CELLS: Final = 8
+_LONGEST_LINK: Final = 200
 SLICE_REST_S: Final = 0.001
 """How long a search or a count rests between two slices, in which keys come and rows are painted."""
 
@@ -420,9 +422,12 @@ class LogView(Guarded, Widget, can_focus=True):
             event.stop()
             if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
                 self.app.open_url(link)
+                # What is shown may be another text than where it leads.
+                self.notify(f"Opened {even_line(link, max_characters=_LONGEST_LINK)}", markup=False)
             else:
                 self.app.copy_to_clipboard(link)
-                self.notify("The address is copied: there is no window to open it in.", markup=False)
+                address = even_line(link, max_characters=_LONGEST_LINK)
+                self.notify(f"Copied {address}: there is no window to open it in.", markup=False)
 
     def on_log_scroll_bar_moved(self, message: LogScrollBar.Moved) -> None:
         """Go where the scroll bar was put."""

@@ -153,6 +153,37 @@ def test_a_colour_lasts_until_it_is_reset() -> None:
     )
 
 
+@pytest.mark.parametrize("move", [b"", b"\r"])
+@pytest.mark.parametrize("end", [b"\x1b\\", b"\x07"])
+def test_the_address_behind_a_text_is_kept_until_its_end(move: bytes, end: bytes) -> None:
+    line = b"a\x1b[31m\x1b]8;id=1;https://example.org/b" + end + b"here\x1b[m!\x1b]8;;" + end + b"c" + move * 2
+
+    assert styled_runs(move + line) == (
+        StyledRun(text="a", style=PLAIN_STYLE),
+        StyledRun(text="here", style=TextStyle(foreground=1, link="https://example.org/b")),
+        StyledRun(text="!", style=TextStyle(link="https://example.org/b")),
+        StyledRun(text="c", style=PLAIN_STYLE),
+    )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "ssh://host",
+        "https://ex\u0430mple.org",
+        "https://a b",
+        "http://",
+        "",
+    ],
+)
+def test_an_address_that_is_not_plainly_of_the_web_is_dropped(address: str) -> None:
+    runs = styled_runs(f"\x1b]8;;{address}\x1b\\click\x1b]8;;\x1b\\".encode())
+
+    assert runs == (StyledRun(text="click", style=PLAIN_STYLE),)
+
+
 def test_a_colour_set_before_an_erased_start_still_holds() -> None:
     assert styled_runs(b"\x1b[31m10%\r\x1b[K20%") == (StyledRun(text="20%", style=TextStyle(foreground=1)),)
 

@@ -505,7 +505,13 @@ async def test_a_level_stands_out_unless_the_log_has_colours_of_its_own(log_path
 
 
 async def test_a_web_address_is_a_link_that_a_click_opens(log_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(log_path, b"see https://example.org/a?b=1.\n")
+    hidden = b"\x1b]8;;https://example.org/hidden\x07"
+    lines = (
+        b"see https://example.org/a?b=1.",
+        hidden + b"here\x1b]8;;\x07",
+        hidden + b"https://shown.example/\x1b]8;;\x07",
+    )
+    write(log_path, b"\n".join(lines))
     monkeypatch.setenv("DISPLAY", ":9")
     app = LogApp(log_path)
     opened: list[str] = []
@@ -518,6 +524,11 @@ async def test_a_web_address_is_a_link_that_a_click_opens(log_path: Path, monkey
         assert not opened
         await pilot.click(LogView, offset=Offset(6, 0))
         assert opened == ["https://example.org/a?b=1"]
+
+        await pilot.click(LogView, offset=Offset(1, 1))
+        await pilot.click(LogView, offset=Offset(1, 2))
+        # A text that is an address leads where it says.
+        assert opened[1:] == ["https://example.org/hidden", "https://shown.example/"]
 
 
 async def test_a_web_address_is_copied_where_no_window_could_show_it(

@@ -570,13 +570,18 @@ class BoardScreen(ServiceScreen[None]):
         self._tell_filter()
         return box
 
-    def _tell_filter(self) -> None:
-        """Say below the filter which of its words mean nothing, and what could stand there."""
+    def _tell_filter(self, *, is_finished: bool = False) -> None:
+        """Say below the filter which of its words mean nothing, and what could stand there.
+
+        Args:
+            is_finished: Whether nobody types any more, so that half a word means nothing either.
+        """
         from textual.widgets import Static  # noqa: PLC0415 - not part of the first frame
 
         from agentmon.domain.board_filter import known_words, parse_filter  # noqa: PLC0415 - as above
 
-        unknown = parse_filter(self._filter_box.value).unknown if self._filter_box.display else ()
+        read = parse_filter(self._filter_box.value if self._filter_box.display else "")
+        unknown = (*read.unknown, *(read.unfinished if is_finished else ()))
         told = self.query_one("#filter-told", Static)
         told.display = bool(unknown)
         if unknown:
@@ -631,6 +636,7 @@ class BoardScreen(ServiceScreen[None]):
         event.stop()
         if event.input.id == "filter":
             event.input.display = bool(self._text_filter)
+            self._tell_filter(is_finished=True)
             column = next((column for column in self._board.values() if column.total), self._current)
             self._go_to(self._current if self._current.total else column)
             # Whoever types fast goes back to the cards before those that fit are read.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.timer import Timer
     from textual.widgets import Input
+    from textual.worker import Worker
 
     from agentmon.bootstrap import Services
     from agentmon.domain.board import BoardPage, Card, ColumnPage
@@ -130,6 +131,7 @@ class BoardScreen(ServiceScreen[None]):
         self._log_poll: Timer | None = None
         self._status_line = StatusLine()
         self._sort = BoardSort.ORDER
+        self._sort_storing: Worker[object] | None = None
         self._is_import_look_planned = False
 
     @property
@@ -216,8 +218,8 @@ class BoardScreen(ServiceScreen[None]):
         status_bar.place = page.workspace_name
         status_bar.numbers = self._status_line = page.status_line
         status_bar.import_percent = page.import_percent
-        self._sort = page.sort
         status_bar.sorting = "" if page.sort is BoardSort.ORDER else f"by {page.sort.value}"
+        self._take_sort(page.sort)
         if page.import_percent is not None and not self._is_import_look_planned:
             # An import tells its progress, and its end, without a change of the database.
             self._is_import_look_planned = True
@@ -244,6 +246,11 @@ class BoardScreen(ServiceScreen[None]):
         self._pace()
         self._plan_waits()
         self._update_preview()
+
+    def _take_sort(self, sort: BoardSort) -> None:
+        """Take note of the stored order, but not while another one is being stored: the next key goes on from that."""
+        if self._sort_storing is None or self._sort_storing.is_finished:
+            self._sort = sort
 
     def _show_hints(self, total: int) -> None:
         """Say in empty columns why they are empty, given how many cards all columns have."""
@@ -318,7 +325,7 @@ class BoardScreen(ServiceScreen[None]):
     def action_sort(self) -> None:
         """Sort all columns in the next way."""
         self._sort = self._sort.next
-        self.start(self._store_sort(self._sort), name="sort")
+        self._sort_storing = self.start(self._store_sort(self._sort), name="sort", group="sort", exclusive=True)
 
     async def _store_sort(self, sort: BoardSort) -> None:
         services = await self.services()

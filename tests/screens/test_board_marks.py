@@ -106,6 +106,26 @@ async def test_the_columns_are_sorted_by_a_key_which_stays(place: Place) -> None
     assert await place.titles(TODO) == ["high", "low"]
 
 
+async def test_a_second_key_goes_on_from_the_order_of_the_first_though_it_is_not_stored_yet(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_board(place) as board:
+        settings = (await board.app.services()).settings
+        store, gate = settings.set, asyncio.Event()
+
+        async def store_late(key: str, value: str) -> None:
+            await gate.wait()
+            await store(key, value)
+
+        monkeypatch.setattr(settings, "set", store_late)
+        await board.press("s")
+        board.screen.request_refresh()
+        await board.settled()
+        await board.press("s")
+        gate.set()
+        await board.until(lambda: "by due" in board.screen.query_one(StatusBar).render_line(0).text, "by due date")
+
+
 async def test_a_move_is_undone_to_the_cards_own_place_while_sorted(place: Place) -> None:
     await _fill(place, TaskDraft(title="a"), TaskDraft(title="b", priority=Priority.URGENT), TaskDraft(title="c"))
 

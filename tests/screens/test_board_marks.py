@@ -47,7 +47,7 @@ async def _choose(board: Board, key: str, word: str) -> None:
     dialog = board.app.screen
     assert isinstance(dialog, MenuDialog)
     at = [entry.word for entry in dialog._entries].index(word)
-    await board.press(*["j"] * at, "enter")
+    await board.press("home", *["j"] * at, "enter")
     await board.until(lambda: not isinstance(board.app.screen, MenuDialog), "the board again")
 
 

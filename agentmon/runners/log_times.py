@@ -24,19 +24,31 @@ class LogTimesReader:
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
+        self._identity: tuple[int, int] | None = None
         self._offset = 0
         self._times = LogTimes(())
         self._lock = Lock()
 
     def read(self) -> LogTimes:
-        """Return the times, with what was reported since the last call; the same object each time.
+        """Return the times, with what was reported since the last call; the same object while the journal is the same.
 
         Raises:
             OSError: The journal is there and cannot be read.
         """
         with self._lock:
+            identity = self._find_identity()
+            if identity != self._identity:
+                # The journal of the try before was set aside.
+                self._identity, self._offset, self._times = identity, 0, LogTimes(())
             self._times.add(self._reports())
-        return self._times
+            return self._times
+
+    def _find_identity(self) -> tuple[int, int] | None:
+        try:
+            status = self._journal.stat()
+        except FileNotFoundError:
+            return self._identity
+        return status.st_dev, status.st_ino
 
     def _reports(self) -> Iterator[tuple[int, int]]:
         try:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LARGEST_JOURNAL: Final = 1_000_000
 """Reading more would take longer than the search; such lines are as old as the newest output of their run."""
+_MOST_READERS: Final = 100
+"""Of so many journals the times are kept; hits of one search are in fewer."""
 _JOURNAL: Final = "journal.jsonl"
 
 
@@ -41,8 +43,16 @@ class LogMoments:
             size = log.stat().st_size
             if hit.offset is None or journal.stat().st_size > _LARGEST_JOURNAL:
                 return hit
-            times = self._readers.setdefault(hit.log_path, LogTimesReader(journal)).read()
+            times = self._reader(hit.log_path, journal).read()
         except OSError:
             return hit
         moment = times.moment_at(hit.offset, size=size)
         return hit if moment is None else replace(hit, at=moment)
+
+    def _reader(self, log_path: str, journal: Path) -> LogTimesReader:
+        reader = self._readers.get(log_path)
+        if reader is None:
+            if len(self._readers) == _MOST_READERS:
+                self._readers.pop(next(iter(self._readers)))
+            reader = self._readers[log_path] = LogTimesReader(journal)
+        return reader

@@ -88,8 +88,8 @@ class Services:
     tasks: TaskService
     archive: ArchiveService
     quick_add: QuickAddService
-    audit: AuditService
     templates: TemplateService
+    audit: AuditService
     notifications: NotificationService
     queue: QueueService
     executions: ExecutionService
@@ -167,8 +167,8 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             tasks=cards,
             archive=ArchiveService(ArchiveRepository(database), tasks, clock),
             quick_add=QuickAddService(tasks=cards, agents=agents, clock=clock),
-            audit=AuditService(AuditRepository(database)),
             templates=TemplateService(agents=agents, paths=paths, clock=clock),
+            audit=AuditService(AuditRepository(database)),
             notifications=NotificationService(settings, clock),
             queue=queue,
             approvals=ApprovalService(

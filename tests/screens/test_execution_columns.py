@@ -25,7 +25,7 @@ async def test_columns_are_chosen_put_in_order_kept_and_reset(tmp_path: Path) ->
         stage.show(screen)  # type: ignore[arg-type] # a screen ends with its own type
         await until(pilot, lambda: stage.screen is screen and screen._is_loaded)
         table = screen.query_one(ExecutionTable)
-        assert table.columns == DEFAULT_COLUMNS
+        assert list(table.columns) == list(DEFAULT_COLUMNS)
         table.sorting = SortOrder(column=ExecutionColumn.AGENT)
 
         await pilot.press("c")

@@ -26,7 +26,7 @@ async def test_columns_are_chosen_put_in_order_kept_and_reset(tmp_path: Path) ->
         await until(pilot, lambda: stage.screen is screen and screen._is_loaded)
         table = screen.query_one(ExecutionTable)
         assert list(table.columns) == list(DEFAULT_COLUMNS)
-        table.sorting = SortOrder(column=ExecutionColumn.AGENT)
+        screen._sort(SortOrder(column=ExecutionColumn.AGENT))
 
         await pilot.press("c")
         await until(pilot, lambda: isinstance(stage.screen, ColumnsDialog))

@@ -34,7 +34,7 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Task, TaskDraft, Workspace, draft_of
-from agentmon.domain.templates import with_title
+from agentmon.domain.templates import TITLE_PLACEHOLDER, with_title
 from agentmon.services.actors import USER_ACTOR
 
 group = typer.Typer(
@@ -46,7 +46,10 @@ group = typer.Typer(
 
 @spreading(TaskOptions, StartOptions)
 def add(
-    title: Annotated[str, typer.Argument(metavar="TITLE", help="One line; after -- it may begin with a dash.")],
+    title: Annotated[
+        str | None,
+        typer.Argument(metavar="TITLE", help="One line; after -- it may begin with a dash. A template may have it."),
+    ] = None,
     *,
     folder: WorkspaceOption = None,
     options: TaskOptions,
@@ -75,7 +78,7 @@ def add(
     async def work(services: Services, workspace: Workspace) -> tuple[Task, str]:
         numbers = [task_number(number) for number in options.after or ()]
         draft = await _new_draft(services, workspace, options, title=title, template=template)
-        warn_of_secrets(options, title)
+        warn_of_secrets(options, draft.title)
         if is_run and draft.assignee_agent_id is None:
             raise UsageError("a task without a program cannot run", hint="add --command or --agent")
         task = await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=numbers)
@@ -277,15 +280,20 @@ def restore(number: NumberArgument, folder: WorkspaceOption = None, as_json: Jso
 
 
 async def _new_draft(
-    services: Services, workspace: Workspace, options: TaskOptions, *, title: str, template: str | None
+    services: Services, workspace: Workspace, options: TaskOptions, *, title: str | None, template: str | None
 ) -> TaskDraft:
     """Return the draft of a new task, over that of the template where one is named."""
     if template is None:
+        if title is None:
+            raise UsageError("a task needs a title", hint='agentmon task add "TITLE"')
         return await drafted(services, workspace, options, TaskDraft(title=title), title=title)
     base, notes = await services.templates.draft(workspace, await services.templates.get(workspace, template))
     for note in notes:
         tell(f"warning: {note}")
-    return with_title(await drafted(services, workspace, options, base), valid_text(title))
+    if title is None and (not base.title.strip() or TITLE_PLACEHOLDER in base.title):
+        raise UsageError(f"the template {template} leaves the title open", hint="name it: agentmon task add … TITLE")
+    named = base.title if title is None else valid_text(title)
+    return with_title(await drafted(services, workspace, options, base), named)
 
 
 def _tell_schedule(task: Task, options: TaskOptions) -> None:

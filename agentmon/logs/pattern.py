@@ -53,7 +53,7 @@ class LogPattern:
             self.regex = _compiled(expression, case)
         except (re.error, OverflowError, RecursionError) as error:
             raise UsageError(
-                f"not a regular expression: {error}", hint="Put \\ before a character that is meant as itself."
+                f"not a regular expression: {error}", hint="put \\ before a character that is meant as itself"
             ) from error
         self._sees_blanks = _SPECIAL.search(expression) is not None or " " in expression or "\t" in expression
         # In lowered text the search need not ignore case, which is many times as fast.

@@ -723,6 +723,7 @@ class BoardScreen(ServiceScreen[None]):
         self._marked = marked
         for column in self._board.values():
             column.marked = frozenset(marked)
+        self.query_one(StatusBar).marked = len(marked)
         self._update_preview()
 
     def _targets(self) -> list[Card]:
@@ -919,6 +920,7 @@ class BoardScreen(ServiceScreen[None]):
         edit = await edit_description(self, task_id)
         if edit is not None:
             self._changes.remember_edit(edit)
+            self.notify(f"Saved the description of #{edit.after.number} · ctrl+z takes it back", markup=False)
             self.request_refresh()
 
     def action_new_from_template(self) -> None:

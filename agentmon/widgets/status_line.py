@@ -49,6 +49,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
     """The name of the workspace, as it is stored."""
     sorting: var[str] = var("", init=False)
     """How the cards are sorted, in words; empty while they stand in their own order."""
+    marked: var[int] = var(0, init=False)
+    """How many cards are marked for the next action."""
     numbers: var[StatusLine] = var(StatusLine(), init=False)
     """What is shown."""
     import_percent: var[int | None] = var(None, init=False)
@@ -76,6 +78,10 @@ class StatusBar(Guarded, Widget, can_focus=False):
         self.refresh()
 
     def watch_sorting(self) -> None:
+        """Draw the line."""
+        self.refresh()
+
+    def watch_marked(self) -> None:
         """Draw the line."""
         self.refresh()
 
@@ -120,7 +126,8 @@ class StatusBar(Guarded, Widget, can_focus=False):
         parts = self._parts_for(room)
         right = _width(parts)
         sorting = f" · {self.sorting}" if self.sorting else ""
-        place = cut(f"{even_line(self.place)}{sorting}", max(0, room - right - 1))
+        marked = f" · {self.marked} marked" if self.marked else ""
+        place = cut(f"{even_line(self.place)}{marked}{sorting}", max(0, room - right - 1))
         segments = [
             Segment(cut(name, width), self._style("name")),
             Segment(place, self._style("place")),

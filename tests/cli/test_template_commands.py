@@ -107,3 +107,18 @@ def test_an_agent_cannot_bring_in_what_a_template_of_the_project_may_not_say(cli
     assert [one.code for one in tried] == [1, 1]
     assert all("an agent may not change a person's templates" in one.stderr for one in tried)
     assert "behind one" in next(one["reason"] for one in linked if one["name"] == "behind")
+
+
+def test_a_template_may_have_the_whole_title_and_otherwise_the_error_asks_for_one(cli: CommandLine) -> None:
+    folder = cli.workspace / ".agentmon" / "templates"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chore.toml").write_text('title = "Update all [/] packages"\n')
+    (folder / "fix.toml").write_text('title = "Fix: {{title}}"\n')
+
+    made = cli("task", "add", "--template", "chore", "--json").document()
+    opened, missing = cli("task", "add", "--template", "fix"), cli("task", "add")
+
+    assert made["title"] == "Update all [/] packages"
+    assert (opened.code, missing.code) == (2, 2)
+    assert "the template fix leaves the title open" in opened.stderr
+    assert "a task needs a title" in missing.stderr

@@ -216,10 +216,12 @@ async def test_escape_clears_the_marks(place: Place) -> None:
     async with open_board(place) as board:
         await board.press("space")
         marked = board.column(TODO).marked
+        assert "project · 1 marked" in screen_text(board.app)
         await board.press("escape")
 
         assert len(marked) == 1
         assert not board.column(TODO).marked
+        assert "marked" not in screen_text(board.app)
 
 
 async def test_the_filter_narrows_as_one_types_and_escape_brings_all_back(place: Place) -> None:

@@ -102,6 +102,7 @@ async def test_a_description_is_edited_from_the_board_and_what_cannot_be_stored_
             await board.until(lambda: not list(place.paths.drafts_dir.iterdir()), "the file is gone")
             await board.settled()
             assert await description(place, task) == "# New"
+            assert any("Saved the description of #1" in toast for toast in board.toasts)
             await board.press("ctrl+z")
             await board.until(lambda: any("Undid" in toast for toast in board.toasts), "undone")
             assert await description(place, task) == ""

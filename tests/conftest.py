@@ -14,7 +14,6 @@ from hypothesis import settings
 from textual.css.stylesheet import Stylesheet
 
 from agentmon.store import upgrade
-from agentmon.worker import launch
 from tests.database_template import DatabaseTemplate, make_whole
 from tests.forks import fork_server
 from tests.live_home import LiveHome
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from textual.css.model import RuleSet
 
     from tests.forks import Forks
-
-start_alone = launch._start
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("suite", deadline=None)
@@ -59,15 +56,14 @@ def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
-    """A process that forks commands and workers, for all tests of this one."""
+    """A process that forks commands, for all tests of this one."""
     with fork_server() as forks:
         yield forks
 
 
 @pytest.fixture
-def live_home(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> Iterator[LiveHome]:
+def live_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
     """A home of agentmon whose worker and tmux server are ended with the test."""
-    monkeypatch.setattr(launch, "_start", forks.start_worker)
     # Short, since sockets lie in it.
     folder = Path(tempfile.mkdtemp(prefix="amt-", dir="/tmp"))
     monkeypatch.setenv("AGENTMON_HOME", str(folder / "home"))
@@ -78,13 +74,6 @@ def live_home(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> Iterator[LiveHom
     finally:
         home.end()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def worker_by_itself(live_home: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker of the live home is started as it is outside of tests."""
-    del live_home
-    monkeypatch.setattr(launch, "_start", start_alone)
 
 
 @pytest.fixture(scope="session", autouse=True)

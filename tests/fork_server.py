@@ -1,13 +1,13 @@
-"""Runs commands and workers as forks of one process that has imported everything and has worked once already.
+"""Runs commands as forks of one process that has imported everything and has worked once already.
 
 Listens on the Unix socket that the first argument names, says a line once it does, and ends with its standard input.
-Each connection asks one thing with one JSON line and the files of its three standard streams: a command (``words``,
-``folder`` and ``environ``) or a worker (``environ`` alone). It is answered with two lines: the process's number, and
-its exit code once it has ended. That of a worker has ended when the worker is on its own.
+Each connection asks for one command with one JSON line (``words``, ``folder`` and ``environ``) and the files of its
+three standard streams. It is answered with two lines: the process's number, and its exit code once it has ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -26,10 +26,6 @@ import agentmon.cli.app
 import agentmon.cli.names
 import agentmon.runners.screens
 import agentmon.store.upgrade
-import agentmon.worker.main
-import agentmon.worker.usage_importing
-from agentmon.worker import launch
-from tests.forks import Forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +70,8 @@ class ForkServer:
             for stream in streams:
                 os.close(stream)
             self._asked[pid] = connection
-            connection.sendall(b"%d\n" % pid)
+            with contextlib.suppress(OSError):
+                connection.sendall(b"%d\n" % pid)
             return
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -82,17 +79,14 @@ class ForkServer:
             one.close()
         os.setsid()
         _use(request["environ"], streams)
-        if "words" in request:
-            _become(lambda: _run_command(request["words"], folder=request["folder"]))
-        if os.fork():
-            os._exit(0)
-        _become(_run_worker)
+        _become(lambda: _run_command(request["words"], folder=request["folder"]))
 
     def _answer_for_ended(self) -> None:
         for pid in list(self._asked):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                with self._asked.pop(pid) as connection:
+                # Whoever asked may have stopped waiting.
+                with self._asked.pop(pid) as connection, contextlib.suppress(OSError):
                     connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
@@ -115,12 +109,6 @@ def _run_command(words: list[str], *, folder: str) -> int:
     sys.argv = ["agentmon", *words]
     agentmon.__main__.main()
     return 0
-
-
-def _run_worker() -> int:
-    os.setsid()
-    os.chdir("/")
-    return agentmon.worker.main.run_foreground()
 
 
 def _use(environ: dict[str, str], streams: list[int]) -> None:
@@ -156,7 +144,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     path = Path(sys.argv[1])
-    launch._start = Forks(path).start_worker
     _work_once()
     # A collection in a fork would copy the pages of everything that was made before.
     gc.collect()

@@ -1,4 +1,4 @@
-"""Asking the process that forks commands and workers, which saves each test the imports; see ``tests.fork_server``."""
+"""Asking the process that forks commands, which saves each test the imports; see ``tests.fork_server``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from typing import IO, TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from agentmon.paths import Paths
 
 DEADLINE_S = 60.0
 
@@ -107,16 +106,6 @@ class Forks:
         os.close(stdout_end)
         os.close(stderr_end)
         return Fork(connection, os.fdopen(stdout, "rb"), os.fdopen(stderr, "rb"))
-
-    def start_worker(self, paths: Paths, environ: dict[str, str]) -> None:
-        """Start a worker and return once it is a process of its own; takes the place of ``launch._start``."""
-        paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        paths.worker_log.touch(mode=0o600)
-        for name in ("TMUX", "TMUX_PANE", "AGENTMON_EXECUTION_ID"):
-            environ.pop(name, None)
-        with Path(os.devnull).open("rb") as stdin, paths.worker_log.open("ab") as log:
-            connection = self._ask({"environ": environ}, stdin.fileno(), log.fileno(), log.fileno())
-        assert _exit_code(connection) == 0
 
     def _ask(self, request: Mapping[str, object], *streams: int) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)

@@ -6,8 +6,6 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-import pytest
-
 from agentmon.bootstrap import open_services
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.tasks import Schedule, TaskDraft
@@ -176,7 +174,6 @@ async def test_an_environment_that_a_dead_worker_left_is_removed_by_the_next(liv
     assert fresh.exists()
 
 
-@pytest.mark.usefixtures("worker_by_itself")
 async def test_a_second_start_of_the_worker_finds_the_first(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         started = await asyncio.gather(*(services.workers.ensure_running() for _ in range(4)))
@@ -184,7 +181,6 @@ async def test_a_second_start_of_the_worker_finds_the_first(live_home: LiveHome)
     assert len({worker.pid for worker in started}) == 1
 
 
-@pytest.mark.usefixtures("worker_by_itself")
 async def test_the_worker_is_no_child_of_who_started_it_and_ends_when_told(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         worker = await services.workers.ensure_running()

@@ -16,15 +16,12 @@ from textual.widgets import Input
 import agentmon.screens
 from agentmon.domain.background_loops import LoopState
 from agentmon.screens import request_dialog, request_screen
-from agentmon.screens.answers_dialog import AnswersDialog
 from agentmon.screens.background_dialog import BackgroundDialog, BackgroundPicture
 from agentmon.screens.board import BoardScreen
 from agentmon.screens.choice import ChoiceDialog
 from agentmon.screens.columns_dialog import ColumnsDialog
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.conversation_page import ConversationPage
-from agentmon.screens.costs import CostsScreen
-from agentmon.screens.document_dialog import DocumentDialog
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.failure import FailureScreen
 from agentmon.screens.frame import ServiceScreen
@@ -37,7 +34,6 @@ from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.request_screen import RequestScreen
 from agentmon.screens.rule_dialog import RuleDialog
 from agentmon.screens.run_dialog import RunDialog
-from agentmon.screens.search import SearchScreen
 from agentmon.screens.sessions import SessionsScreen
 from agentmon.screens.setting_dialog import SettingDialog
 from agentmon.screens.settings import SettingsScreen
@@ -54,6 +50,7 @@ from agentmon.widgets.card_preview import CardPreview
 from agentmon.widgets.log_view import LogView
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text
+from tests.screens import test_cost_pictures, test_search_pictures
 from tests.screens.pictures import MIDDLE, SMALL, Picture, compare_pictures
 from tests.screens.scenes import DEEDS, NOW, WAITING_DEEDS, picture, scene
 from tests.screens.talks import a_talk, asks_questions, make_talks, wants_command, wants_edit
@@ -70,8 +67,6 @@ if TYPE_CHECKING:
 
 BASES = {ServiceScreen, RequestScreen, TaskLogScreen}
 """Screens that are never shown themselves."""
-PICTURED_ELSEWHERE = {CostsScreen, AnswersDialog, BackgroundDialog, SearchScreen, DocumentDialog}
-"""In ``test_cost_pictures``, over a history of ten weeks, ``test_background_pictures`` and ``test_search_pictures``."""
 
 
 def sees(*words: str) -> Ready:
@@ -462,6 +457,10 @@ def test_every_screen_and_dialog_has_its_picture() -> None:
         wanted += kind.__subclasses__()
         if kind.__module__.startswith("agentmon.") and kind not in BASES:
             found.add(kind)
-    pictured = {one.shows for pictures in PICTURES.values() for one in pictures} | PICTURED_ELSEWHERE
+    pictured = {
+        one.shows
+        for pictures in (*PICTURES.values(), test_cost_pictures.PICTURES, test_search_pictures.PICTURES)
+        for one in pictures
+    }
 
     assert {kind.__name__ for kind in found - pictured} == set()

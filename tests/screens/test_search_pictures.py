@@ -40,13 +40,15 @@ async def document(board: Board) -> None:
     await board.until(lambda: "Rate limits" in screen_text(board.app))
 
 
+PICTURES = (
+    Picture("search-tips", SearchScreen, tips),
+    Picture("search", SearchScreen, found),
+    Picture("document", DocumentDialog, document),
+)
+
+
 async def test_the_search_looks_as_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
-    pictures = (
-        Picture("search-tips", SearchScreen, tips),
-        Picture("search", SearchScreen, found),
-        Picture("document", DocumentDialog, document),
-    )
     async with scene(tmp_path, monkeypatch, size=SMALL, deeds=DEEDS) as board:
-        await compare_pictures(board, pictures, snapshot)
+        await compare_pictures(board, PICTURES, snapshot)

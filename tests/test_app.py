@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import sys
@@ -23,6 +22,7 @@ from agentmon.screens.failure import FailureScreen
 from agentmon.screens.frame import AttachRequested
 from agentmon.screens.task_editor import TaskEditor
 from agentmon.widgets.form import LineInput
+from tests.app_program import START, environment
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board, until
 from tests.terminals import terminal
@@ -41,17 +41,6 @@ LEAVE_SCREEN = b"\x1b[?1049l"
 SHOW_CURSOR = b"\x1b[?25h"
 MOUSE_OFF = b"\x1b[?1003l"
 
-START = """
-import sys
-from pathlib import Path
-from agentmon.__main__ import leave
-from agentmon.app import AgentmonApp
-from agentmon.paths import find_paths
-{extra}
-app = App(find_paths(), Path(sys.argv[1]))
-app.run()
-leave(app.return_code or 0)
-"""
 PLAIN = "App = AgentmonApp"
 DRAWING_MUCH = """
 class App(AgentmonApp):
@@ -88,12 +77,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place = make_place(tmp_path)
     with idle_worker(place.paths):
         yield place
-
-
-def environment(place: Place, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL", "AGENTMON"))}
-    usual = {"AGENTMON_HOME": str(place.paths.data_dir), "TERM": "xterm-256color", "AGENTMON_APP_WELCOME": "false"}
-    return kept | usual | more
 
 
 def test_nothing_heavy_is_imported_before_the_first_frame(place: Place, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sys
@@ -13,6 +12,7 @@ import pytest
 
 from agentmon.logs.crash_reports import MOST_REPORTS, crash_reports, write_crash_report
 from agentmon.services.app_marks import AppMark, take_unclean_ends
+from tests.app_program import START, environment
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place
 from tests.terminals import terminal
@@ -33,20 +33,8 @@ MODES = {
     "focus": (b"\x1b[?1004h", b"\x1b[?1004l"),
     "more of the keys": (b"\x1b[>1u", b"\x1b[<u"),
 }
-START = """
-import sys
-from pathlib import Path
-from agentmon.__main__ import leave
-from agentmon.app import AgentmonApp
-from agentmon.paths import find_paths
-from textual.screen import Screen
-from textual.widgets import Static
-{extra}
-app = App(find_paths(), Path(sys.argv[1]))
-app.run()
-leave(app.return_code or 0)
-"""
 FAULT = "raise RuntimeError('it broke, with ' + 's3cr3t-' + 'v4lue')"
+SCREENS = "from textual.screen import Screen\nfrom textual.widgets import Static\n"
 FAULTS = {
     "compose of a screen": f"""
 class Broken(Screen):
@@ -92,10 +80,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield place
 
 
-def environment(place: Place, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL", "AGENTMON"))}
-    usual = {"AGENTMON_HOME": str(place.paths.data_dir), "TERM": "xterm-256color", "AGENTMON_APP_WELCOME": "false"}
-    return kept | usual | {"PYTHONPATH": str(ROOT), "MY_API_KEY": "s3cr3t-v4lue"} | more
+def with_secret(place: Place) -> dict[str, str]:
+    return environment(place, PYTHONPATH=str(ROOT), MY_API_KEY="s3cr3t-v4lue")
 
 
 def modes_left_on(output: bytes) -> list[str]:
@@ -104,7 +90,7 @@ def modes_left_on(output: bytes) -> list[str]:
 
 def started(place: Place, folder: Path, extra: str) -> list[str]:
     program = folder / "starting.py"
-    program.write_text(START.format(extra=extra))
+    program.write_text(START.format(extra=SCREENS + extra))
     return [sys.executable, str(program), str(place.root)]
 
 
@@ -112,7 +98,7 @@ def started(place: Place, folder: Path, extra: str) -> list[str]:
 def test_a_crash_leaves_the_terminal_clean_and_a_report_that_says_what_helps(
     place: Place, tmp_path: Path, fault: str
 ) -> None:
-    with terminal(started(place, tmp_path, FAULTS[fault]), environment(place)) as app:
+    with terminal(started(place, tmp_path, FAULTS[fault]), with_secret(place)) as app:
         code = app.wait()
 
         assert app.modes == app.modes_before
@@ -138,14 +124,14 @@ def test_an_app_that_was_killed_is_told_of_at_the_next_start(place: Place, tmp_p
     def marks(_output: bytes) -> bool:
         return any(file.stat().st_size for file in place.paths.run_dir.glob("app-*.mark"))
 
-    with terminal(words, environment(place)) as app:
+    with terminal(words, with_secret(place)) as app:
         app.read_until(marks, "the mark")
         app.process.send_signal(signal.SIGKILL)
         app.wait()
-    with terminal(words, environment(place)) as again:
+    with terminal(words, with_secret(place)) as again:
         again.read_until(lambda output: b"ended without a word" in output, "what happened")
         leave(again)
-    with terminal(words, environment(place)) as third:
+    with terminal(words, with_secret(place)) as third:
         third.read_until(marks, "the mark")
         leave(third)
 

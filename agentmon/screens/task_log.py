@@ -91,8 +91,10 @@ class TaskLogScreen(ServiceScreen[None]):
         """What the heading says of the stream: nothing for the output."""
         if self._stream is LogStream.OUTPUT or self._output_log is None:
             return ""
-        path = self._stream.path(self._output_log)
-        size = size_text(path.stat().st_size) if path.exists() else "removed"
+        try:
+            size = size_text(self._stream.path(self._output_log).stat().st_size)
+        except OSError:
+            size = "removed"
         return f"{self._stream.value} only, {size}"
 
     async def log_times(self) -> LogTimes | None:

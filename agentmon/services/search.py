@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.errors import StoreError
 from agentmon.domain.search import parse_query
 from agentmon.services.log_moments import LogMoments
 from agentmon.store.search_reading import SearchInterruptedError, SearchReader
@@ -110,6 +111,6 @@ class SearchService:
         except asyncio.CancelledError:
             if self._reader is not None:
                 self._reader.interrupt()
-            with contextlib.suppress(SearchInterruptedError):
+            with contextlib.suppress(SearchInterruptedError, StoreError):
                 await working
             raise

@@ -116,8 +116,9 @@ class BoardScreen(ServiceScreen[None]):
         self._places: dict[str, BoardPlace] = {}
         """Where the selection was on the boards that are not shown."""
         self._is_place_wanted = False
-        self._is_card_wanted = False
         """Whether a board is shown for the first time, so that the selection goes where there are cards."""
+        self._is_card_wanted = False
+        """Whether a filter was entered before what fits it was read, so that the selection goes there then."""
         self.workspace = self._working_place
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None

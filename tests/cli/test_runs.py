@@ -216,10 +216,12 @@ def test_a_stopped_run_is_cancelled(cli: CommandLine) -> None:
 def test_an_interrupted_wait_leaves_the_run_alone(cli: CommandLine) -> None:
     number = cli.add("goes on", "--command", "sleep 600")
     waiting = cli.start("run", number, "--wait")
+    # It says that the run is queued, and then waits.
+    told = os.read(waiting.stderr.fileno(), 65536)
     wait_for(lambda: _status(cli, number) == "running")
 
     waiting.send_signal(signal.SIGINT)
-    _, told = waiting.communicate(timeout=40)
+    told += waiting.communicate(timeout=40)[1]
 
     assert waiting.returncode == 130
     assert f"agentmon stop {number}".encode() in told

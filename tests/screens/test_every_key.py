@@ -795,10 +795,9 @@ async def on_answers(board: Board) -> None:
     await costs_ways.costs(board)
     shown = board.app.screen
     assert isinstance(shown, CostsScreen)
-    if len(shown._trail) > 1:
-        await board.press("enter")
-    else:
-        await costs_ways.answers(board)
+    if len(shown._trail) == 1:
+        await costs_ways.sorted_sessions(board)
+    await costs_ways.answers(board)
 
 
 COSTS = Place(CostsScreen, on_costs, TABLES["Costs"], {"costs.filter-by": opens(MenuDialog), **row_effects("costs")})

@@ -48,7 +48,7 @@ from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.row_table import RowTable, Sorting
 from agentmon.widgets.stacked_bars import StackedBars
 from agentmon.widgets.status_line import StatusBar
-from agentmon.worker.import_progress import find_running_import
+from agentmon.worker.import_progress import RunningImport, find_running_import
 
 if TYPE_CHECKING:
     from textual import events
@@ -120,6 +120,7 @@ class CostsScreen(ServiceScreen[None]):
         self._most_rows = PAGE_ROWS
         self._trail: list[_View] = [_View(CostGroup.MODEL, CostFilter(), "")]
         self._shown: CostSnapshot | None = None
+        self._import: RunningImport | None = None
         self._read_for: _Wanted | None = None
         self._read_at = float("-inf")
         self._read_pause_s = _READ_INTERVAL_S
@@ -155,6 +156,7 @@ class CostsScreen(ServiceScreen[None]):
         """Leave the chart out where there is no room for it."""
         self.set_class(event.size.height < _CHART_FROM_HEIGHT, "-low")
         self._show_limits()
+        self._show_import()
 
     async def refresh_snapshot(self) -> None:
         """Read what has changed; with pauses while nothing else is asked for."""
@@ -358,11 +360,15 @@ class CostsScreen(ServiceScreen[None]):
         """Show how far an import is; its file is told anew without a change of the database."""
         if self._shown is None or not self.is_current:
             return
-        running = find_running_import((await self.services()).paths.import_progress)
-        self.set_class(running is not None, "-importing")
-        if running is not None:
+        self._import = find_running_import((await self.services()).paths.import_progress)
+        self.set_class(self._import is not None, "-importing")
+        self._show_import()
+
+    def _show_import(self) -> None:
+        if self._import is not None:
             line = self.query_one("#import", Static)
-            line.update(import_content(running.progress, self.size.width - line.styles.padding.width), layout=False)
+            width = self.size.width - line.styles.padding.width
+            line.update(import_content(self._import.progress, width), layout=False)
 
     def _show(self) -> None:
         shown = self._shown

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.execution_mode import ExecutionMode
-    from agentmon.domain.ids import AgentId, CapabilityId
+    from agentmon.domain.ids import AgentId, CapabilityId, WorkspaceId
 
 
 class AgentKind(StrEnum):
@@ -144,6 +144,8 @@ class Capability:
     """Seconds from the program's start until it is stopped; 0 means no limit."""
     max_output_bytes: int = 10 * 1024 * 1024
     """Size of the kept output log; what is over it is cut from the middle. 0 means no limit."""
+    edited_fields: tuple[str, ...] = ()
+    """Names of the fields that a person changed, sorted; neither a preset nor a scan changes them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,8 @@ class Agent:
     """A program of this machine that a task can be assigned to."""
 
     id: AgentId
+    workspace_id: WorkspaceId | None = None
+    """The workspace whose own file of agents names it; None for an agent of all workspaces."""
     slug: str
     """Unique, typed by people, lower-case."""
     name: str
@@ -159,6 +163,8 @@ class Agent:
     binary_path: str = ""
     """Absolute path, or a name that is looked up on the PATH of each run; empty for the agent that runs any command."""
     base_args: tuple[str, ...] = ()
+    working_dir: str | None = None
+    """Where it works when the task names no folder; None means the workspace's."""
     env_allowlist: tuple[str, ...] = ()
     """Names of variables that reach the program beside the standard ones; ``*`` ends a prefix."""
     is_active: bool = True
@@ -173,8 +179,19 @@ class Agent:
     """The vendor's or agentmon's sentence about it."""
     discovery_method: DiscoveryMethod = DiscoveryMethod.PRESET
     version: str | None = None
+    """As the program itself told it; None until it was asked."""
+    package_name: str | None = None
+    """With its manager: ``npm:@anthropic-ai/claude-code``."""
+    package_section: str | None = None
+    last_scanned_at: datetime | None = None
+    missing_since: datetime | None = None
+    """When a scan first saw that its program is gone; None while it is there."""
+    mcp_enabled: bool = False
+    """Whether its capabilities are the tools of the MCP server that it starts."""
     session_config: SessionConfig | None = None
     """None for what is not an AI agent."""
+    role: str | None = None
+    """What it is for, in a few words of the person: ``reviewer``."""
     model: str | None = None
     """None means its own default."""
     model_tier: int | None = None
@@ -184,7 +201,11 @@ class Agent:
     tools: Mapping[str, bool] = field(default_factory=dict)
     """Its own tools that are allowed (True) or taken away (False); those not named are as it has them."""
     icon: str = ""
+    color: str = ""
     description: str = ""
+    homepage: str = ""
+    edited_fields: tuple[str, ...] = ()
+    """Names of the fields that a person changed, sorted; neither a preset nor a scan changes them again."""
     capabilities: tuple[Capability, ...] = ()
     """In the order of the preset; the first enabled one is the default."""
 

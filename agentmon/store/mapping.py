@@ -123,6 +123,7 @@ def capability_of(row: RowMapping) -> Capability:
         danger_level=DangerLevel(row["danger_level"]),
         timeout_s=row["timeout_s"],
         max_output_bytes=row["max_output_bytes"],
+        edited_fields=tuple(row["edited_fields"]),
     )
 
 
@@ -131,12 +132,14 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...], tools: Mappi
     metadata = row["metadata"]
     return Agent(
         id=AgentId(row["id"]),
+        workspace_id=optional(WorkspaceId, row["workspace_id"]),
         slug=row["slug"],
         name=row["name"],
         kind=AgentKind(row["kind"]),
         tool_type=ToolType(row["tool_type"]),
         binary_path=row["binary_path"],
         base_args=tuple(row["base_args"]),
+        working_dir=row["working_dir"],
         env_allowlist=tuple(row["env_allowlist"]),
         is_active=row["is_active"],
         max_concurrent=row["max_concurrent"],
@@ -146,14 +149,23 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...], tools: Mappi
         park_note=row["park_note"],
         discovery_method=DiscoveryMethod(row["discovery_method"]),
         version=row["version"],
+        package_name=row["package_name"],
+        package_section=row["package_section"],
+        last_scanned_at=row["last_scanned_at"],
+        missing_since=row["missing_since"],
+        mcp_enabled=row["mcp_enabled"],
         session_config=None if row["session_config"] is None else session_config_of(row["session_config"]),
+        role=row["role"],
         model=row["model"],
         model_tier=row["model_tier"],
         temperature=row["temperature"],
         instructions=row["instructions"],
         tools=tools,
         icon=str(metadata.get("icon", "")),
+        color=str(metadata.get("color", "")),
         description=str(metadata.get("description", "")),
+        homepage=str(metadata.get("homepage", "")),
+        edited_fields=tuple(row["edited_fields"]),
         capabilities=capabilities,
     )
 

@@ -45,6 +45,7 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.executions import CommandType
 from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.programs import ProgramKind
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.store.activity_sums import TRIGGERS
@@ -195,6 +196,10 @@ class AgentRow(_Row, table=True):
     metadata_: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_METADATA)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
+    edited_fields: list[str] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_LIST)
+    """What a person changed, by the names of the columns; neither a preset nor a scan writes there again."""
+    missing_since: datetime | None = Field(sa_type=_MOMENT)
+    """When a scan first saw that its program is gone; NULL while it is there."""
 
 
 class AgentToolRow(_Row, table=True):
@@ -240,6 +245,50 @@ class AgentCapabilityRow(_Row, table=True):
     danger_level: int = Field(sa_column_kwargs=_ZERO)
     timeout_s: int = Field(sa_column_kwargs={"server_default": text("300")})
     max_output_bytes: int = Field(sa_type=_BIG, sa_column_kwargs={"server_default": text(str(10 * 1024 * 1024))})
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+    edited_fields: list[str] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_LIST)
+    """What a person changed, by the names of the columns; neither a preset nor a scan writes there again."""
+
+
+class ProgramRow(_Row, table=True):
+    """A program that a scan of the PATH found; one that went keeps its row."""
+
+    __tablename__ = "programs"
+    __table_args__ = (Index(None, "name"),)
+
+    path: str = Field(primary_key=True)
+    """As it stands on the PATH, before links are followed; an alias is ``alias:NAME``."""
+    name: str
+    real_path: str
+    kind: ProgramKind = Field(sa_type=word(ProgramKind, "kind"))
+    shadowed_by: str | None
+    """The path of the program of this name that comes earlier on the PATH."""
+    size_bytes: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    modified_ms: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
+    package_manager: str | None
+    package_name: str | None
+    package_section: str | None
+    package_version: str | None
+    first_seen_at: datetime = Field(sa_type=_MOMENT)
+    last_seen_at: datetime = Field(sa_type=_MOMENT)
+    changed_at: datetime | None = Field(sa_type=_MOMENT)
+    """When a scan last saw another file at its place."""
+    missing_since: datetime | None = Field(sa_type=_MOMENT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class TrustedAgentFileRow(_Row, table=True):
+    """The file of agents of a workspace, in the very state that a person has trusted."""
+
+    __tablename__ = "trusted_agent_files"
+
+    workspace_id: str = Field(primary_key=True, foreign_key="workspaces.id", ondelete="CASCADE", sa_type=_ID)
+    path: str
+    digest: str
+    """SHA-256 of its bytes, in hexadecimal digits."""
+    trusted_by: str = Field(foreign_key="users.id", ondelete="RESTRICT", sa_type=_ID)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
 

@@ -282,6 +282,22 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "unpriced_answers": 0,
         "reported_answers": 0,
     },
+    "programs": {
+        "path": "/usr/bin/git",
+        "name": "git",
+        "real_path": "/usr/bin/git",
+        "kind": "binary",
+        "first_seen_at": _STAMP,
+        "last_seen_at": _STAMP,
+        **_BOTH,
+    },
+    "trusted_agent_files": {
+        "workspace_id": "workspace",
+        "path": "/home/ada/shop/.agentmon/agents.toml",
+        "digest": "0" * 64,
+        "trusted_by": "user",
+        **_BOTH,
+    },
     "board_counts": {"status": "done", "workspace_id": "workspace", "cards": 1},
     "daily_sessions": {
         "day_local": "2026-03-01",

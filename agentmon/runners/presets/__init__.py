@@ -153,6 +153,7 @@ def _agent(preset: PresetAgent) -> Agent:
         discovery_method=DiscoveryMethod.PATH_SCAN if preset.binary else DiscoveryMethod.PRESET,
         icon=preset.icon,
         description=preset.description,
+        homepage=preset.homepage,
         session_config=preset.session_config,
         capabilities=tuple(
             Capability(

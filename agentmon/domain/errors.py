@@ -19,6 +19,18 @@ class UsageError(AgentmonError):
     """Something that a person typed or configured cannot be used; exit code 2."""
 
 
+class FieldError(UsageError):
+    """The value of one named field cannot be used; exit code 2.
+
+    Attributes:
+        field: The field as the domain calls it, such as ``max_concurrent``; a form tells the error there.
+    """
+
+    def __init__(self, field: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+
+
 class NotFoundError(UsageError):
     """The named thing does not exist; exit code 2."""
 

@@ -96,7 +96,31 @@ def test_a_word_whose_argument_has_no_value_vanishes() -> None:
     )
 
 
-@pytest.mark.parametrize("token", ["{{args.z}}", "x{{title}}", "{{}}", "{{args.}}", "{{ env.HOME }}"])
+@pytest.mark.parametrize(
+    ("token", "value", "words"),
+    [
+        ("{{--all args.a}}", True, ("--all",)),
+        ("{{--all args.a}}", False, ()),
+        ("{{--all args.a}}", None, ()),
+        ("{{ -n  args.a }}", 0, ("-n", "0")),
+        ("{{-n args.a}}", "", ("-n", "")),
+        ("{{-e args.a}}", ["x", "-y z"], ("-e", "x", "-e", "-y z")),
+        ("{{-e args.a}}", [], ()),
+        ("{{--not= args.a}}", ["x", "{{args.b}}"], ("--not=x", "--not={{args.b}}")),
+        ("{{-I+ args.a}}", ["lib", "src"], ("-Ilib", "-Isrc")),
+        ("{{-v* args.a}}", 3, ("-v", "-v", "-v")),
+        ("{{-v* args.a}}", 0, ()),
+        ("{{-v* args.a}}", True, ("-v",)),
+        ("{{-v* args.a}}", 10**9, ("-v",) * 20),
+    ],
+)
+def test_an_option_is_there_as_often_as_its_argument_says(token: str, value: object, words: tuple[str, ...]) -> None:
+    assert render(token, "end", args={"a": value, "b": "NO"}) == ("prog", *words, "end")
+
+
+@pytest.mark.parametrize(
+    "token", ["{{--x args.z}}", "{{--x task_title}}", "{{args.z}}", "x{{title}}", "{{}}", "{{args.}}", "{{ env.HOME }}"]
+)
 def test_an_unknown_placeholder_is_refused_with_the_known_ones(token: str) -> None:
     with pytest.raises(ArgumentsError, match="is unknown") as caught:
         render(token, args={"a": "1"})

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["check_arguments", "coerce_arguments", "parse_command", "render_command"]
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_OPTION: Final = re.compile(r"\{\{\s*([^{}\s]+)\s+(args\.[^{}\s]+)\s*\}\}")
+_MOST_TIMES: Final = 20
+"""How often an option is given at most because of a number; no program counts further."""
 _ARGUMENT_PREFIX: Final = "args."
 _TASK_TITLE: Final = "task_title"
 _TASK_DESCRIPTION: Final = "task_description"
@@ -40,8 +43,9 @@ def render_command(
 
     The binary is left out when it is empty; then the capability's first word names the program. A word that is one
     placeholder and nothing else becomes as many words as its list has. A word with a placeholder whose argument has no
-    value vanishes as a whole. What is filled in is never looked at again, by no shell either: placeholders, quotes and
-    dashes in it stay as they are. ``args`` are those that ``check_arguments`` returned.
+    value vanishes as a whole. A word that is an option and an argument in one pair of braces is an option that is there
+    or not: see ``_option_words``. What is filled in is never looked at again, by no shell either: placeholders, quotes
+    and dashes in it stay as they are. ``args`` are those that ``check_arguments`` returned.
 
     Raises:
         ArgumentsError: A placeholder is unknown, a value cannot be part of an argument list, or no program is named.
@@ -112,6 +116,9 @@ def _values(capability: Capability, args: Mapping[str, object], **of_task: objec
 
 
 def _filled(token: str, values: Mapping[str, object]) -> list[str]:
+    option = _OPTION.fullmatch(token)
+    if option and option[2] in values:
+        return _option_words(option[1], values[option[2]])
     names = _PLACEHOLDER.findall(token)
     for name in names:
         if name not in values:
@@ -127,6 +134,25 @@ def _filled(token: str, values: Mapping[str, object]) -> list[str]:
                 f"{{{{{name}}}}} is a list and cannot be a part of the word {token}", hint="give it a word of its own"
             )
     return [_PLACEHOLDER.sub(lambda found: _text(values[found[1]]), token)]
+
+
+def _option_words(option: str, value: object) -> list[str]:
+    """Return an option with its value, as often as it is wanted.
+
+    ``{{--all args.all}}`` is ``--all`` when the argument is true, nothing when it is false. With any other value the
+    option is a word and the value the next one: ``-n``, ``20``. An option that ends in ``=`` has its value in the same
+    word, and so has one that ends in ``+``, which is left out: ``{{-I+ args.folder}}`` is ``-Ilib``. A list gives the
+    option once for each item. ``{{-v* args.verbose}}`` is ``-v`` as often as the number says.
+    """
+    if isinstance(value, list | tuple):
+        return [word for item in value for word in _option_words(option, item)]
+    if value is None or value is False:
+        return []
+    if option.endswith("*"):
+        return [option[:-1]] * (min(value, _MOST_TIMES) if isinstance(value, int) else 1)
+    if option.endswith(("=", "+")):
+        return [option.removesuffix("+") + _text(value)]
+    return [option] if value is True else [option, _text(value)]
 
 
 def _unknown(name: str, values: Mapping[str, object]) -> ArgumentsError:

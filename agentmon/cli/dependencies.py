@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import (
     JsonOption,
@@ -24,7 +25,6 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_graph import TaskGraph
 from agentmon.domain.tasks import Task, Workspace
-from agentmon.services.actors import USER_ACTOR
 
 _MOST_OPEN = 1000
 
@@ -55,7 +55,9 @@ def after(
     async def work(services: Services, workspace: Workspace) -> tuple[Task, TaskGraph]:
         task = await numbered_task(services, workspace, number)
         if added or removed:
-            await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=USER_ACTOR)
+            await services.tasks.change_dependencies(
+                task.id, added=added, removed=removed, actor=await find_actor(services)
+            )
         graph = await services.tasks.graph(task.id)
         return graph.tasks[task.id], graph
 

@@ -11,6 +11,7 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
+from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.local_time import moment_to_come
 from agentmon.cli.numbered_work import NumbersArgument, TaskExecution, executions_form, for_each_number
@@ -25,7 +26,6 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.executions import ConversationStart, Execution
 from agentmon.domain.tasks import Task, Workspace
 from agentmon.runners.adapters.template import parse_command
-from agentmon.services.actors import USER_ACTOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ def run(
             parent = None if is_fresh else await services.conversations.newest_to_resume(task.id)
             execution = await services.queue.run(
                 task.id,
-                actor=USER_ACTOR,
+                actor=await find_actor(services),
                 environ=os.environ,
                 not_before=not_before,
                 when_ready=start.is_when_ready,

@@ -8,6 +8,7 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
+from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.numbered_work import NumbersArgument, TaskExecution, executions_form, for_each_number
 from agentmon.cli.output import say, say_document, tell
@@ -16,7 +17,6 @@ from agentmon.cli.task_text import state_text
 from agentmon.domain.errors import UsageError
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.tasks import Workspace
-from agentmon.services.actors import USER_ACTOR
 
 _MOST_AT_ONCE = 1000
 
@@ -69,7 +69,7 @@ async def _stop_each(
 ) -> tuple[list[TaskExecution], int]:
     async def end(number: str) -> TaskExecution:
         task = await numbered_task(services, workspace, number)
-        execution = await services.queue.stop(task.id, actor=USER_ACTOR, kill=is_kill)
+        execution = await services.queue.stop(task.id, actor=await find_actor(services), kill=is_kill)
         return TaskExecution(task=task, execution=execution)
 
     stopped, failed = await for_each_number(numbers, end)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.actor import find_actor
 from agentmon.cli.archive import archive, unarchive
 from agentmon.cli.audit import history
 from agentmon.cli.columns import table, terminal_width
@@ -35,7 +36,6 @@ from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Task, TaskDraft, Workspace, draft_of
 from agentmon.domain.templates import TITLE_PLACEHOLDER, with_title
-from agentmon.services.actors import USER_ACTOR
 
 group = typer.Typer(
     help="Make, show, change, order, move, archive, delete and restore tasks.",
@@ -81,7 +81,7 @@ def add(
         warn_of_secrets(options, draft.title)
         if is_run and draft.assignee_agent_id is None:
             raise UsageError("a task without a program cannot run", hint="add --command or --agent")
-        task = await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=numbers)
+        task = await services.tasks.add(workspace, draft, actor=await find_actor(services), after=numbers)
         if task.schedule is not None:
             await services.queue.look_after()
         if not is_run:
@@ -89,7 +89,7 @@ def add(
         try:
             execution = await services.queue.run(
                 task.id,
-                actor=USER_ACTOR,
+                actor=await find_actor(services),
                 environ=os.environ,
                 not_before=not_before,
                 when_ready=start.is_when_ready,
@@ -210,13 +210,17 @@ def edit(
             lent = None
             if is_in_editor:
                 draft, lent = described(services.paths.drafts_dir, draft)
-            edited = await services.tasks.edit(task.id, draft, expected_version=task.version, actor=USER_ACTOR)
+            edited = await services.tasks.edit(
+                task.id, draft, expected_version=task.version, actor=await find_actor(services)
+            )
             if lent is not None:
                 lent.remove()
             if edited.schedule is not None:
                 await services.queue.look_after()
         if added or removed:
-            await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=USER_ACTOR)
+            await services.tasks.change_dependencies(
+                task.id, added=added, removed=removed, actor=await find_actor(services)
+            )
         return await services.tasks.get(task.id)
 
     task = with_workspace(folder, work)
@@ -238,7 +242,7 @@ def move(
 
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number)
-        moved = await services.tasks.move(task.id, status, actor=USER_ACTOR)
+        moved = await services.tasks.move(task.id, status, actor=await find_actor(services))
         # What was queued after it may start now, and what runs may have to end.
         await services.queue.look_after()
         return moved
@@ -255,7 +259,7 @@ def delete(number: NumberArgument, folder: WorkspaceOption = None, as_json: Json
 
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number)
-        return await services.tasks.delete(task.id, actor=USER_ACTOR)
+        return await services.tasks.delete(task.id, actor=await find_actor(services))
 
     task = with_workspace(folder, work)
     if as_json:
@@ -274,7 +278,7 @@ def restore(number: NumberArgument, folder: WorkspaceOption = None, as_json: Jso
 
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number, deleted_too=True)
-        return await services.tasks.restore(task.id, actor=USER_ACTOR)
+        return await services.tasks.restore(task.id, actor=await find_actor(services))
 
     _print_task(with_workspace(folder, work), as_json=as_json)
 

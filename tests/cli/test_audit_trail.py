@@ -23,6 +23,41 @@ def test_the_whole_trail_names_tasks_and_what_belongs_to_none(cli: CommandLine) 
     assert [entry["event_type"] for entry in document[-2:]] == ["task_created", "setting_changed"]
 
 
+def test_what_an_agent_does_on_the_command_line_is_the_agents(cli: CommandLine) -> None:
+    number = cli.add("of a person", "--command", "true")
+    cli("run", number, "--wait")
+    execution = cli("executions", "--json").document()[0]["id"]
+    inside = {"AGENTMON_EXECUTION_ID": execution}
+    before = len(cli("audit", "--json").document())
+
+    done = [
+        cli(*line.split(), environ=inside)
+        for line in (
+            "task add second --command true",
+            "add third",
+            f"task edit {number} --priority 1",
+            f"task after 2 {number}",
+            "task move 2 in_progress",
+            "run 3 --command true",
+            "stop 3",
+            "task delete 2",
+            "task restore 2",
+            "pause",
+            "resume",
+        )
+    ]
+    said = [
+        entry for entry in cli("audit", "--all", "--json").document()[before:] if entry["actor"]["type"] != "system"
+    ]
+
+    assert all(one.code == 0 for one in done[:5] + done[7:]), [one.stderr for one in done]
+    assert {(entry["actor"]["type"], entry["actor"]["id"]) for entry in said} == {("agent", execution)}
+    assert {entry["event_type"] for entry in said} >= {
+        *("task_created", "task_edited", "task_moved", "task_deleted", "task_restored"),
+        *("dependency_added", "queue_paused", "queue_resumed"),
+    }
+
+
 def test_the_zone_is_stated_once_and_times_are_read_in_it(cli: CommandLine) -> None:
     cli.add("in the trail")
 

@@ -146,6 +146,8 @@ class Capability:
     """Size of the kept output log; what is over it is cut from the middle. 0 means no limit."""
     edited_fields: tuple[str, ...] = ()
     """Names of the fields that a person changed, sorted; neither a preset nor a scan changes them again."""
+    removed_at: datetime | None = None
+    """When a person took it away; it is kept for what ran with it, and only lists of what has run have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +208,8 @@ class Agent:
     homepage: str = ""
     edited_fields: tuple[str, ...] = ()
     """Names of the fields that a person changed, sorted; neither a preset nor a scan changes them again."""
+    removed_at: datetime | None = None
+    """When it was taken out of the registry; it is kept for what it has done, and can be brought back."""
     capabilities: tuple[Capability, ...] = ()
     """In the order of the preset; the first enabled one is the default."""
 

@@ -4,40 +4,57 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.store import tables
+from agentmon.store.agent_refresh import refresh_agents
+from agentmon.store.agent_rows import agent_row, capability_row, read_agents
 from agentmon.store.audit import append_task_event
-from agentmon.store.mapping import agent_of, capability_of
-from agentmon.store.session_configs import session_config_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import ColumnElement
-    from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.agents import Agent
     from agentmon.domain.events import Actor
-    from agentmon.domain.ids import AgentId
+    from agentmon.domain.ids import AgentId, WorkspaceId
     from agentmon.store.database import Database
 
 
 class AgentRepository:
-    """Reads agents with their capabilities, and adds presets."""
+    """Reads agents with their capabilities, and writes what presets and scans say of them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def list(self, *, active_only: bool) -> tuple[Agent, ...]:
-        """Return the agents in the order in which they were added."""
+    async def list(self, *, active_only: bool, workspace_id: WorkspaceId | None = None) -> tuple[Agent, ...]:
+        """Return agents in the order in which they were added.
+
+        Args:
+            active_only: Those that can be given work; otherwise all that there ever were, also removed ones.
+            workspace_id: With ``active_only`` also the agents of this workspace's own file.
+        """
+        agents = tables.agents
+        condition = agents.c.is_active & agents.c.removed_at.is_(None) & _reaches(workspace_id)
         async with self._database.reading() as connection:
-            return await read_agents(connection, tables.agents.c.is_active if active_only else None)
+            return await read_agents(connection, condition if active_only else None)
+
+    async def registered(self, *, workspace_id: WorkspaceId | None = None) -> tuple[Agent, ...]:
+        """Return the agents that are not removed, on and off: those of all workspaces, and those of this one."""
+        condition = tables.agents.c.removed_at.is_(None) & _reaches(workspace_id)
+        async with self._database.reading() as connection:
+            return await read_agents(connection, condition)
+
+    async def of_workspace(self, workspace_id: WorkspaceId) -> tuple[Agent, ...]:
+        """Return all agents that ever came from the file of a workspace, also removed ones."""
+        async with self._database.reading() as connection:
+            return await read_agents(connection, tables.agents.c.workspace_id == workspace_id)
 
     async def find(self, agent_id: AgentId) -> Agent | None:
         """Return the agent of this id."""
@@ -62,13 +79,66 @@ class AgentRepository:
             added = [agent for agent in agents if agent.slug not in known]
             if not added:
                 return
-            await connection.execute(insert(tables.agents), [_agent_row(agent) | stamps for agent in added])
+            await connection.execute(insert(tables.agents), [agent_row(agent) | stamps for agent in added])
             capabilities = [capability for agent in added for capability in agent.capabilities]
             if capabilities:
                 await connection.execute(
                     insert(tables.agent_capabilities),
-                    [_capability_row(capability) | stamps for capability in capabilities],
+                    [capability_row(capability) | stamps for capability in capabilities],
                 )
+
+    async def refresh(self, agents: Sequence[Agent], *, at: datetime) -> tuple[str, ...]:
+        """Bring what presets say into the agents of the same slugs, but for what a person changed.
+
+        Agents that a person made or removed stay as they are, and so do removed capabilities. New capabilities come
+        in behind the others; those that a preset no longer has stay.
+
+        Returns:
+            The slugs of the agents that are different now.
+        """
+        async with self._database.writing() as connection:
+            return await refresh_agents(connection, agents, at=at)
+
+    async def mark_missing(self, agent_ids: Sequence[AgentId], *, at: datetime) -> tuple[str, ...]:
+        """Note that the programs of these agents are gone; return the slugs of those that were there until now."""
+        agents = tables.agents
+        async with self._database.writing() as connection:
+            gone = await connection.execute(
+                update(agents)
+                .where(agents.c.id.in_(agent_ids), agents.c.missing_since.is_(None))
+                .values(missing_since=at, updated_at=at)
+                .returning(agents.c.slug)
+            )
+            return tuple(sorted(gone.scalars()))
+
+    async def mark_found(self, agent_ids: Sequence[AgentId], *, at: datetime) -> tuple[str, ...]:
+        """Note that the programs of these agents are there; return the slugs of those that were gone until now."""
+        agents = tables.agents
+        async with self._database.writing() as connection:
+            back = await connection.execute(
+                update(agents)
+                .where(agents.c.id.in_(agent_ids), agents.c.missing_since.is_not(None))
+                .values(missing_since=None, updated_at=at)
+                .returning(agents.c.slug)
+            )
+            return tuple(sorted(back.scalars()))
+
+    async def write_facts(
+        self,
+        agent_id: AgentId,
+        *,
+        version: str | None,
+        package_name: str | None,
+        package_section: str | None,
+        at: datetime,
+    ) -> None:
+        """Write what a scan learned of an agent's program, and that it was looked at now."""
+        agents = tables.agents
+        facts = {"version": version, "package_name": package_name, "package_section": package_section}
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(agents).where(agents.c.id == agent_id).values(**facts, last_scanned_at=at, updated_at=at)
+            )
 
     async def activate(self, agent_ids: Sequence[AgentId], *, at: datetime) -> None:
         """Let agents be used whose program was found on the PATH."""
@@ -114,7 +184,13 @@ class AgentRepository:
             if row["max_concurrent"] == max_concurrent:
                 return
             await connection.execute(
-                update(agents).where(agents.c.id == agent_id).values(max_concurrent=max_concurrent, updated_at=at)
+                update(agents)
+                .where(agents.c.id == agent_id)
+                .values(
+                    max_concurrent=max_concurrent,
+                    edited_fields=sorted({*row["edited_fields"], "max_concurrent"}),
+                    updated_at=at,
+                )
             )
             await append_task_event(
                 connection,
@@ -130,83 +206,6 @@ class AgentRepository:
             )
 
 
-async def read_agents(connection: AsyncConnection, condition: ColumnElement[bool] | None) -> tuple[Agent, ...]:
-    """Return the agents that fulfil the condition (None: all), with their capabilities, oldest first."""
-    agents, capabilities = tables.agents, tables.agent_capabilities
-    chosen = select(agents).order_by(agents.c.id).limit(1000)
-    parts = select(capabilities).join(agents, agents.c.id == capabilities.c.agent_id).order_by(capabilities.c.id)
-    if condition is not None:
-        chosen, parts = chosen.where(condition), parts.where(condition)
-    by_agent: dict[str, tuple[Capability, ...]] = {}
-    for row in (await connection.execute(parts)).mappings():
-        by_agent[row["agent_id"]] = (*by_agent.get(row["agent_id"], ()), capability_of(row))
-    rows = (await connection.execute(chosen)).mappings().all()
-    tools = await _read_tools(connection)
-    return tuple(agent_of(row, by_agent.get(row["id"], ()), tools.get(row["id"], {})) for row in rows)
-
-
-async def _read_tools(connection: AsyncConnection) -> dict[str, dict[str, bool]]:
-    by_agent: dict[str, dict[str, bool]] = {}
-    for row in (await connection.execute(select(tables.agent_tools))).mappings():
-        by_agent.setdefault(row["agent_id"], {})[row["tool_name"]] = row["enabled"]
-    return by_agent
-
-
-def _agent_row(agent: Agent) -> dict[str, object]:
-    return {
-        "id": agent.id,
-        "owner_id": LOCAL_USER_ID,
-        "workspace_id": agent.workspace_id,
-        "name": agent.name,
-        "slug": agent.slug,
-        "kind": agent.kind,
-        "tool_type": agent.tool_type,
-        "binary_path": agent.binary_path,
-        "base_args": list(agent.base_args),
-        "working_dir": agent.working_dir,
-        "env_allowlist": list(agent.env_allowlist),
-        "is_active": agent.is_active,
-        "max_concurrent": agent.max_concurrent,
-        "discovery_method": agent.discovery_method,
-        "version": agent.version,
-        "package_name": agent.package_name,
-        "package_section": agent.package_section,
-        "last_scanned_at": agent.last_scanned_at,
-        "missing_since": agent.missing_since,
-        "mcp_enabled": agent.mcp_enabled,
-        "session_config": None if agent.session_config is None else session_config_row(agent.session_config),
-        "role": agent.role,
-        "model": agent.model,
-        "model_tier": agent.model_tier,
-        "temperature": agent.temperature,
-        "instructions": agent.instructions,
-        "metadata": {
-            "icon": agent.icon,
-            "color": agent.color,
-            "description": agent.description,
-            "homepage": agent.homepage,
-        },
-        "edited_fields": sorted(agent.edited_fields),
-    }
-
-
-def _capability_row(capability: Capability) -> dict[str, object]:
-    return {
-        "id": capability.id,
-        "agent_id": capability.agent_id,
-        "key": capability.key,
-        "label": capability.label,
-        "description": capability.description,
-        "source": capability.source,
-        "interaction_mode": capability.interaction_mode,
-        "command_tokens": list(capability.command_tokens),
-        "prompt_template": capability.prompt_template,
-        "mode": capability.mode,
-        "args_schema": dict(capability.args_schema),
-        "requires_approval": capability.requires_approval,
-        "is_enabled": capability.is_enabled,
-        "danger_level": int(capability.danger_level),
-        "timeout_s": capability.timeout_s,
-        "max_output_bytes": capability.max_output_bytes,
-        "edited_fields": sorted(capability.edited_fields),
-    }
+def _reaches(workspace_id: WorkspaceId | None) -> ColumnElement[bool]:
+    of_all = tables.agents.c.workspace_id.is_(None)
+    return of_all if workspace_id is None else or_(of_all, tables.agents.c.workspace_id == workspace_id)

@@ -11,7 +11,7 @@ from agentmon.domain.events import TaskEventType
 from agentmon.domain.executions import ClaimedExecution
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
-from agentmon.store.agents import read_agents
+from agentmon.store.agent_rows import read_agents
 from agentmon.store.audit import append_task_events
 from agentmon.store.budget_reach import HOLDS_BACK
 from agentmon.store.column_types import Moment
@@ -188,7 +188,8 @@ async def read_claimed(connection: AsyncConnection, execution_ids: Sequence[str]
     )
     task_rows = {row["id"]: row for row in (await connection.execute(joined)).mappings()}
     agent_ids = {execution.agent_id for execution in found.values()}
-    agents = {agent.id: agent for agent in await read_agents(connection, tables.agents.c.id.in_(agent_ids))}
+    chosen_agents = await read_agents(connection, tables.agents.c.id.in_(agent_ids), with_removed_capabilities=True)
+    agents = {agent.id: agent for agent in chosen_agents}
     origins = await read_origins(connection, list(found.values()))
     claimed = []
     for execution_id in execution_ids:

@@ -124,6 +124,7 @@ def capability_of(row: RowMapping) -> Capability:
         timeout_s=row["timeout_s"],
         max_output_bytes=row["max_output_bytes"],
         edited_fields=tuple(row["edited_fields"]),
+        removed_at=row["removed_at"],
     )
 
 
@@ -166,6 +167,7 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...], tools: Mappi
         description=str(metadata.get("description", "")),
         homepage=str(metadata.get("homepage", "")),
         edited_fields=tuple(row["edited_fields"]),
+        removed_at=row["removed_at"],
         capabilities=capabilities,
     )
 

@@ -200,6 +200,8 @@ class AgentRow(_Row, table=True):
     """What a person changed, by the names of the columns; neither a preset nor a scan writes there again."""
     missing_since: datetime | None = Field(sa_type=_MOMENT)
     """When a scan first saw that its program is gone; NULL while it is there."""
+    removed_at: datetime | None = Field(sa_type=_MOMENT)
+    """When a person took it out of the registry; the row stays for what it has done."""
 
 
 class AgentToolRow(_Row, table=True):
@@ -249,6 +251,8 @@ class AgentCapabilityRow(_Row, table=True):
     updated_at: datetime = Field(sa_type=_MOMENT)
     edited_fields: list[str] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_LIST)
     """What a person changed, by the names of the columns; neither a preset nor a scan writes there again."""
+    removed_at: datetime | None = Field(sa_type=_MOMENT)
+    """When a person took it away; the row stays for what ran with it."""
 
 
 class ProgramRow(_Row, table=True):

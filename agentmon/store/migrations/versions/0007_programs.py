@@ -16,7 +16,15 @@ depends_on = None
 _STATEMENTS = (
     "ALTER TABLE agents ADD COLUMN edited_fields TEXT DEFAULT '[]' NOT NULL",
     "ALTER TABLE agents ADD COLUMN missing_since VARCHAR(24)",
+    "ALTER TABLE agents ADD COLUMN removed_at VARCHAR(24)",
     "ALTER TABLE agent_capabilities ADD COLUMN edited_fields TEXT DEFAULT '[]' NOT NULL",
+    "ALTER TABLE agent_capabilities ADD COLUMN removed_at VARCHAR(24)",
+    # A limit was the one field that a person could change before.
+    (
+        "UPDATE agents SET edited_fields = '[\"max_concurrent\"]' WHERE id IN (SELECT json_extract(payload, "
+        "'$.agent_id') FROM task_events WHERE event_type = 'agent_changed' AND json_type(payload, "
+        "'$.max_concurrent') IS NOT NULL)"
+    ),
     (
         "CREATE TABLE programs ( path VARCHAR NOT NULL, name VARCHAR NOT NULL, real_path VARCHAR NOT NULL, "
         "kind VARCHAR(7) NOT NULL, shadowed_by VARCHAR, size_bytes BIGINT DEFAULT 0 NOT NULL, modified_ms "

@@ -1,0 +1,261 @@
+"""The box of a question to a program: a process that starts the program and leaves nothing of it behind.
+
+Standard library only, started with ``-I -S`` by ``probe``. On Linux the program finds a system that it can read but not
+write, no network and no other process, as far as the kernel lets an ordinary user have that, and a folder in memory as
+its home. Elsewhere it gets a scratch folder, and what it started is found and killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+_ORDERS = 0
+"""Its end means that nobody wants to know any more, or that who asked is dead."""
+
+# Source: linux/sched.h, linux/mount.h, linux/prctl.h, asm-generic/unistd.h.
+_NEW_MOUNTS, _NEW_USER, _NEW_PIDS, _NEW_NETWORK = 0x00020000, 0x10000000, 0x20000000, 0x40000000
+_NO_SUID, _NO_DEVICES, _NO_EXEC, _RECURSIVE, _PRIVATE = 2, 4, 8, 0x4000, 0x40000
+_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
+_SET_DEATH_SIGNAL, _SET_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 36, 38
+
+_ALL, _NETWORK, _NOTHING = 2, 1, 0
+"""How much of a box there is; what the kernel refuses is tried again with less."""
+_UNBOXED = "unboxed"
+_KILL_FOR_S = 2.0
+_LOOK_EVERY_S = 0.02
+_HOME_OPTIONS = "size=64m,mode=700"
+_LARGEST_FILE_BYTES = 64 * 1024 * 1024
+
+
+def main(words: list[str]) -> None:
+    """Run a program in a box.
+
+    Args:
+        words: The descriptor that takes one JSON object about how it went, how much of a box there shall be at most
+            (2 all, 1 no network, 0 a scratch home alone), the time limit in seconds, the path of the program, and its
+            arguments.
+    """
+    news, most, deadline = int(words[0]), int(words[1]), time.monotonic() + float(words[2])
+    os.set_inheritable(news, False)
+    scratch = tempfile.mkdtemp(prefix="agentmon-probe-")
+    try:
+        report = _see_through(scratch, words[3:], most, deadline)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    _tell(news, report)
+
+
+def _see_through(scratch: str, command: list[str], most: int, deadline: float) -> dict[str, object]:
+    """Start the program, wait for its end, its time or the end of the orders, and kill what is left of it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    is_linux = sys.platform == "linux"
+    if is_linux:
+        libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
+    wake, waking = os.pipe()
+    os.set_blocking(waking, False)
+    signal.set_wakeup_fd(waking)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    for level in range(most, _NOTHING - 1, -1) if is_linux else (_NOTHING,):
+        told, telling = os.pipe()
+        keeper = os.getpid()
+        inner = os.fork()
+        if inner == 0:
+            _start_inside(libc, keeper, level, scratch, command, telling)
+        os.close(telling)
+        end = _wait(inner, wake, deadline)
+        _kill_family(inner)
+        report = json.loads(_read_all(told) or "{}")
+        os.close(told)
+        if report.get("end") != _UNBOXED:
+            return {"end": end} if end else report
+    return {"end": "unstarted", "why": "no process could be made for it"}
+
+
+def _wait(inner: int, wake: int, deadline: float) -> str:
+    """Return why the program has to end before its time; empty when it ended by itself."""
+    while True:
+        rest_s = deadline - time.monotonic()
+        if os.waitid(os.P_PID, inner, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return ""
+        if rest_s <= 0:
+            return "time"
+        readable, _, _ = select.select([_ORDERS, wake], [], [], rest_s)
+        if _ORDERS in readable:
+            return "left"
+        if readable:
+            os.read(wake, 4096)
+
+
+def _start_inside(
+    libc: ctypes.CDLL, keeper: int, level: int, scratch: str, command: list[str], telling: int
+) -> NoReturn:
+    """Become the leader of a session of its own, and the program or its first process; never returns."""
+    try:
+        os.setsid()
+        _die_with_parent(libc, keeper)
+        if level == _NOTHING:
+            _wait_for_program(libc, scratch, command, telling)
+        _leave_system(libc, level)
+        if level == _NETWORK:
+            _wait_for_program(libc, scratch, command, telling)
+        first = os.fork()
+        if first == 0:
+            # Its parent is in another space of process numbers, where this one cannot look for it.
+            _die_with_parent(libc, 0)
+            _make_room(libc, scratch)
+            _wait_for_program(libc, scratch, command, telling)
+        os.waitpid(first, 0)
+    except OSError as error:
+        is_box = level != _NOTHING
+        _tell(telling, {"end": _UNBOXED} if is_box else {"end": "unstarted", "why": error.strerror or str(error)})
+    os._exit(0)
+
+
+def _die_with_parent(libc: ctypes.CDLL, parent: int) -> None:
+    if sys.platform == "linux":
+        libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _leave_system(libc: ctypes.CDLL, level: int) -> None:
+    """Have an own network, and with all of the box own processes and mounts; the user stays who they are."""
+    user, group = os.getuid(), os.getgid()
+    spaces = _NEW_USER | _NEW_NETWORK | (_NEW_PIDS | _NEW_MOUNTS if level == _ALL else 0)
+    _require(libc.unshare(spaces))
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
+
+
+def _make_room(libc: ctypes.CDLL, scratch: str) -> None:
+    """Mount the own processes, a home in memory, and everything else as it is, but not to be written."""
+    mount = libc.mount
+    _require(mount(None, b"/", None, ctypes.c_ulong(_RECURSIVE | _PRIVATE), None))
+    _require(mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(_NO_SUID | _NO_DEVICES | _NO_EXEC), None))
+    attributes = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, attributes, size)
+    home = os.fsencode(scratch)
+    _require(
+        mount(b"tmpfs", home, b"tmpfs", ctypes.c_ulong(_NO_SUID | _NO_DEVICES), ctypes.c_char_p(_HOME_OPTIONS.encode()))
+    )
+
+
+def _require(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _wait_for_program(libc: ctypes.CDLL, scratch: str, command: list[str], telling: int) -> NoReturn:
+    """Start the program as a child, tell how it ended, and end; what it left is for others to kill."""
+    failed, failing = os.pipe()
+    parent = os.getpid()
+    program = os.fork()
+    if program == 0:
+        try:
+            _die_with_parent(libc, parent)
+            _become(libc, scratch, command)
+        except OSError as error:
+            os.write(failing, (error.strerror or str(error)).encode())
+        os._exit(1)
+    os.close(failing)
+    why = _read_all(failed).decode("utf-8", "replace")
+    status = 0
+    while True:
+        # Whatever lost its parent is a child of the first process.
+        pid, status = os.waitpid(-1, 0)
+        if pid == program:
+            break
+    _tell(telling, {"end": "unstarted", "why": why} if why else {"end": "exit", "status": status})
+    os._exit(0)
+
+
+def _become(libc: ctypes.CDLL, scratch: str, command: list[str]) -> NoReturn:
+    if sys.platform == "linux":
+        libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE_BYTES, _LARGEST_FILE_BYTES))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.chdir(scratch)
+    os.execve(command[0], command, _environment(scratch))
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    """Return the variables that were given, with a home and folders that nobody misses."""
+    homes = dict.fromkeys(("HOME", "PWD"), scratch)
+    for name, folder in (
+        ("TMPDIR", "tmp"),
+        ("XDG_CONFIG_HOME", "config"),
+        ("XDG_DATA_HOME", "data"),
+        ("XDG_STATE_HOME", "state"),
+        ("XDG_CACHE_HOME", "cache"),
+        ("XDG_RUNTIME_DIR", "run"),
+    ):
+        homes[name] = f"{scratch}/{folder}"
+        Path(homes[name]).mkdir(mode=0o700)
+    return {**os.environ, **homes, "TMP": homes["TMPDIR"], "TEMP": homes["TMPDIR"]}
+
+
+def _kill_family(inner: int) -> None:
+    """Kill what the inner process leads and whatever it left to this one, until there is none."""
+    deadline = time.monotonic() + _KILL_FOR_S
+    _kill(inner)
+    while time.monotonic() < deadline:
+        for pid in _children():
+            _kill(pid)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def _children() -> list[int]:
+    own = str(os.getpid()).encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
+        with contextlib.suppress(OSError):
+            if (folder / "stat").read_bytes().rpartition(b")")[2].split()[1] == own:
+                found.append(int(folder.name))
+    return found
+
+
+def _tell(telling: int, report: dict[str, object]) -> None:
+    os.write(telling, json.dumps(report).encode())
+
+
+def _read_all(file: int) -> bytes:
+    content = b""
+    while piece := os.read(file, 4096):
+        content += piece
+    return content
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

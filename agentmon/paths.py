@@ -57,6 +57,11 @@ class Paths(NamedTuple):
         return self.config_dir / "templates"
 
     @property
+    def presets_dir(self) -> Path:
+        """The folder of a person's own descriptions of programs."""
+        return self.config_dir / "presets"
+
+    @property
     def drafts_dir(self) -> Path:
         """Texts that are in an editor now, or were when agentmon died."""
         return self.data_dir / "drafts"

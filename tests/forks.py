@@ -113,7 +113,9 @@ class Forks:
         connection.connect(str(self.path))
         text = json.dumps(request).encode() + b"\n"
         sent = socket.send_fds(connection, [text], streams)
-        connection.sendall(text[sent:])
+        if sent < len(text):
+            # Nothing left is not sent: the command may have ended already.
+            connection.sendall(text[sent:])
         return connection
 
 

@@ -229,7 +229,7 @@ BOARD = (
     Picture("templates", TemplateMenu, templates),
     Picture("confirm", ConfirmDialog, confirm),
     Picture("run-dialog", RunDialog, run_dialog),
-    Picture("quick-add", QuickAddDialog, quick_add, sees("auth")),
+    Picture("quick-add", QuickAddDialog, quick_add, sees("after #2 Index")),
 )
 DIALOGS = (
     Picture("editor", TaskEditor, editor),

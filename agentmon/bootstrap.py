@@ -36,6 +36,7 @@ from agentmon.services.tasks import TaskService
 from agentmon.services.templates import TemplateService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
+from agentmon.store.agent_edits import AgentEditRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
@@ -132,7 +133,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     try:
         tasks = TaskRepository(database)
         executions = ExecutionRepository(database)
-        agents = AgentService(AgentRepository(database), ParkingRepository(database), paths, clock)
+        agents = AgentService(
+            AgentRepository(database), AgentEditRepository(database), ParkingRepository(database), paths, clock
+        )
         workspace_rows = WorkspaceRepository(database)
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
         workers = WorkerService(paths)

@@ -213,6 +213,18 @@ class Agent:
     capabilities: tuple[Capability, ...] = ()
     """In the order of the preset; the first enabled one is the default."""
 
+    @property
+    def takes_temperature(self) -> bool:
+        """Whether there is a way to tell it a temperature: a flag, or a variable with ``{{temperature}}``."""
+        config = self.session_config
+        return config is not None and (
+            "temperature" in config.flags or any("{{temperature}}" in value for value in config.environment.values())
+        )
+
+    def work_folder(self, asked: str | None, workspace_root: str) -> str:
+        """Return the folder in which it works: that of the task, its own, or the workspace's."""
+        return asked or self.working_dir or workspace_root
+
     def choose_capability(self, key: str | None) -> Capability:
         """Return the capability of this key, or the first enabled one when no key is given.
 
@@ -225,10 +237,19 @@ class Agent:
             if not enabled:
                 raise UsageError(f"{self.slug} has no capability that is turned on")
             return enabled[0]
+        capability = self.get_capability(key)
+        if not capability.is_enabled:
+            raise UsageError(f"the capability {key} of {self.slug} is turned off")
+        return capability
+
+    def get_capability(self, key: str) -> Capability:
+        """Return the capability of this key, also one that is turned off.
+
+        Raises:
+            NotFoundError: The agent has none; the hint names those it has.
+        """
         for capability in self.capabilities:
             if capability.key == key:
-                if not capability.is_enabled:
-                    raise UsageError(f"the capability {key} of {self.slug} is turned off")
                 return capability
         known = ", ".join(capability.key for capability in self.capabilities)
         raise NotFoundError(f"{self.slug} has no capability {key}", hint=f"it has: {known}")

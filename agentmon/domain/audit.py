@@ -163,11 +163,35 @@ def _agent_released(payload: Mapping[str, object]) -> str:
 
 
 def _agent_changed(payload: Mapping[str, object]) -> str:
-    change = payload.get("max_concurrent")
-    if not isinstance(change, Mapping):
-        return f"changed {_part(payload.get('agent'))}"
-    before, after = (_part(change.get(end) or "no limit") for end in ("from", "to"))
-    return f"changed the limit of {_part(payload.get('agent'))} from {before} to {after}"
+    agent, capability = _part(payload.get("agent")), payload.get("capability")
+    what = f"the capability {_part(capability)} of {agent}" if capability else agent
+    verb = _AGENT_VERBS.get(str(payload.get("change")))
+    if verb is not None:
+        return f"{verb} {what}"
+    changes = {name: change for name, change in payload.items() if isinstance(change, Mapping) and "to" in change}
+    if changes.keys() == {"is_active"}:
+        return f"switched {what} {'on' if changes['is_active'].get('to') else 'off'}"
+    if not changes:
+        return f"changed {what}"
+    told = [_field_changed(name, change) for name, change in list(changes.items())[:_MOST_FIELDS_TOLD]]
+    more = ", …" if len(changes) > _MOST_FIELDS_TOLD else ""
+    return f"changed of {what}: {', '.join(told)}{more}"
+
+
+def _field_changed(name: str, change: Mapping[str, object]) -> str:
+    shown = _AGENT_FIELD_WORDS.get(name, name.replace("_", " "))
+    before, after = change.get("from"), change.get("to")
+    if name == "max_concurrent":
+        before, after = before or "no limit", after or "no limit"
+    if any(isinstance(end, list | Mapping) or len(str(end)) > _SHORT_VALUE for end in (before, after)):
+        return shown
+    return f"{shown} from {_end(before)} to {_end(after)}"
+
+
+def _end(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "nothing" if value is None or value == "" else _part(value)
 
 
 def _setting_changed(payload: Mapping[str, object]) -> str:
@@ -255,6 +279,30 @@ def _time(value: object) -> str:
         return _part(value)
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
+
+_MOST_FIELDS_TOLD: Final = 3
+_SHORT_VALUE: Final = 60
+_AGENT_FIELD_WORDS: Final = {
+    "max_concurrent": "the limit",
+    "binary_path": "the program",
+    "base_args": "its first words",
+    "env_allowlist": "its environment",
+    "working_dir": "the folder",
+    "args_schema": "the arguments",
+    "command_tokens": "the words",
+    "timeout_s": "the seconds it may take",
+    "is_enabled": "whether it is on",
+}
+_AGENT_VERBS: Final = {
+    "added": "added",
+    "copied": "added a copy:",
+    "removed": "removed",
+    "restored": "brought back",
+    "refreshed": "brought up to its preset:",
+    "imported": "imported",
+    "trusted": "trusted a workspace's file with",
+    "untrusted": "no longer trusts a workspace's file with",
+}
 
 _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], str]]] = {
     TaskEventType.TASK_CREATED: "made the task",

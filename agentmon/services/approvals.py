@@ -388,7 +388,7 @@ class ApprovalService:
         return decided
 
     async def _action(self, listing: ApprovalListing) -> RequestedAction:
-        agent = await self._agents.by_slug(listing.agent_slug)
+        agent = await self._agents.by_slug(listing.agent_slug, removed_too=True)
         workspace = await self._workspaces.get(listing.workspace_id)
         return await asyncio.to_thread(
             requested_action,

@@ -10,6 +10,7 @@ from sqlalchemy import insert, select, update
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.redaction import redact
 from agentmon.store import tables
 from agentmon.store.agent_rows import agent_row, capability_row, read_agents
@@ -30,6 +31,8 @@ _Edited = TypeVar("_Edited", Agent, Capability)
 
 _TOLD_MAX_CHARACTERS: Final = 2000
 """Of a text in the audit trail; a prompt or instructions may be longer."""
+_MOST_NAMED: Final = 5
+_OPEN: Final = [status.value for status in ExecutionStatus if status.is_open]
 _IN_METADATA: Final = frozenset({"icon", "color", "description", "homepage"})
 
 
@@ -107,9 +110,15 @@ class AgentEditRepository:
             await _tell(connection, agent, told, actor=actor, at=at)
 
     async def set_removed(self, agent_id: AgentId, *, is_removed: bool, actor: Actor, at: datetime) -> None:
-        """Take an agent out of the registry, or bring it back; its row and its history stay."""
+        """Take an agent out of the registry, or bring it back; its row and its history stay.
+
+        Raises:
+            ConflictError: Executions of it wait or run.
+        """
         async with self._database.writing() as connection:
             agent = await _read_agent(connection, agent_id)
+            if is_removed:
+                await _require_idle(connection, agent)
             await _write_agent(connection, replace(agent, removed_at=at if is_removed else None), at=at)
             told = {"change": "removed" if is_removed else "restored"}
             await _tell(connection, agent, told, actor=actor, at=at)
@@ -150,6 +159,21 @@ def _taken(slug: str, *, is_removed: bool) -> ConflictError:
             hint=f"`agentmon agents restore {slug}` brings it back; or choose another name",
         )
     return ConflictError(f"there is an agent {slug} already", hint="choose another name: lower-case, such as my-agent")
+
+
+async def _require_idle(connection: AsyncConnection, agent: Agent) -> None:
+    executions, tasks = tables.executions, tables.tasks
+    waiting = (
+        select(tasks.c.number)
+        .join(executions, executions.c.task_id == tasks.c.id)
+        .where(executions.c.agent_id == agent.id, executions.c.status.in_(_OPEN))
+        .order_by(tasks.c.number)
+        .limit(_MOST_NAMED)
+    )
+    numbers = (await connection.execute(waiting)).scalars().all()
+    if numbers:
+        named = ", ".join(f"#{number}" for number in numbers)
+        raise ConflictError(f"{agent.slug} has runs that wait or go on: {named}", hint="stop them first, or disable it")
 
 
 async def _read_agent(connection: AsyncConnection, agent_id: AgentId) -> Agent:

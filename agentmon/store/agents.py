@@ -176,35 +176,6 @@ class AgentRepository:
                 at=at,
             )
 
-    async def set_max_concurrent(self, agent_id: AgentId, max_concurrent: int, *, actor: Actor, at: datetime) -> None:
-        """Write how many executions of the agent may run at one time; 0 means no limit."""
-        agents = tables.agents
-        async with self._database.writing() as connection:
-            row = (await connection.execute(select(agents).where(agents.c.id == agent_id))).mappings().one()
-            if row["max_concurrent"] == max_concurrent:
-                return
-            await connection.execute(
-                update(agents)
-                .where(agents.c.id == agent_id)
-                .values(
-                    max_concurrent=max_concurrent,
-                    edited_fields=sorted({*row["edited_fields"], "max_concurrent"}),
-                    updated_at=at,
-                )
-            )
-            await append_task_event(
-                connection,
-                task_id=None,
-                actor=actor,
-                event_type=TaskEventType.AGENT_CHANGED,
-                payload={
-                    "agent_id": agent_id,
-                    "agent": row["slug"],
-                    "max_concurrent": {"from": row["max_concurrent"], "to": max_concurrent},
-                },
-                at=at,
-            )
-
 
 def _reaches(workspace_id: WorkspaceId | None) -> ColumnElement[bool]:
     of_all = tables.agents.c.workspace_id.is_(None)

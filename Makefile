@@ -1,6 +1,6 @@
 # make run and make test each do all of their set-up; see scripts/setup.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-agents check format bench chaos soak clean
+.PHONY: help run test proofs test-agents check format bench chaos soak clean
 
 # Without compiled bytecode every start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,8 +13,9 @@ ARGS ?=
 help: ## Say what can be made
 	@echo 'make run      start agentmon (arguments: make run ARGS="board --json")'
 	@echo 'make test     run the tests (some of them: make test ARGS="tests/runners -k words")'
+	@echo 'make proofs   run the slow ones: every picture, every key, random sequences, the demo (make proofs ARGS="-k words")'
 	@echo 'make test-agents  install the real agents and drive them, offline (make test-agents AGENTS="claude codex")'
-	@echo 'make check    format, lint, types, import contracts, then the tests'
+	@echo 'make check    format, lint, types, import contracts, then the tests and the proofs'
 	@echo 'make format   put the code into its form'
 	@echo 'make bench    measure, and print the table'
 	@echo 'make chaos    kill everything at random, then check every promise (make chaos ARGS="--minutes 10 --seed 7")'
@@ -25,10 +26,16 @@ run:
 	@scripts/setup run
 	@$(OUTSIDE_MAKE) $(BIN)/agentmon $(ARGS)
 
+# Many tests wait for programs, so that three for each core keep it busy.
+PYTEST = workers=$$($(BIN)/python -c 'import os; print(3 * (os.cpu_count() or 2))') && $(BIN)/python -m pytest -n "$$workers"
+
 test:
 	@scripts/setup test
-	@$(OUTSIDE_MAKE) workers=$$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 2))') && \
-		$(BIN)/python -m pytest -n "$$workers" $(ARGS)
+	@$(OUTSIDE_MAKE) $(PYTEST) -m "not proof" $(ARGS)
+
+proofs:
+	@scripts/setup test
+	@$(OUTSIDE_MAKE) $(PYTEST) -m proof $(ARGS)
 
 AGENTS ?= claude codex gemini opencode
 
@@ -45,6 +52,7 @@ check:
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory proofs
 
 format:
 	@scripts/setup test

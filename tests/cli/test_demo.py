@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tests.forks import Forks
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture
 def demo_line(forks: Forks) -> Iterator[CommandLine]:

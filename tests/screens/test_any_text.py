@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as runs
 from hypothesis import strategies as st
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pytest
     from textual.screen import Screen
 
     from tests.screens.boards import Board
     from tests.screens.scenes import Deed
+
+pytestmark = pytest.mark.proof
 
 EXAMPLES = 12
 ROWS = 24

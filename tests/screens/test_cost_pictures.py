@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from tests.screens.boards import Board
 
+pytestmark = pytest.mark.proof
+
 PRICES = """
 [[price]]
 model = "claude-opus-*"

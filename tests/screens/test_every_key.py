@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from tests.screens.boards import Board
     from tests.screens.key_effects import Holds
 
+pytestmark = pytest.mark.proof
+
 TESTS = Path(__file__).parent
 __all__ = ["known_home"]  # a fixture
 

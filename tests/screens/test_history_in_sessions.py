@@ -7,6 +7,8 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.costs import FileCursor
 from agentmon.domain.history import HistoryMessage, HistoryOperation
@@ -111,6 +113,7 @@ async def test_more_are_read_behind_the_last_row(tmp_path: Path) -> None:
         assert screen.query_one(RowTable).selected_key is not None
 
 
+@pytest.mark.proof
 async def test_ten_thousand_conversations_are_shown_as_quickly_as_few(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
         import_conversations(place, 10_000)

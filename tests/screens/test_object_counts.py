@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+import pytest
 from textual._styles_cache import StylesCache
 from textual.widget import Widget
 
@@ -12,6 +13,8 @@ from tests.screens.boards import Board, make_place, open_board
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.proof
 
 ROUNDS = 4
 

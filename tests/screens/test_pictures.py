@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from tests.screens.pictures import Ready
     from tests.screens.scenes import Deed
 
+pytestmark = pytest.mark.proof
+
 BASES = {ServiceScreen, RequestScreen, TaskLogScreen}
 """Screens that are never shown themselves."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.screens.document_dialog import DocumentDialog
 from agentmon.screens.search import SearchScreen
 from agentmon.widgets.search_results import SearchResults
@@ -14,10 +16,11 @@ from tests.screens.scenes import DEEDS, scene
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from syrupy.assertion import SnapshotAssertion
 
     from tests.screens.boards import Board
+
+pytestmark = pytest.mark.proof
 
 MANUAL = "https://example.org/manual\n\n# Rate limits\n\nEvery key has [60] requests a minute.\n" + "More of it.\n" * 40
 

@@ -211,6 +211,7 @@ async def test_a_title_over_its_limit_is_kept_and_told(tmp_path: Path) -> None:
         assert len(line(stage, "title").value) == 10_001
 
 
+@pytest.mark.proof
 async def test_any_title_is_drawn_letter_for_letter_and_kept_unless_changed() -> None:
     stage = Stage()
     async with stage.run_test(size=(80, 24)) as pilot:
@@ -426,6 +427,7 @@ async def test_a_description_keeps_its_lines_and_loses_its_escape_codes() -> Non
         assert edited(stage).draft.description == "one\n\ttwo [/]\n"
 
 
+@pytest.mark.proof
 async def test_the_editor_survives_any_size() -> None:
     stage = Stage()
     async with stage.run_test(size=(80, 24)) as pilot:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import ContentSwitcher, Tab
 
 from agentmon.bootstrap import open_services
@@ -105,6 +106,7 @@ def _is_left(stage: Stage, page: TaskPage) -> bool:
     return stage.screen is not page
 
 
+@pytest.mark.proof
 async def test_any_title_and_description_is_drawn_letter_for_letter(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
@@ -460,6 +462,7 @@ async def test_the_page_of_a_deleted_task_closes_and_says_why(tmp_path: Path) ->
         assert "The task was deleted" in [note.message for note in stage._notifications]
 
 
+@pytest.mark.proof
 async def test_any_size_is_survived(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:

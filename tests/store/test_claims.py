@@ -168,6 +168,7 @@ async def _fill(folder: Path, count: int) -> Path:
     return folder / "a.db"
 
 
+@pytest.mark.proof
 def test_four_processes_claim_each_row_exactly_once(tmp_path: Path) -> None:
     path = asyncio.run(_fill(tmp_path, 200))
 

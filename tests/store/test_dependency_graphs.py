@@ -282,6 +282,7 @@ def _reaches(links: set[tuple[int, int]], source: int, target: int) -> bool:
     return target in seen
 
 
+@pytest.mark.proof
 def test_whatever_is_added_and_taken_away_no_ring_arises_and_exactly_those_that_wait_are_blocked(
     tmp_path: Path,
 ) -> None:

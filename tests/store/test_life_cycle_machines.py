@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from enum import StrEnum
 
+pytestmark = pytest.mark.proof
+
 
 _One = TypeVar("_One")
 

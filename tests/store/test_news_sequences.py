@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from tests.store.conversation_place import ConversationPlace
 
+pytestmark = pytest.mark.proof
+
 _REFS: Final = st.sampled_from(["1", "2", "3"])
 _KEYS: Final = st.sampled_from(["a", "b"])
 _TEXTS: Final = st.sampled_from(["", "Hello", "ä\n", "100%"])

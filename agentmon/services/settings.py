@@ -18,6 +18,7 @@ from agentmon.services.theme_names import THEME_KEY, require_theme
 from agentmon.settings import (
     SETTING_TABLES,
     SYSTEM_ZONE,
+    AgentSettings,
     AppSettings,
     CostSettings,
     HistorySettings,
@@ -46,11 +47,14 @@ AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
 EXECUTION_COLUMNS_KEY: Final = "app.execution_columns"
 ZONE_KEY: Final = "costs.timezone"
 _OF_WORKSPACE: Final = "workspace."
-_OF_PERSONS: Final = ("approvals.", "costs.", "notifications.command", "notifications.webhook")
+_OF_PERSONS: Final = (
+    *("approvals.", "costs.", "history.", "worker.keep_logs"),
+    *("notifications.command", "notifications.webhook"),
+)
 """How the keys begin that an agent may not set.
 
-The worker runs that command, and sends to that address, outside of what an agent is allowed; and what is not counted is
-in no budget.
+The worker runs that command, and sends to that address, outside of what an agent is allowed; what is not counted is in
+no budget, and what is not kept nobody can look up.
 """
 _WORKSPACE_HELP: Final = {
     "max_running": "Most executions of this workspace that run at one time; 0 means no limit of its own.",
@@ -116,6 +120,10 @@ class SettingsService:
         """Return what is kept of conversations that agents had without agentmon."""
         return load_settings(HistorySettings, self._paths.settings_file, await self._repository.all())
 
+    async def agents(self) -> AgentSettings:
+        """Return what is done about agents by itself."""
+        return load_settings(AgentSettings, self._paths.settings_file, await self._repository.all())
+
     async def notifications(self) -> NotificationSettings:
         """Return what a person is told of, and how."""
         return load_settings(NotificationSettings, self._paths.settings_file, await self._repository.all())
@@ -144,7 +152,7 @@ class SettingsService:
         """
         if actor.type is ActorType.AGENT and (await self._repository.all()).get(AGENTS_MAY_DECIDE_KEY) is not True:
             raise ConflictError(
-                "an agent may not decide what agents are allowed",
+                "an agent may not decide what agents are allowed, nor what is kept of their work",
                 hint="a person decides, in a terminal that no agent runs in: the inbox, or `agentmon inbox`; there "
                 f"`agentmon settings {AGENTS_MAY_DECIDE_KEY} true` would let agents decide",
             )

@@ -56,6 +56,10 @@ def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
     if parking is None and execution.not_before is not None and execution.not_before > SystemClock().now():
         verb = "is tried again" if execution.wait_reason is WaitReason.RETRY else "starts"
         reasons.append(f"{verb} at {local_words(execution.not_before)}")
+    if obstacles.agent is not None and not obstacles.agent.is_active:
+        reasons.append(f"{obstacles.agent.slug} is switched off")
+    elif obstacles.agent is not None and obstacles.agent.removed_at is not None:
+        reasons.append(f"{obstacles.agent.slug} was removed")
     if obstacles.is_paused:
         reasons.append(PAUSED_WORDS)
     if parking is not None:

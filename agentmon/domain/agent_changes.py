@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentmon.domain.agents import Agent, Capability, DangerLevel, InteractionMode, ToolType
+    from agentmon.domain.agents import Agent, Capability, DangerLevel, InteractionMode, SessionConfig, ToolType
     from agentmon.domain.execution_mode import ExecutionMode
 
 
@@ -40,6 +40,7 @@ class AgentChanges:
     model_tier: int | Unchanged | None = UNCHANGED
     temperature: float | Unchanged | None = UNCHANGED
     instructions: str | Unchanged | None = UNCHANGED
+    session_config: SessionConfig | Unchanged | None = UNCHANGED
     permission_modes: tuple[str, ...] | Unchanged = UNCHANGED
     """The same modes in another order; the first is the default."""
     mcp_enabled: bool | Unchanged = UNCHANGED
@@ -56,8 +57,9 @@ class AgentChanges:
         """Return the agent with the new values."""
         new = self.named()
         modes = new.pop("permission_modes", None)
-        if modes is not None and agent.session_config is not None:
-            new["session_config"] = replace(agent.session_config, permission_modes=modes)
+        config: SessionConfig | None = new.get("session_config", agent.session_config)
+        if modes is not None and config is not None:
+            new["session_config"] = replace(config, permission_modes=modes)
         return replace(agent, **new)
 
 

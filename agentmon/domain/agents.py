@@ -221,6 +221,32 @@ class Agent:
             "temperature" in config.flags or any("{{temperature}}" in value for value in config.environment.values())
         )
 
+    @property
+    def told_role(self) -> str:
+        """The role that it is told before every task: one that a person gave it, not that of its preset."""
+        return (self.role or "").strip() if self.kind is AgentKind.CUSTOM or "role" in self.edited_fields else ""
+
+    def require_usable(self, workspace_id: WorkspaceId) -> None:
+        """Refuse an agent that cannot be given work in this workspace now.
+
+        Raises:
+            UsageError: It was removed, is switched off, or belongs to another workspace; the hint says what to do.
+        """
+        if self.removed_at is not None:
+            hint = "`agentmon agents trust` brings back those of the workspace's file"
+            if self.workspace_id is None:
+                hint = f"`agentmon agents restore {self.slug}` brings it back, or choose another one"
+            raise UsageError(f"the agent {self.slug} was removed", hint=hint)
+        if not self.is_active:
+            is_history = self.discovery_method is DiscoveryMethod.PRESET and "is_active" not in self.edited_fields
+            why = "is known from its history only" if is_history else "is switched off"
+            then = " once it is installed" if is_history else ""
+            raise UsageError(f"the agent {self.slug} {why}", hint=f"`agentmon agents enable {self.slug}`{then}")
+        if self.workspace_id not in {None, workspace_id}:
+            raise UsageError(
+                f"the agent {self.slug} belongs to another workspace", hint="`agentmon agents` lists those of this one"
+            )
+
     def work_folder(self, asked: str | None, workspace_root: str) -> str:
         """Return the folder in which it works: that of the task, its own, or the workspace's."""
         return asked or self.working_dir or workspace_root

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySource, DangerLevel, DiscoveryMethod
 from agentmon.domain.errors import AgentNotInstalledError, ConflictError, UsageError
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
-from agentmon.runners.presets import agents_of, load_presets
+from agentmon.runners.presets import agents_of, load_library
 from agentmon.services.agent_checks import check_slug, require_person
 from agentmon.services.agent_editing import AgentEditing, startable
 
@@ -77,7 +77,7 @@ class AgentAdding(AgentEditing):
         require_person(actor)
         await self._add_installed()
         found = await asyncio.to_thread(_find, path_or_name.strip(), dict(os.environ))
-        agent = await asyncio.to_thread(_agent_of, found)
+        agent = await asyncio.to_thread(_agent_of, found, self._paths.presets_dir)
         if slug is None:
             known = await self._repository.find_by_slug(agent.slug)
             if known is not None and known.kind is agent.kind and known.workspace_id is None:
@@ -121,9 +121,9 @@ def _on_path(name: str, environ: Mapping[str, str]) -> str | None:
     return shutil.which(name, path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
 
 
-def _agent_of(found: _Found) -> Agent:
-    for preset in load_presets():
-        if preset.binary == found.name:
+def _agent_of(found: _Found, presets_dir: Path) -> Agent:
+    for preset in load_library(presets_dir, of_programs={found.name}).presets:
+        if found.name in {preset.binary, *preset.also_known_as}:
             (agent,) = agents_of([preset])
             return replace(agent, binary_path=found.binary)
     return free_agent(found.name, found.binary)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
 
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{0,59}")
-_KEY: Final = re.compile(r"[a-z][a-z0-9._-]{0,99}")
+_KEY: Final = re.compile(r"[a-z][a-z0-9-]{0,99}")
 _COLOR: Final = re.compile(r"#[0-9a-fA-F]{6}|[a-z][a-z-]*|")
 _LINE_MAX_CHARACTERS: Final = 200
 _ICON_MAX_CHARACTERS: Final = 4
@@ -78,7 +78,7 @@ def check_capability(agent: Agent, capability: Capability, names: Collection[str
         raise FieldError(
             "key",
             f"{capability.key!r} cannot name a capability",
-            hint="small letters, digits, dashes, dots, such as log-all",
+            hint="small letters, digits and dashes, such as log-all",
         )
     if "label" in names:
         _require_line("label", capability.label, may_be_empty=False)

@@ -91,7 +91,7 @@ class AgentReading:
             if self._is_scanned:
                 return
             known = {agent.slug: agent for agent in await self._repository.list(active_only=False)}
-            installed = await asyncio.to_thread(find_installed, dict(os.environ))
+            installed = await asyncio.to_thread(find_installed, dict(os.environ), own_folder=self._paths.presets_dir)
             fresh = [preset for preset in installed if preset.slug not in known]
             if fresh:
                 await self._repository.add_missing(agents_of(fresh), at=self._clock.now())

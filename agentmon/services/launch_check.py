@@ -64,24 +64,30 @@ def require_launchable(
             f"the working folder {working_dir} of #{task.number} is not there",
             hint="make it, or choose another one for the task",
         )
-    _require_program(program, environment, working_dir)
+    _require_program(agent, program, environment, working_dir)
     find_version(environment)
     return args
 
 
-def _require_program(program: str, environment: Mapping[str, str], working_dir: Path) -> None:
+def _require_program(agent: Agent, program: str, environment: Mapping[str, str], working_dir: Path) -> None:
+    is_its = program == agent.binary_path
+    elsewhere = f"`agentmon agents edit {agent.slug} --program PATH` says where it is" if is_its else ""
     if os.sep in program:
         path = Path(program) if Path(program).is_absolute() else working_dir / program
         if not path.exists():
-            raise AgentNotInstalledError(f"there is no program {path}", hint="check the path of the command")
+            hint = elsewhere or "check the path of the command"
+            raise AgentNotInstalledError(f"there is no program {path}", hint=hint)
         if path.is_dir():
-            raise AgentNotInstalledError(f"{path} is a folder, not a program", hint="check the path of the command")
+            hint = elsewhere or "check the path of the command"
+            raise AgentNotInstalledError(f"{path} is a folder, not a program", hint=hint)
         if not os.access(path, os.X_OK):
             raise AgentNotInstalledError(
                 f"{path} cannot be executed", hint=f"`chmod +x {path}` makes a script a program"
             )
         return
     if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
+        where = f" ({agent.homepage})" if is_its and agent.homepage else ""
         raise AgentNotInstalledError(
-            f"the program {program} is not on the PATH", hint="install it, or give its whole path"
+            f"the program {program} is not on the PATH",
+            hint=f"install it{where}, or {elsewhere or 'give its whole path'}",
         )

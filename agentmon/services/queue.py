@@ -141,13 +141,14 @@ class QueueService:
         if parent is not None:
             capability_key = capability_key or _key_of(agent, parent)
             args = parent.args if args is None else args
+        agent.require_usable(workspace.id)
         capability = agent.choose_capability(capability_key or (context.capability_key if is_own_agent else None))
         is_own_capability = is_own_agent and capability.key == (context.capability_key or capability.key)
         if args is None:
             args = context.args if is_own_capability else {}
         args = with_choices(args, model=model, permission_mode=permission_mode)
         environment = launch_environment(agent, context, environ)
-        working_dir = Path(context.working_dir or workspace.root_path)
+        working_dir = Path(agent.work_folder(context.working_dir, workspace.root_path))
         args = await asyncio.to_thread(
             require_launchable, task, agent, capability, args, environment=environment, working_dir=working_dir
         )

@@ -49,7 +49,8 @@ WITH agent_room AS MATERIALIZED (
             SELECT count(*) FROM executions e INDEXED BY ix_executions_agent_id_status
             WHERE e.agent_id = a.id AND e.status IN ('cancelling', 'running'))
         END AS room
-    FROM agents a WHERE a.parked_until IS NULL OR a.parked_until <= :at
+    FROM agents a
+    WHERE (a.parked_until IS NULL OR a.parked_until <= :at) AND a.is_active AND a.removed_at IS NULL
 ),
 workspace_room AS MATERIALIZED (
     SELECT w.id, CASE
@@ -113,10 +114,10 @@ class ClaimRepository:
         """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
         One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for open
-        tasks, for a time, for a person's leave, for a parked agent or for a budget that is spent, and takes nothing
-        while the queue is paused. Urgent tasks come first, then the oldest; a retry counts as new. A retry that waits
-        longer than any retry has to is due, since the clock was set back. The cards move to In progress in the same
-        transaction. When fewer come than asked for, another call may find more.
+        tasks, for a time, for a person's leave, for an agent that is parked, switched off or removed, or for a budget
+        that is spent, and takes nothing while the queue is paused. Urgent tasks come first, then the oldest; a retry
+        counts as new. A retry that waits longer than any retry has to is due, since the clock was set back. The cards
+        move to In progress in the same transaction. When fewer come than asked for, another call may find more.
 
         Args:
             worker_id: Who takes them.

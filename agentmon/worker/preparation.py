@@ -11,7 +11,7 @@ from agentmon import __version__
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.runners import host
-from agentmon.runners.adapters.prompt import conversation_command, model_of, permission_mode_of
+from agentmon.runners.adapters.prompt import conversation_command, model_of, own_environment, permission_mode_of
 from agentmon.runners.adapters.template import check_arguments, render_command
 from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import ExecutionFolder
@@ -83,7 +83,11 @@ def prepare(
         launch = telemetry_launch(claimed.agent.slug, telemetry, environment)
     folder.write_launch_environment(
         {"TERM": "xterm-256color"}
-        | ({} if config is None or not execution.mode.is_conversation else dict(config.environment))
+        | (
+            {}
+            if config is None or not execution.mode.is_conversation
+            else own_environment(claimed.agent, execution.args)
+        )
         | dict(launch.environment)
         | dict(environment)
         | {"AGENTMON_EXECUTION_ID": execution.id}
@@ -109,7 +113,7 @@ def prepare(
 
 
 def _working_dir(claimed: ClaimedExecution) -> str:
-    return claimed.task.input_context.working_dir or claimed.workspace_root
+    return claimed.agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)
 
 
 def _command(claimed: ClaimedExecution) -> tuple[str, ...]:

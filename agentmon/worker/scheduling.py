@@ -96,11 +96,12 @@ class Scheduler:
         agent = await self._agents.find(task.assignee_agent_id)
         if agent is None:
             raise AgentmonError("its program is gone")
+        agent.require_usable(task.workspace_id)
         capability = agent.choose_capability(task.input_context.capability_key)
         workspace = await self._workspaces.find(task.workspace_id)
         if workspace is None:
             raise AgentmonError("its workspace is gone")
-        working_dir = task.input_context.working_dir or workspace.root_path
+        working_dir = agent.work_folder(task.input_context.working_dir, workspace.root_path)
         request = build_request(
             task,
             agent,

@@ -17,6 +17,7 @@ from agentmon.runners.adapters.prompt import (
     conversation_command,
     mode_of,
     model_of,
+    own_environment,
     permission_mode_of,
     render_prompt,
 )
@@ -94,6 +95,24 @@ def test_an_agents_instructions_come_first() -> None:
     told = render_prompt(WORK, agent=replace(AGENT, instructions="Speak plainly.\n"), task=TASK, args={})
 
     assert told.startswith("Speak plainly.\n\nFix it")
+
+
+def test_a_role_is_told_when_a_person_gave_it() -> None:
+    of_preset = replace(AGENT, role="coding agent")
+    of_person = replace(AGENT, role="reviewer", edited_fields=("role",))
+
+    assert render_prompt(WORK, agent=of_preset, task=TASK, args={}).startswith("Fix it")
+    assert render_prompt(WORK, agent=of_person, task=TASK, args={}).startswith("Your role: reviewer\n\nFix it")
+
+
+def test_a_temperature_and_a_model_are_told_by_flag_and_by_variable() -> None:
+    flags = {"temperature": ("--temperature", "{{value}}")}
+    environment = {"PLAIN": "1", "BOT_TEMPERATURE": "{{temperature}}", "BOT_MODEL": "x/{{model}}"}
+    agent = replace(AGENT, session_config=replace(CONFIG, flags=flags, environment=environment), temperature=0.5)
+
+    assert command(agent, mode=ExecutionMode.ACP)[-2:] == ("--temperature", "0.5")
+    assert own_environment(agent, {}) == {"PLAIN": "1", "BOT_TEMPERATURE": "0.5"}
+    assert own_environment(replace(agent, temperature=None, model="m"), {}) == {"PLAIN": "1", "BOT_MODEL": "x/m"}
 
 
 def test_a_template_that_says_nothing_is_refused() -> None:

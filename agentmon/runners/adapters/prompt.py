@@ -41,7 +41,7 @@ def mode_of(agent: Agent, capability: Capability, *, own_screen: bool = False) -
 
 
 def render_prompt(capability: Capability, *, agent: Agent, task: Task, args: Mapping[str, object]) -> str:
-    """Return the first message of a conversation: the agent's instructions, then the capability's text filled in.
+    """Return the first message of a conversation: role and instructions, then the capability's text filled in.
 
     Placeholders without a value vanish, and so do the blank lines that they leave.
 
@@ -56,7 +56,8 @@ def render_prompt(capability: Capability, *, agent: Agent, task: Task, args: Map
         capability=capability,
         prompt_additions=task.input_context.prompt_additions,
     )
-    parts = [part for part in ((agent.instructions or "").strip(), text) if part]
+    role = f"Your role: {agent.told_role}" if agent.told_role else ""
+    parts = [part for part in (role, (agent.instructions or "").strip(), text) if part]
     if not text:
         raise ArgumentsError("the prompt is empty", hint="give the task a title or a description")
     return "\n\n".join(parts)
@@ -103,8 +104,28 @@ def conversation_command(
         words += _tool_flags(agent, config)
     else:
         words += own
+    words += _choice_flags(config, "temperature", temperature_text(agent))
     words += render_tokens(capability, task_title=task_title, args=args, prompt_additions="")
     return tuple(words)
+
+
+def own_environment(agent: Agent, args: Mapping[str, object]) -> dict[str, str]:
+    """Return the variables that the agent always gets; one with a placeholder that has no value is left out."""
+    config = agent.session_config
+    values = {"{{model}}": model_of(agent, args), "{{temperature}}": temperature_text(agent)}
+    filled: dict[str, str] = {}
+    for name, text in ({} if config is None else config.environment).items():
+        named = {mark: value for mark, value in values.items() if mark in text}
+        if all(value is not None for value in named.values()):
+            for mark, value in named.items():
+                text = text.replace(mark, value or "")  # noqa: PLW2901 - filled in step by step
+            filled[name] = text
+    return filled
+
+
+def temperature_text(agent: Agent) -> str | None:
+    """Return the temperature as agents take it; None means the agent's own."""
+    return None if agent.temperature is None else f"{agent.temperature:g}"
 
 
 def model_of(agent: Agent, args: Mapping[str, object]) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agentmon import __version__
 from agentmon.domain.clock import SystemClock
 from agentmon.paths import find_paths
+from agentmon.services.agent_health import AgentHealthService
 from agentmon.services.agents import AgentService
 from agentmon.services.approvals import ApprovalService
 from agentmon.services.archive import ArchiveService
@@ -19,6 +20,7 @@ from agentmon.services.board import BoardService
 from agentmon.services.budgets import BudgetService
 from agentmon.services.conversations import ConversationService
 from agentmon.services.costs import CostService
+from agentmon.services.discovery import DiscoveryService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.explaining import ExplainService
@@ -37,6 +39,7 @@ from agentmon.services.templates import TemplateService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
 from agentmon.store.agent_edits import AgentEditRepository
+from agentmon.store.agent_health import AgentHealthRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
@@ -53,6 +56,7 @@ from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
 from agentmon.store.parking import ParkingRepository
+from agentmon.store.programs import ProgramRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.sessions import SessionRepository
@@ -100,6 +104,7 @@ class Services:
     sessions: SessionService
     search: SearchService
     agents: AgentService
+    discovery: DiscoveryService
     board: BoardService
     workers: WorkerService
     attaching: AttachService
@@ -201,6 +206,16 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             search=search,
             executions=ExecutionService(executions, paths),
             agents=agents,
+            discovery=DiscoveryService(
+                programs=ProgramRepository(database),
+                agents=AgentRepository(database),
+                health=AgentHealthService(
+                    AgentHealthRepository(database), UsageDayRepository(database), paths, clock
+                ),
+                settings=settings,
+                paths=paths,
+                clock=clock,
+            ),
             board=BoardService(
                 BoardRepository(database),
                 settings,

@@ -341,6 +341,20 @@ class BoardSettings(TableSettings):
         return written
 
 
+class AgentSettings(TableSettings):
+    """What is done about agents by itself."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_AGENTS_", extra="forbid", validate_default=True)
+    table_name = "agents"
+
+    scan_hours: int = Field(
+        24,
+        ge=0,
+        le=8760,
+        description="Hours after which the app looks for programs again when it starts; 0 means never by itself.",
+    )
+
+
 _Settings = TypeVar("_Settings", bound=TableSettings)
 SETTING_TABLES: Final[tuple[type[TableSettings], ...]] = (
     WorkerSettings,
@@ -351,6 +365,7 @@ SETTING_TABLES: Final[tuple[type[TableSettings], ...]] = (
     NotificationSettings,
     AppSettings,
     BoardSettings,
+    AgentSettings,
 )
 
 

@@ -1,0 +1,169 @@
+"""The programs that scans found; one that is gone keeps its row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import bindparam, func, insert, or_, select, update
+
+from agentmon.domain.programs import Program, ProgramKind
+from agentmon.store import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import RowMapping
+
+    from agentmon.store.database import Database
+
+_MOST_PROGRAMS: Final = 50_000
+_FACTS: Final = (
+    *("real_path", "kind", "size_bytes", "modified_ms"),
+    *("package_manager", "package_name", "package_version"),
+)
+"""What makes another program of the one at a path when it differs."""
+_BESIDE: Final = ("name", "shadowed_by", "package_section")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramChanges:
+    """What a scan found beside what was known; paths, sorted."""
+
+    came: tuple[str, ...]
+    """Also those that had gone."""
+    changed: tuple[str, ...]
+    went: tuple[str, ...]
+    is_first: bool
+
+
+class ProgramRepository:
+    """Reads and writes what scans found."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def scanned_at(self) -> datetime | None:
+        """Return when the newest scan was; None when there was none."""
+        newest = select(func.max(tables.programs.c.last_seen_at))
+        async with self._database.reading() as connection:
+            found: datetime | None = (await connection.execute(newest)).scalar()
+        return found
+
+    async def list(self, words: str = "", *, only_new: bool = False, with_missing: bool = False) -> tuple[Program, ...]:
+        """Return programs by name, of one name in the order of the PATH.
+
+        Args:
+            words: All of them have to be in the name, the path or the package; case does not matter.
+            only_new: Those that came with the newest scan; none after the very first.
+            with_missing: Also those that are gone.
+        """
+        programs = tables.programs.c
+        statement = select(tables.programs).order_by(programs.name, programs.shadowed_by.is_not(None), programs.path)
+        for word in words.split():
+            statement = statement.where(
+                or_(
+                    *(
+                        column.icontains(word, autoescape=True)
+                        for column in (programs.path, programs.package_name, programs.package_section)
+                    )
+                )
+            )
+        if only_new:
+            newest, oldest = func.max(programs.last_seen_at), func.min(programs.first_seen_at)
+            statement = statement.where(
+                programs.changed_at == select(newest).scalar_subquery(),
+                programs.changed_at > select(oldest).scalar_subquery(),
+            )
+        if not with_missing:
+            statement = statement.where(programs.missing_since.is_(None))
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(statement.limit(_MOST_PROGRAMS))).mappings().all()
+        return tuple(_program_of(row) for row in rows)
+
+    async def record(self, programs: Sequence[Program], *, unread: Collection[str], at: datetime) -> ProgramChanges:
+        """Write what a scan found, and return what is different; all in one transaction.
+
+        Args:
+            programs: All that there are, each path once.
+            unread: Folders of which the scan knows nothing: what was known of them stays as it is.
+            at: When it was.
+        """
+        rows = tables.programs
+        async with self._database.writing() as connection:
+            stored = {row["path"]: row for row in (await connection.execute(select(rows))).mappings()}
+            found = {program.path: program for program in programs}
+            fresh = [path for path in found if path not in stored]
+            back = [path for path in found if path in stored and stored[path]["missing_since"] is not None]
+            changed = [path for path in found if path in stored and _differs(found[path], stored[path], _FACTS)]
+            moved = [path for path in found if path in stored and _differs(found[path], stored[path], _BESIDE)]
+            went = [
+                path
+                for path, row in stored.items()
+                if path not in found and row["missing_since"] is None and path.rpartition("/")[0] not in unread
+            ]
+            if fresh:
+                stamps = {"first_seen_at": at, "last_seen_at": at, "changed_at": at, "created_at": at, "updated_at": at}
+                await connection.execute(insert(rows), [_row_of(found[path]) | stamps for path in fresh])
+            different = {*back, *changed, *moved}
+            if different:
+                by_path = update(rows).where(rows.c.path == bindparam("is_path"))
+                new = sorted({*back, *changed})
+                await connection.execute(
+                    by_path.values({name: bindparam(name) for name in (*_FACTS, *_BESIDE, "updated_at", "changed_at")}),
+                    [
+                        {
+                            **{name: value for name, value in _row_of(found[path]).items() if name != "path"},
+                            "is_path": path,
+                            "updated_at": at,
+                            "changed_at": at if path in new else stored[path]["changed_at"],
+                        }
+                        for path in sorted(different)
+                    ],
+                )
+            if back:
+                await connection.execute(
+                    update(rows).where(rows.c.path == bindparam("is_path")).values(missing_since=None),
+                    [{"is_path": path} for path in back],
+                )
+            if went:
+                await connection.execute(
+                    update(rows).where(rows.c.path == bindparam("is_path")).values(missing_since=at, updated_at=at),
+                    [{"is_path": path} for path in went],
+                )
+            await connection.execute(update(rows).where(rows.c.missing_since.is_(None)).values(last_seen_at=at))
+        return ProgramChanges(
+            came=tuple(sorted([*fresh, *back])),
+            changed=tuple(sorted(path for path in changed if path not in back)),
+            went=tuple(sorted(went)),
+            is_first=not stored,
+        )
+
+
+def _differs(program: Program, row: RowMapping, names: Sequence[str]) -> bool:
+    return any(getattr(program, name) != row[name] for name in names)
+
+
+def _row_of(program: Program) -> dict[str, object]:
+    return {name: getattr(program, name) for name in ("path", *_FACTS, *_BESIDE)}
+
+
+def _program_of(row: RowMapping) -> Program:
+    return Program(
+        path=row["path"],
+        name=row["name"],
+        real_path=row["real_path"],
+        kind=ProgramKind(row["kind"]),
+        shadowed_by=row["shadowed_by"],
+        size_bytes=row["size_bytes"],
+        modified_ms=row["modified_ms"],
+        package_manager=row["package_manager"],
+        package_name=row["package_name"],
+        package_section=row["package_section"],
+        package_version=row["package_version"],
+        first_seen_at=row["first_seen_at"],
+        last_seen_at=row["last_seen_at"],
+        changed_at=row["changed_at"],
+        missing_since=row["missing_since"],
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.segment import Segment
+from textual.binding import Binding
 from textual.reactive import var
 from textual.strip import Strip
 from textual.widget import Widget
@@ -104,15 +105,21 @@ class KeyFooter(Guarded, Widget, can_focus=False):
 
     def _present_keys(self) -> tuple[FooterKey, ...]:
         shown: dict[str, FooterKey] = {}
-        for active in self.screen.active_bindings.values():
-            binding = active.binding
+        for binding in self._in_order_of_table():
             name = binding.action.split("(", 1)[0].rsplit(".", 1)[-1]
-            if binding.show and binding.description and active.enabled and name not in self.hidden_actions:
+            if binding.show and binding.description and name not in self.hidden_actions:
                 display = self.app.get_key_display(binding)
                 shown.setdefault(binding.action, FooterKey(binding.key, display, binding.description))
         last = [footer_key for action, footer_key in shown.items() if action.endswith(_HELP_ACTION)]
         others = [footer_key for action, footer_key in shown.items() if not action.endswith(_HELP_ACTION)]
         return (*others, *last)
+
+    def _in_order_of_table(self) -> list[Binding]:
+        """Return what can be pressed; a key that Textual's screens have too, such as tab, is no reason to be first."""
+        active = [one.binding for one in self.screen.active_bindings.values() if one.enabled]
+        place = {one.id: at for at, one in enumerate(self.screen.BINDINGS) if isinstance(one, Binding)}
+        own = iter(sorted((one for one in active if one.id in place), key=lambda one: place[one.id]))
+        return [next(own) if one.id in place else one for one in active]
 
 
 def _width(footer_key: FooterKey) -> int:

@@ -1,0 +1,299 @@
+"""The commands of a line of shell, with what feeds them and where they write: read, never run.
+
+Best effort: what a variable, an alias or a function turns into a command is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+MOST_CHARACTERS: Final = 256 * 1024
+MOST_COMMANDS: Final = 2000
+_MAX_DEPTH: Final = 20
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_KEYWORDS: Final = frozenset(
+    {"!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc", "esac"}
+)
+_REDIRECTION: Final = re.compile(r"[0-9]*(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|<>|>|<)")
+_OPERATOR: Final = re.compile(r"\|\||\|&|\||&&|&|;;&|;;|;&|;|\r?\n|\(|\)")
+_BARE: Final = re.compile(r"[^\s'\"\\|&;<>()`$]+")
+_ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+class UnreadableScriptError(ValueError):
+    """A script is too long or too deep to be read whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirection:
+    """A file that a command reads or writes by a sign of the shell."""
+
+    operator: str
+    """Without the number in front: ``>``, ``>>``, ``<``."""
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptCommand:
+    """One command of a script."""
+
+    words: tuple[str, ...]
+    """Without quotes and without assignments in front; variables and substitutions stand as they are written."""
+    redirections: tuple[Redirection, ...] = ()
+    inner: tuple[ScriptCommand, ...] = ()
+    """The commands of its substitutions."""
+    fed_by: ScriptCommand | None = None
+    """The command whose output it reads through a pipe."""
+    input_text: str = ""
+    """What a here-document or here-string gives it."""
+
+
+def read_script(script: str) -> tuple[ScriptCommand, ...]:
+    """Return the commands of a script in their order; those of substitutions stand in ``inner``.
+
+    Raises:
+        UnreadableScriptError: It has more than 256 Ki characters, more than 2,000 commands in a row, or more than 20
+            substitutions in each other.
+    """
+    if len(script) > MOST_CHARACTERS:
+        raise UnreadableScriptError(f"more than {MOST_CHARACTERS:,} characters")
+    return tuple(_Reader(script).commands(depth=0))
+
+
+class _Reader:
+    """Reads on from where it stands."""
+
+    __slots__ = ("_at", "_text", "_waiting")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._waiting: list[tuple[_Command, str, bool]] = []
+        """Commands whose here-documents begin with the next line, each with its end word."""
+
+    def commands(self, *, depth: int, end: str = "") -> list[ScriptCommand]:
+        """Return the commands up to the character ``end``, which is read too; empty means the end of the text."""
+        if depth > _MAX_DEPTH:
+            raise UnreadableScriptError(f"more than {_MAX_DEPTH} substitutions in each other")
+        drafts: list[_Command] = [_Command()]
+        open_parentheses = 0
+        while self._at < len(self._text):
+            character = self._text[self._at]
+            if character == end and not open_parentheses:
+                self._at += 1
+                break
+            operator = _OPERATOR.match(self._text, self._at)
+            redirection = self._redirection(drafts[-1], character)
+            if character in "<>" and self._text.startswith("(", self._at + 1):
+                self._at += 2
+                drafts[-1].add_inner(self.commands(depth=depth + 1, end=")"), f"{character}(…)")
+            elif redirection is not None:
+                self._at = redirection.end()
+                drafts[-1].redirect(redirection[1])
+            elif operator is not None:
+                open_parentheses += (operator[0] == "(") - (operator[0] == ")" and open_parentheses > 0)
+                self._end_command(drafts, operator)
+            else:
+                self._read_piece(drafts[-1], character, depth=depth)
+                if not drafts[-1].is_inside_word:
+                    self._note_document(drafts[-1])
+        drafts[-1].end_word()
+        self._note_document(drafts[-1])
+        self._read_documents()
+        return _finished(drafts)
+
+    def _redirection(self, draft: _Command, character: str) -> re.Match[str] | None:
+        if draft.is_inside_word and character not in "<>":
+            return None
+        return _REDIRECTION.match(self._text, self._at)
+
+    def _end_command(self, drafts: list[_Command], operator: re.Match[str]) -> None:
+        """Begin another command, which reads the one before through a pipe if there is one."""
+        self._at = operator.end()
+        if len(drafts) > MOST_COMMANDS:
+            raise UnreadableScriptError(f"more than {MOST_COMMANDS:,} commands")
+        drafts[-1].end_word()
+        self._note_document(drafts[-1])
+        if operator[0].endswith("\n"):
+            self._read_documents()
+        is_pipe = operator[0] in {"|", "|&"}
+        source = next((one for one in reversed(drafts[-2:]) if not one.is_empty), None) if is_pipe else None
+        if not drafts[-1].is_empty or source is not None:
+            drafts.append(_Command(fed_by=source))
+
+    def _read_piece(self, draft: _Command, character: str, *, depth: int) -> None:
+        text = self._text
+        if character in " \t":
+            self._at += 1
+            draft.end_word()
+        elif character == "#" and not draft.is_inside_word:
+            self._at = _line_end(text, self._at)
+        elif character == "\\":
+            escaped = text[self._at + 1 : self._at + 2]
+            self._at += 2
+            if escaped != "\n":
+                draft.add(escaped)
+        elif character == "'":
+            draft.add(self._until("'"))
+        elif character == '"':
+            self._at += 1
+            draft.add("")
+            self._read_double(draft, depth=depth)
+        elif text.startswith("$'", self._at):
+            self._at += 1
+            draft.add(self._ansi())
+        elif text.startswith("$(", self._at):
+            self._at += 2
+            draft.add_inner(self.commands(depth=depth + 1, end=")"), "$(…)")
+        elif character == "`":
+            script = self._until("`").replace("\\`", "`")
+            draft.add_inner(_Reader(script).commands(depth=depth + 1), "$(…)")
+        else:
+            bare = _BARE.match(text, self._at)
+            piece = character if bare is None else bare[0]
+            self._at += len(piece)
+            draft.add(piece)
+
+    def _read_double(self, draft: _Command, *, depth: int) -> None:
+        text = self._text
+        while self._at < len(text) and text[self._at] != '"':
+            if text[self._at] == "\\" and text[self._at + 1 : self._at + 2] in {"$", "`", '"', "\\"}:
+                draft.add(text[self._at + 1])
+                self._at += 2
+            elif text.startswith("$(", self._at):
+                self._at += 2
+                draft.add_inner(self.commands(depth=depth + 1, end=")"), "$(…)")
+            elif text[self._at] == "`":
+                script = self._until("`").replace("\\`", "`")
+                draft.add_inner(_Reader(script).commands(depth=depth + 1), "$(…)")
+            else:
+                draft.add(text[self._at])
+                self._at += 1
+        self._at += 1
+
+    def _until(self, quote: str) -> str:
+        """Return what stands up to the next quote of the kind that is read now."""
+        start = self._at + 1
+        end = self._text.find(quote, start)
+        while quote == "`" and end > 0 and self._text[end - 1] == "\\":
+            end = self._text.find(quote, end + 1)
+        end = len(self._text) if end < 0 else end
+        self._at = end + 1
+        return self._text[start:end]
+
+    def _ansi(self) -> str:
+        found = re.compile(r"'((?:[^'\\]|\\.)*)'?", re.DOTALL).match(self._text, self._at)
+        if found is None:
+            return ""
+        self._at = found.end()
+        return re.sub(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", _ansi_character, found[1], flags=re.DOTALL)
+
+    def _note_document(self, draft: _Command) -> None:
+        for operator, word in draft.take_documents():
+            self._waiting.append((draft, word, operator == "<<-"))
+
+    def _read_documents(self) -> None:
+        for draft, word, strips_tabs in self._waiting:
+            lines = []
+            while self._at < len(self._text):
+                end = _line_end(self._text, self._at)
+                line = self._text[self._at : end].rstrip("\r")
+                self._at = end + 1
+                if (line.lstrip("\t") if strips_tabs else line) == word:
+                    break
+                lines.append(line)
+            draft.input_text += "\n".join(lines)
+        self._waiting = []
+
+
+class _Command:
+    """A command that is being read."""
+
+    __slots__ = ("_documents", "_inner", "_operator", "_pieces", "_redirections", "_words", "fed_by", "input_text")
+
+    def __init__(self, fed_by: _Command | None = None) -> None:
+        self.fed_by = fed_by
+        self.input_text = ""
+        self._words: list[str] = []
+        self._pieces: list[str] | None = None
+        self._operator = ""
+        self._redirections: list[Redirection] = []
+        self._inner: list[ScriptCommand] = []
+        self._documents: list[tuple[str, str]] = []
+
+    @property
+    def is_inside_word(self) -> bool:
+        return self._pieces is not None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._words or self._redirections or self._inner or self._documents)
+
+    def add(self, piece: str) -> None:
+        if self._pieces is None:
+            self._pieces = []
+        self._pieces.append(piece)
+
+    def add_inner(self, commands: list[ScriptCommand], written: str) -> None:
+        self._inner += commands
+        self.add(written)
+
+    def redirect(self, operator: str) -> None:
+        self.end_word()
+        self._operator = operator
+
+    def end_word(self) -> None:
+        if self._pieces is None:
+            return
+        word = "".join(self._pieces)
+        self._pieces = None
+        operator, self._operator = self._operator, ""
+        if not operator:
+            self._words.append(word)
+        elif operator == "<<<":
+            self.input_text += word
+        elif operator in {"<<", "<<-"}:
+            self._documents.append((operator, word))
+        else:
+            self._redirections.append(Redirection(operator=operator, target=word))
+
+    def take_documents(self) -> list[tuple[str, str]]:
+        taken, self._documents = self._documents, []
+        return taken
+
+    def finished(self, fed_by: ScriptCommand | None) -> ScriptCommand:
+        start = 0
+        while start < len(self._words) and (
+            self._words[start] in _KEYWORDS or _ASSIGNMENT.match(self._words[start]) is not None
+        ):
+            start += 1
+        return ScriptCommand(
+            words=tuple(self._words[start:]),
+            redirections=tuple(self._redirections),
+            inner=tuple(self._inner),
+            fed_by=fed_by,
+            input_text=self.input_text,
+        )
+
+
+def _finished(drafts: list[_Command]) -> list[ScriptCommand]:
+    done: dict[_Command, ScriptCommand] = {}
+    for draft in drafts:
+        done[draft] = draft.finished(None if draft.fed_by is None else done.get(draft.fed_by))
+    return [command for command in done.values() if command.words or command.redirections or command.inner]
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _ansi_character(found: re.Match[str]) -> str:
+    code = found[1]
+    if code[0] == "x" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    if code[0] in "01234567":
+        return chr(int(code, 8) & 0xFF)
+    return _ANSI_ESCAPES.get(code, code)

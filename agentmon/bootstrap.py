@@ -138,11 +138,24 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     try:
         tasks = TaskRepository(database)
         executions = ExecutionRepository(database)
-        agents = AgentService(
-            AgentRepository(database), AgentEditRepository(database), ParkingRepository(database), paths, clock
-        )
         workspace_rows = WorkspaceRepository(database)
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
+        discovery = DiscoveryService(
+            programs=ProgramRepository(database),
+            agents=AgentRepository(database),
+            health=AgentHealthService(AgentHealthRepository(database), UsageDayRepository(database), paths, clock),
+            settings=settings,
+            paths=paths,
+            clock=clock,
+        )
+        agents = AgentService(
+            AgentRepository(database),
+            AgentEditRepository(database),
+            ParkingRepository(database),
+            discovery,
+            paths,
+            clock,
+        )
         workers = WorkerService(paths)
         background = BackgroundService(paths, clock)
         workspaces = WorkspaceService(workspace_rows, WorkspaceCountRepository(database), clock)
@@ -206,16 +219,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             search=search,
             executions=ExecutionService(executions, paths),
             agents=agents,
-            discovery=DiscoveryService(
-                programs=ProgramRepository(database),
-                agents=AgentRepository(database),
-                health=AgentHealthService(
-                    AgentHealthRepository(database), UsageDayRepository(database), paths, clock
-                ),
-                settings=settings,
-                paths=paths,
-                clock=clock,
-            ),
+            discovery=discovery,
             board=BoardService(
                 BoardRepository(database),
                 settings,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import AgentId, WorkspaceId
     from agentmon.paths import Paths
+    from agentmon.services.discovery import DiscoveryService
     from agentmon.store.agent_edits import AgentEditRepository
     from agentmon.store.agents import AgentRepository
     from agentmon.store.parking import ParkingRepository
@@ -28,12 +29,14 @@ class AgentReading:
         repository: AgentRepository,
         edits: AgentEditRepository,
         parking: ParkingRepository,
+        discovery: DiscoveryService,
         paths: Paths,
         clock: Clock,
     ) -> None:
         self._repository = repository
         self._edits = edits
         self._parking = parking
+        self._discovery = discovery
         self._paths = paths
         self._clock = clock
         self._is_scanned = False

@@ -39,10 +39,15 @@ def command_tokens(scanned: ScannedCapability) -> tuple[str, ...]:
     """Return the words of a scanned command with their placeholders, the binary not among them."""
     if not scanned.is_learned:
         return (*scanned.subcommand, f"{{{{args.{FREE_WORDS}}}}}")
-    options = [token for option in scanned.options if not option.is_positional for token in _option_tokens(option)]
-    positional = [f"{{{{args.{option.key}}}}}" for option in scanned.options if option.is_positional]
-    end_of_options = ["--"] if positional and scanned.takes_double_dash else []
-    return (*scanned.subcommand, *options, *end_of_options, *positional)
+    tokens: list[str] = []
+    for place, option in enumerate(scanned.options):
+        if not option.is_positional:
+            tokens += _option_tokens(option)
+            continue
+        if scanned.takes_double_dash and "--" not in tokens and all(map(_is_positional, scanned.options[place:])):
+            tokens.append("--")
+        tokens.append(f"{{{{args.{option.key}}}}}")
+    return (*scanned.subcommand, *tokens)
 
 
 def args_schema(scanned: ScannedCapability) -> dict[str, object]:
@@ -66,6 +71,10 @@ def args_schema(scanned: ScannedCapability) -> dict[str, object]:
         "properties": properties,
         "required": [option.key for option in scanned.options if option.is_required],
     }
+
+
+def _is_positional(option: ScannedOption) -> bool:
+    return option.is_positional
 
 
 def _option_tokens(option: ScannedOption) -> list[str]:

@@ -72,7 +72,7 @@ class ScannedCapability:
     subcommand: tuple[str, ...] = ()
     """The words that choose it; empty for the program itself."""
     options: tuple[ScannedOption, ...] = ()
-    """Options in the order of the text, then positional arguments in the order of the command line."""
+    """In the order of the command line; positional arguments are mostly the last."""
     is_learned: bool = True
     """False for a subcommand that is only named so far; it takes any words until it is scanned itself."""
     takes_double_dash: bool = False

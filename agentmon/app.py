@@ -87,6 +87,8 @@ _NEWS_LOOK_S: Final = 2.0
 """How long after a change of the database it is told what became of runs: of a hundred, many end in that time."""
 _NEED_LOOK_S: Final = 0.5
 """How long after a change of the database it is looked for what waits for the person."""
+_SCAN_AFTER_S: Final = 2.0
+"""When after the start it is looked for new programs: nobody waits for them."""
 _BACKGROUND_LOOK_S: Final = 2.0
 """How soon it is seen that the worker is halted, or that a loop fails."""
 _BUSY_LOOK_S: Final = 1.0
@@ -532,10 +534,11 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._look_for_needs()
         self._look_for_news()
         self._look_after_queue()
+        scan_timer = self.set_timer(_SCAN_AFTER_S, self._look_for_programs, name="programs")
         try:
             await self._is_replaced.wait()
         finally:
-            for timer in timers:
+            for timer in (*timers, scan_timer):
                 timer.stop()
 
     async def _welcome(self, services: Services) -> None:
@@ -714,6 +717,20 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                     await services.workers.ensure_running()
 
         self._start_look("looking after the queue", look)
+
+    def _look_for_programs(self) -> None:
+        """Find out what programs came and went, when the last look is older than the settings say."""
+
+        async def look() -> None:
+            from agentmon.domain.scan_words import news_line  # noqa: PLC0415 - once a day
+
+            discovery = (await self.services()).discovery
+            if await discovery.is_due():
+                news = news_line(await discovery.scan())
+                if news:
+                    self.notify(f"Programs: {news}")
+
+        self._start_look("finding programs", look)
 
     def _tell_screens(self) -> None:
         for screen in self.screen_stack:

@@ -32,6 +32,7 @@ def scratch_home() -> Iterator[Paths]:
     folder = Path(tempfile.mkdtemp(prefix="amb-", dir="/tmp"))
     os.environ["AGENTMON_HOME"] = str(folder / "home")
     os.environ["AGENTMON_COSTS_IMPORT_HISTORY"] = "false"
+    os.environ["AGENTMON_AGENTS_SCAN_HOURS"] = "0"
     (folder / "project").mkdir()
     paths = find_paths()
     try:
@@ -41,6 +42,7 @@ def scratch_home() -> Iterator[Paths]:
         subprocess.run(["tmux", "-S", str(paths.tmux_socket), "kill-server"], check=False, capture_output=True)
         os.environ.pop("AGENTMON_HOME")
         os.environ.pop("AGENTMON_COSTS_IMPORT_HISTORY")
+        os.environ.pop("AGENTMON_AGENTS_SCAN_HOURS")
         shutil.rmtree(folder, ignore_errors=True)
 
 

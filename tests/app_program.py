@@ -25,4 +25,5 @@ leave(app.return_code or 0)
 def environment(place: Place, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL", "AGENTMON"))}
     usual = {"AGENTMON_HOME": str(place.paths.data_dir), "TERM": "xterm-256color", "AGENTMON_APP_WELCOME": "false"}
+    usual["AGENTMON_AGENTS_SCAN_HOURS"] = "0"
     return kept | usual | more

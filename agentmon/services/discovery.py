@@ -7,8 +7,10 @@ import os
 import re
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,7 @@ from agentmon.runners.discovery.packages import forget_packages, with_packages
 from agentmon.runners.discovery.places import find_places
 from agentmon.runners.discovery.shell_aliases import find_aliases
 from agentmon.runners.presets import agents_of, find_installed, load_library
+from agentmon.services.daemon_threads import in_daemon_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -144,7 +147,9 @@ class DiscoveryService:
         agent = await self._agents.find_by_slug(slug)
         if agent is None or agent.removed_at is not None:
             raise NotFoundError(f"there is no agent {slug}", hint="`agentmon agents` names those there are")
-        look = await asyncio.to_thread(self._look, dict(os.environ), lambda _done, _total: None, lambda: False)
+        look = await in_daemon_thread(
+            partial(self._look, dict(os.environ), lambda _done, _total: None, lambda: False), name="reading programs"
+        )
         path = _path_of(agent, look)
         if path is None:
             return None
@@ -163,11 +168,19 @@ class DiscoveryService:
         loop = asyncio.get_running_loop()
         self._tell(READING_FOLDERS, 0, 0)
 
+        def tell_folder(done: int, total: int) -> None:
+            if not left.is_set():
+                self._tell(READING_PACKAGES if done == total else READING_FOLDERS, done, total)
+
         def on_folder(done: int, total: int) -> None:
-            loop.call_soon_threadsafe(self._tell, READING_PACKAGES if done == total else READING_FOLDERS, done, total)
+            with suppress(RuntimeError):
+                # The loop may be closed already: nobody waits for this thread.
+                loop.call_soon_threadsafe(tell_folder, done, total)
 
         try:
-            look = await asyncio.to_thread(self._look, dict(os.environ), on_folder, left.is_set)
+            look = await in_daemon_thread(
+                partial(self._look, dict(os.environ), on_folder, left.is_set), name="reading programs"
+            )
             self._tell(COMPARING, 0, 0)
             changes = await self._programs.record(look.programs, unread=look.scan.unread, at=self._clock.now())
             added = await self._add_agents(look)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import InteractionMode
 from agentmon.domain.errors import AgentNotInstalledError, UsageError
-from agentmon.runners.adapters.template import check_arguments, render_command
+from agentmon.runners.adapters.template import check_arguments, render_command, render_tokens
 from agentmon.runners.environment import select_environment
 from agentmon.runners.tmux import find_version
 
@@ -59,6 +59,12 @@ def require_launchable(
             args=args,
             prompt_additions=task.input_context.prompt_additions,
         )[0]
+    elif not program:
+        # It has none of its own, so that its first word names it.
+        words = render_tokens(capability, task_title=task.title, args=args, prompt_additions="")
+        if not words:
+            raise UsageError(f"{agent.slug} names no program to start", hint="give it a command")
+        program = words[0]
     if not working_dir.is_dir():
         raise UsageError(
             f"the working folder {working_dir} of #{task.number} is not there",

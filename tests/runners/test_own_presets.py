@@ -81,8 +81,12 @@ def test_an_own_preset_replaces_that_of_agentmon_and_is_found_on_path(tmp_path: 
 
     found = find_installed({"PATH": str(tmp_path / "bin")}, own_folder=own)
 
-    assert [(preset.slug, preset.binary_path) for preset in found] == [("command", ""), ("git", str(program))]
-    assert [agent.capabilities[0].key for agent in agents_of(found)] == ["run", "k"]
+    assert [(preset.slug, preset.binary_path) for preset in found] == [
+        ("command", ""),
+        ("acp", ""),
+        ("git", str(program)),
+    ]
+    assert [agent.capabilities[0].key for agent in agents_of(found)] == ["run", "work", "k"]
 
 
 def test_a_program_is_found_by_its_other_names_and_kept_under_that_one(tmp_path: Path) -> None:
@@ -91,9 +95,9 @@ def test_a_program_is_found_by_its_other_names_and_kept_under_that_one(tmp_path:
     (own / "mine.toml").write_text(AGENT + 'also_known_as = ["mine3", "mein"]\n' + CAPABILITY)
     other = add_program(tmp_path / "bin", "mein")
 
-    _, found = find_installed({"PATH": str(tmp_path / "bin")}, own_folder=own)
+    *_, found = find_installed({"PATH": str(tmp_path / "bin")}, own_folder=own)
     add_program(tmp_path / "bin", "mine")
-    _, again = find_installed({"PATH": str(tmp_path / "bin")}, own_folder=own)
+    *_, again = find_installed({"PATH": str(tmp_path / "bin")}, own_folder=own)
 
     assert (found.binary, found.binary_path) == ("mein", str(other))
     assert agents_of([found])[0].binary_path == "mein"
@@ -197,4 +201,4 @@ def test_the_names_that_are_told_without_reading_a_file_are_those_in_it() -> Non
 def test_only_files_of_programs_that_are_asked_for_are_read() -> None:
     read = {preset.path.name for preset in load_presets(of_programs={"git"}) if preset.path is not None}
 
-    assert read == {"git.preset.toml", "shell.preset.toml"}
+    assert read == {"acp.preset.toml", "git.preset.toml", "shell.preset.toml"}

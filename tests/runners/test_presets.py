@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
-from agentmon.domain.agents import Agent, Capability, DangerLevel, DiscoveryMethod, InteractionMode, ToolType
+from agentmon.domain.agents import Agent, Capability, DiscoveryMethod, InteractionMode, ToolType
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
 from agentmon.domain.execution_mode import ExecutionMode
@@ -24,13 +24,14 @@ from agentmon.runners.adapters.prompt import (
 from agentmon.runners.adapters.template import render_command
 from agentmon.runners.environment import select_environment
 from agentmon.runners.presets import PresetAgent, agents_of, find_installed, load_presets
+from agentmon.runners.screens.rules import NO_RULES, find_agent_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PRESETS = load_presets()
 AGENTS = agents_of(PRESETS)
-AI_AGENTS = [agent for agent in AGENTS if agent.tool_type is ToolType.AI_AGENT]
+CONVERSING = [agent for agent in AGENTS if agent.session_config is not None]
 CAPABILITIES = [
     pytest.param(agent, capability, id=f"{agent.slug}-{capability.key}")
     for agent in AGENTS
@@ -39,6 +40,7 @@ CAPABILITIES = [
 # What to give where an argument is required and has no default.
 SAMPLES: dict[str, object] = {
     "argv": ["true"],
+    "thread": "T-1",
     "code": "print()",
     "container": "web",
     "module": "unittest",
@@ -120,39 +122,69 @@ def test_each_capability_has_a_form_that_works(agent: Agent, capability: Capabil
     )
 
     assert words
-    used = set(re.findall(r"\{\{args\.(\w+)\}\}", " ".join(capability.command_tokens)))
+    used = set(re.findall(r"\{\{(?:\S+ )?args\.(\w+)\}\}", " ".join(capability.command_tokens)))
     if capability.interaction_mode is InteractionMode.PROMPT:
-        used |= {MODEL_ARGUMENT, PERMISSION_MODE_ARGUMENT}
+        used |= {MODEL_ARGUMENT, PERMISSION_MODE_ARGUMENT} & set(properties)
     assert used == set(properties)
     assert all(described["title"] and described["type"] for described in properties.values())
-    assert capability.danger_level <= DangerLevel.CAUTION
     assert capability.label[0].isupper()
 
 
-@pytest.mark.parametrize("agent", AI_AGENTS, ids=lambda agent: agent.slug)
-def test_each_ai_agent_can_be_started_in_every_mode_it_offers(agent: Agent) -> None:
+@pytest.mark.parametrize("agent", CONVERSING, ids=lambda agent: agent.slug)
+def test_each_agent_that_converses_can_be_started_in_every_mode_it_offers(agent: Agent) -> None:
     config = agent.session_config
     assert config is not None
-    for capability in agent.capabilities:
+    prompted = [part for part in agent.capabilities if part.interaction_mode is InteractionMode.PROMPT]
+    for capability in prompted:
         mode = mode_of(agent, capability)
-        offered = properties_of(capability)[PERMISSION_MODE_ARGUMENT]["enum"]
+        properties = properties_of(capability)
+        offered = properties.get(PERMISSION_MODE_ARGUMENT, {}).get("enum", [])
         assert isinstance(offered, list)
         assert set(offered) <= set(config.permission_modes)
-        for permission_mode in offered:
+        for permission_mode in offered or [None]:
             words = conversation_command(
                 agent,
                 capability,
                 mode,
                 task_title="",
-                args={MODEL_ARGUMENT: "m-1", PERMISSION_MODE_ARGUMENT: permission_mode},
+                args={MODEL_ARGUMENT: "m-1", PERMISSION_MODE_ARGUMENT: permission_mode, "argv": ["an-agent", "--acp"]},
                 session_id="0191e4a0-0000-7000-8000-000000000000",
                 start=ConversationStart.FRESH,
                 resumed_ref=None,
             )
-            assert words[0] == agent.binary_path
+            assert words[0] == (agent.binary_path or "an-agent")
             assert ("m-1" in words) == (mode in {ExecutionMode.STREAM_JSON, ExecutionMode.TMUX})
             assert not [word for word in words if "{{" in word]
-    assert [mode_of(agent, part) is ExecutionMode.TMUX for part in agent.capabilities] == [False, True]
+    # Without rules for its screen nothing could tell when an agent takes its prompt.
+    has_rules = find_agent_rules(agent.slug, agent.binary_path) is not NO_RULES
+    modes = [mode_of(agent, part) for part in prompted]
+    assert modes == [config.bidirectional_protocol, *([ExecutionMode.TMUX] if has_rules else [])]
+
+
+def test_agents_for_work_of_all_sorts_are_there() -> None:
+    slugs = {agent.slug for agent in AGENTS}
+
+    assert slugs >= {
+        *("acp", "aider", "amp", "claude", "cline", "codex", "copilot", "crush", "cursor"),
+        *("droid", "gemini", "goose", "kimi", "opencode", "qwen"),
+    }
+    assert sum(agent.tool_type is ToolType.AI_AGENT for agent in AGENTS) == 15
+
+
+def test_agents_of_which_no_program_is_known_wait_for_a_person_to_turn_them_on() -> None:
+    (acp,) = [agent for agent in AGENTS if agent.slug == "acp"]
+
+    assert (acp.is_active, acp.discovery_method) == (False, DiscoveryMethod.MANUAL)
+    assert [agent.slug for agent in AGENTS if not agent.is_active] == ["acp"]
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.slug)
+def test_each_preset_says_what_it_was_tried_with(preset: PresetAgent) -> None:
+    if preset.tool_type is ToolType.AI_AGENT and preset.binary:
+        assert preset.checked_with or preset.unchecked
+        assert preset.login is not None
+        assert preset.login.hint
+        assert preset.version_pattern is not None
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.slug)
@@ -173,7 +205,11 @@ def test_only_programs_on_path_that_can_be_executed_are_found(tmp_path: Path) ->
 
     installed = find_installed({"PATH": f"{tmp_path}/first:{tmp_path}/second"})
 
-    assert [(preset.slug, preset.binary_path) for preset in installed] == [("command", ""), ("git", str(git))]
+    assert [(preset.slug, preset.binary_path) for preset in installed] == [
+        ("command", ""),
+        ("acp", ""),
+        ("git", str(git)),
+    ]
 
 
 def test_relative_folders_of_path_are_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,13 +217,13 @@ def test_relative_folders_of_path_are_not_searched(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
 
     for path in (".", "", ":.:"):
-        assert [preset.slug for preset in find_installed({"PATH": path})] == ["command"]
+        assert [preset.slug for preset in find_installed({"PATH": path})] == ["command", "acp"]
 
 
 def test_agents_keep_the_name_of_their_program_and_their_order(tmp_path: Path) -> None:
     add_program(tmp_path, "git")
 
-    command, git = agents_of(find_installed({"PATH": str(tmp_path)}))
+    command, _, git = agents_of(find_installed({"PATH": str(tmp_path)}))
 
     assert git.binary_path == "git"
     assert (command.discovery_method, git.discovery_method) == (DiscoveryMethod.PRESET, DiscoveryMethod.PATH_SCAN)

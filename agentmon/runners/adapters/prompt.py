@@ -93,7 +93,9 @@ def conversation_command(
     config = agent.session_config
     if config is None:
         raise RunnerError(f"nothing says how {agent.slug} is given a prompt", hint="its preset lacks session_config")
-    words = [agent.binary_path, *agent.base_args]
+    # Without a program of its own, the capability's first word names it.
+    words = [agent.binary_path] if agent.binary_path else []
+    words += agent.base_args
     own = config.screen_args if mode is ExecutionMode.TMUX else config.protocol_args
     if mode in _MODES_WITH_FLAGS:
         # A word that resumes may be a command of the agent, which has to come first.

@@ -33,7 +33,8 @@ def _agent(preset: PresetAgent) -> Agent:
         base_args=preset.base_args,
         env_allowlist=preset.env_allowlist,
         max_concurrent=preset.max_concurrent,
-        discovery_method=DiscoveryMethod.PATH_SCAN if preset.binary else DiscoveryMethod.PRESET,
+        is_active=preset.is_active,
+        discovery_method=_discovery_method(preset),
         icon=preset.icon,
         color=preset.color,
         role=preset.role,
@@ -61,3 +62,10 @@ def _agent(preset: PresetAgent) -> Agent:
             for capability in preset.capabilities
         ),
     )
+
+
+def _discovery_method(preset: PresetAgent) -> DiscoveryMethod:
+    if not preset.is_active:
+        # What is off and came as a preset would be turned on as soon as its program is found.
+        return DiscoveryMethod.MANUAL
+    return DiscoveryMethod.PATH_SCAN if preset.binary else DiscoveryMethod.PRESET

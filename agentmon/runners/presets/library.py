@@ -6,6 +6,7 @@ import re
 import stat
 import tomllib
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -42,11 +43,11 @@ def load_presets(folder: Path = PRESETS_DIR, *, of_programs: Collection[str] | N
         UsageError: A file is not TOML, or an entry is missing, unknown or of the wrong kind; the message names the
             file, the agent and the entry.
     """
-    presets = []
+    presets: list[PresetAgent] = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         text = _text(path)
         if of_programs is None or not names_in(text).isdisjoint({"", *of_programs}):
-            presets += [replace(read_agent(table, place=path.name), path=path) for table in _tables(text, path)]
+            presets += _agents_in(text, path)
     slugs = [preset.slug for preset in presets]
     repeated = sorted({slug for slug in slugs if slugs.count(slug) > 1})
     if repeated:
@@ -89,7 +90,7 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def _in_order(presets: Iterable[PresetAgent]) -> tuple[PresetAgent, ...]:
-    return tuple(sorted(presets, key=lambda preset: (preset.binary != "", preset.slug)))
+    return tuple(sorted(presets, key=lambda preset: (preset.binary != "", not preset.is_active, preset.slug)))
 
 
 def _text(path: Path) -> str:
@@ -97,6 +98,11 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the preset file {path.name} cannot be read: {_reason(error)}") from error
+
+
+@lru_cache(maxsize=256)
+def _agents_in(text: str, path: Path) -> tuple[PresetAgent, ...]:
+    return tuple(replace(read_agent(table, place=path.name), path=path) for table in _tables(text, path))
 
 
 def _tables(text: str, path: Path) -> list[Mapping[str, object]]:

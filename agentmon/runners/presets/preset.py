@@ -44,6 +44,9 @@ class PresetLogin:
     """Words after the program that make it say so; asked only with a test run. Exit code 0 is a yes."""
     pattern: re.Pattern[str] | None = None
     """What the command's output has to hold as well; None where the exit code is enough."""
+    may_be_elsewhere: bool = False
+    """Whether a login may also be kept where nothing here looks, as in the system's key store, so that finding none
+    means nothing."""
     hint: str = ""
     """What to do to log in: ``run `codex login```."""
 
@@ -73,6 +76,8 @@ class PresetAgent:
     """Words after the program that make it tell its version."""
     version_pattern: re.Pattern[str] | None = None
     """Where the version stands in its answer: the first group. No match means another program of the same name."""
+    is_active: bool = True
+    """Whether the agent is on at once when its program is found; otherwise it waits for a person to turn it on."""
     login: PresetLogin | None = None
     """None for a program without a login, or one that cannot tell."""
     role: str | None = None

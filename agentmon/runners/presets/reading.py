@@ -22,7 +22,7 @@ _AGENT_KEYS: Final = frozenset(
     {
         *("slug", "name", "description", "tool_type", "binary", "also_known_as", "base_args", "env_allowlist"),
         *("max_concurrent", "icon", "color", "homepage", "role", "session_config", "capability"),
-        *("packages", "version_args", "version_pattern", "login", "checked_with", "unchecked"),
+        *("is_active", "packages", "version_args", "version_pattern", "login", "checked_with", "unchecked"),
     },
 )
 _CAPABILITY_KEYS: Final = frozenset(
@@ -38,7 +38,7 @@ _SESSION_KEYS: Final = frozenset(
         *("resume_flags", "continue_flags", "flags", "environment", "permission_modes", "models"),
     },
 )
-_LOGIN_KEYS: Final = frozenset({"environment", "files", "command", "pattern", "hint"})
+_LOGIN_KEYS: Final = frozenset({"environment", "files", "command", "pattern", "may_be_elsewhere", "hint"})
 _ARGUMENT_KINDS: Final = frozenset({"array", "boolean", "integer", "number", "object", "string"})
 _DEFAULT_TIMEOUT_S: Final = 300
 _DEFAULT_MAX_OUTPUT_BYTES: Final = 10 * 1024 * 1024
@@ -75,6 +75,7 @@ def read_agent(table: Mapping[str, object], *, place: str) -> PresetAgent:
         homepage=entry.text("homepage", default=""),
         role=entry.text("role", default="") or None,
         packages=entry.named_texts("packages", known=PACKAGE_MANAGERS),
+        is_active=entry.value("is_active", bool, default=True),
         version_args=entry.texts("version_args", default=("--version",)),
         version_pattern=entry.expression("version_pattern", groups=1),
         login=_read_login(entry),
@@ -116,6 +117,7 @@ def _read_login(entry: Entry) -> PresetLogin | None:
         files=login.texts("files"),
         command=login.texts("command"),
         pattern=login.expression("pattern"),
+        may_be_elsewhere=login.value("may_be_elsewhere", bool, default=False),
         hint=login.text("hint", default=""),
     )
     if not (found.environment or found.files or found.command):

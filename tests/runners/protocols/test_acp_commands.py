@@ -273,3 +273,19 @@ def test_commands_without_sense_are_refused(session: AcpSession, command: dict[s
 
     assert not fate["was_obeyed"]
     assert fate["error"]
+
+
+def test_a_mode_whose_id_is_an_address_is_chosen_by_its_last_word() -> None:
+    address = "https://agentclientprotocol.com/protocol/session-modes"
+    modes = {
+        "currentModeId": f"{address}#agent",
+        "availableModes": [{"id": f"{address}#{name}", "name": name} for name in ("agent", "plan")],
+    }
+    session = AcpSession(permission_mode="agent")
+    session.open(modes=modes)
+    begun = session.methods()
+
+    session.command(type="set_permission_mode", permission_mode="plan")
+
+    assert "session/set_mode" not in begun
+    assert session.sent[-1]["params"] == {"sessionId": SESSION, "modeId": f"{address}#plan"}

@@ -160,6 +160,8 @@ class AcpAdapter(UpdateReader):
 
     def _choose(self, command_id: str, name: str, value: str) -> None:
         offered = self._options.mode.offered
+        if name == "mode":
+            value = self._options.mode.named(value)
         request = self._options.request(name, value)
         if not self._is_listening:
             self._refuse(command_id, "The conversation has not begun yet.")

@@ -103,8 +103,8 @@ class Opener(TurnKeeper):
 
     def _plan_choices(self) -> None:
         for name, field in (("model", "model"), ("mode", "permission_mode")):
-            wanted = self._launched(field)
             choice = self._options.model if name == "model" else self._options.mode
+            wanted = choice.named(self._launched(field))
             if wanted and wanted != choice.current:
                 self._wanted.append((name, wanted))
 

@@ -22,6 +22,13 @@ class Choice:
         self.config_id = ""
         """Id of the configuration option, for an agent that has no method of its own for it."""
 
+    def named(self, value: str) -> str:
+        """Return what the agent calls this choice: as it is, or the one address that ends in ``#`` and this name."""
+        if value in self.offered:
+            return value
+        addresses = [offered for offered in self.offered if offered.endswith(f"#{value}")]
+        return addresses[0] if len(addresses) == 1 else value
+
 
 class Options:
     """The model and the mode of a session."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agentmon import __version__
 from agentmon.domain.clock import SystemClock
 from agentmon.paths import find_paths
+from agentmon.services.agent_files import AgentFileService
 from agentmon.services.agent_health import AgentHealthService
 from agentmon.services.agents import AgentService
 from agentmon.services.approvals import ApprovalService
@@ -39,6 +40,7 @@ from agentmon.services.templates import TemplateService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
 from agentmon.store.agent_edits import AgentEditRepository
+from agentmon.store.agent_files import AgentFileRepository
 from agentmon.store.agent_health import AgentHealthRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.approval_rules import ApprovalRuleRepository
@@ -66,6 +68,7 @@ from agentmon.store.summaries import SummaryRepository
 from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.task_labels import LabelRepository
 from agentmon.store.task_picks import TaskPickRepository
+from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.tasks import TaskRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
@@ -104,6 +107,7 @@ class Services:
     sessions: SessionService
     search: SearchService
     agents: AgentService
+    agent_files: AgentFileService
     discovery: DiscoveryService
     board: BoardService
     workers: WorkerService
@@ -156,6 +160,13 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             paths,
             clock,
         )
+        agent_files = AgentFileService(
+            agents=agents,
+            edits=AgentEditRepository(database),
+            files=AgentFileRepository(database),
+            paths=paths,
+            clock=clock,
+        )
         workers = WorkerService(paths)
         background = BackgroundService(paths, clock)
         workspaces = WorkspaceService(workspace_rows, WorkspaceCountRepository(database), clock)
@@ -173,7 +184,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             pauses=QueuePauseRepository(database),
             schedules=ScheduleRepository(database),
             tasks=tasks,
+            authors=TaskAuthorRepository(database),
             agents=agents,
+            agent_files=agent_files,
             workspaces=workspaces,
             workers=workers,
             paths=paths,
@@ -219,6 +232,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             search=search,
             executions=ExecutionService(executions, paths),
             agents=agents,
+            agent_files=agent_files,
             discovery=discovery,
             board=BoardService(
                 BoardRepository(database),

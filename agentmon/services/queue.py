@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import DatabaseFullError, RunnerError, UsageError
+from agentmon.domain.events import ActorType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId, new_id
+from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
 from agentmon.services.launch_check import launch_environment, require_launchable
@@ -33,12 +35,14 @@ if TYPE_CHECKING:
     from agentmon.domain.pause import QueuePause
     from agentmon.domain.tasks import Task, Workspace
     from agentmon.paths import Paths
+    from agentmon.services.agent_files import AgentFileService
     from agentmon.services.agents import AgentService
     from agentmon.services.workers import WorkerService
     from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.queue_pause import QueuePauseRepository
     from agentmon.store.schedules import ScheduleRepository
+    from agentmon.store.task_authors import TaskAuthorRepository
     from agentmon.store.tasks import TaskRepository
 
 _LOOK_EVERY_S: Final = 0.1
@@ -56,7 +60,9 @@ class QueueService:
         pauses: QueuePauseRepository,
         schedules: ScheduleRepository,
         tasks: TaskRepository,
+        authors: TaskAuthorRepository,
         agents: AgentService,
+        agent_files: AgentFileService,
         workspaces: WorkspaceService,
         workers: WorkerService,
         paths: Paths,
@@ -66,7 +72,9 @@ class QueueService:
         self._pauses = pauses
         self._schedules = schedules
         self._tasks = tasks
+        self._authors = authors
         self._agents = agents
+        self._agent_files = agent_files
         self._workspaces = workspaces
         self._workers = workers
         self._paths = paths
@@ -120,6 +128,7 @@ class QueueService:
             RunnerError: The folder of the run cannot be written, or the worker does not start; in the second case
                 the execution stays queued.
         """
+        is_given = args is not None
         environ = dict(os.environ) if environ is None else environ
         task = await self._tasks.get(task_id)
         workspace = await self._workspaces.get(task.workspace_id)
@@ -142,10 +151,12 @@ class QueueService:
             capability_key = capability_key or _key_of(agent, parent)
             args = parent.args if args is None else args
         agent.require_usable(workspace.id)
+        await self._agent_files.require_trusted(agent, workspace)
         capability = agent.choose_capability(capability_key or (context.capability_key if is_own_agent else None))
         is_own_capability = is_own_agent and capability.key == (context.capability_key or capability.key)
         if args is None:
             args = context.args if is_own_capability else {}
+        is_typed = actor.type is ActorType.USER and (is_given or not await self._authors.has_agent(task.id))
         args = with_choices(args, model=model, permission_mode=permission_mode)
         environment = launch_environment(agent, context, environ)
         working_dir = Path(agent.work_folder(context.working_dir, workspace.root_path))
@@ -158,6 +169,8 @@ class QueueService:
             capability,
             args=args,
             working_dir=str(working_dir),
+            danger_rules=await asyncio.to_thread(danger_rules_in_force, self._paths.danger_rules_file),
+            is_typed=is_typed,
             project=await asyncio.to_thread(find_project, str(working_dir)),
             message=message,
             start=start,

@@ -1,0 +1,134 @@
+"""The file of agents of a workspace, which is used only once a person has seen what it would run and trusts it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmon.domain.agent_files import AgentFileState, FileTrust
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
+from agentmon.domain.errors import ConflictError, UsageError
+from agentmon.runners.agent_files import AGENT_FILE, read_agents_text, read_workspace_file
+from agentmon.services.agent_checks import require_person
+from agentmon.services.agent_exchange import AgentExchange, checked
+
+if TYPE_CHECKING:
+    from agentmon.domain.agents import Agent
+    from agentmon.domain.events import Actor
+    from agentmon.domain.tasks import Workspace
+
+
+class AgentFileService(AgentExchange):
+    """Files of agents: those of workspaces, exports and imports.
+
+    Only what was trusted is ever registered, so that a change of the file runs nothing; until it is trusted again,
+    nothing new of that file starts.
+    """
+
+    async def state(self, workspace: Workspace) -> AgentFileState:
+        """Return the workspace's file of agents as it is now, and whether it is trusted; nothing is changed."""
+        path = str(Path(workspace.root_path, *AGENT_FILE))
+        trusted = await self._files.find(workspace.id)
+        trusted_at = None if trusted is None else trusted.trusted_at
+        try:
+            found = await asyncio.to_thread(read_workspace_file, workspace.root_path)
+            if found is None:
+                trust = FileTrust.NONE if trusted is None else FileTrust.GONE
+                return AgentFileState(path=path, trust=trust, trusted_at=trusted_at)
+            told = await asyncio.to_thread(read_agents_text, found.text, place="/".join(AGENT_FILE))
+            agents = [_seen_from(agent, workspace) for agent in told]
+            for agent in agents:
+                checked(agent, "/".join(AGENT_FILE))
+                await self._require_free(agent, workspace)
+        except UsageError as error:
+            return AgentFileState(
+                path=path, trust=FileTrust.BROKEN, problem=str(error), hint=error.hint, trusted_at=trusted_at
+            )
+        is_same = trusted is not None and trusted.digest == found.digest
+        other = FileTrust.UNTRUSTED if trusted is None else FileTrust.CHANGED
+        return AgentFileState(
+            path=found.path,
+            trust=FileTrust.TRUSTED if is_same else other,
+            digest=found.digest,
+            agents=tuple(agents),
+            trusted_at=trusted_at,
+        )
+
+    async def trust(self, workspace: Workspace, digest: str, *, actor: Actor) -> AgentFileState:
+        """Trust the file in the state that was shown, and offer its agents in this workspace.
+
+        Args:
+            workspace: Whose file it is.
+            digest: Of the state that was shown.
+            actor: Who trusts it.
+
+        Raises:
+            ConflictError: It is not in that state any more, or the actor is an agent.
+            UsageError: It cannot be used.
+        """
+        require_person(actor)
+        state = await self.state(workspace)
+        if state.trust is FileTrust.BROKEN:
+            raise UsageError(state.problem, hint=state.hint)
+        if not digest or state.digest != digest:
+            raise ConflictError(
+                f"{state.path} is not what was shown any more", hint="look at it again: `agentmon agents trust`"
+            )
+        await self._files.trust(
+            workspace.id, path=state.path, digest=digest, agents=state.agents, actor=actor, at=self._clock.now()
+        )
+        return await self.state(workspace)
+
+    async def untrust(self, workspace: Workspace, *, actor: Actor) -> AgentFileState:
+        """Trust the file no more: its agents are not offered again, and keep what they have done.
+
+        Raises:
+            ConflictError: None is trusted, or the actor is an agent.
+        """
+        require_person(actor)
+        await self._files.untrust(workspace.id, actor=actor, at=self._clock.now())
+        return await self.state(workspace)
+
+    async def require_trusted(self, agent: Agent, workspace: Workspace) -> None:
+        """Refuse an agent of a workspace's file that is not as it was trusted.
+
+        Raises:
+            UsageError: The file has changed, is broken or is gone; the hint says what to do.
+        """
+        if agent.workspace_id is None:
+            return
+        state = await self.state(workspace)
+        if state.trust is not FileTrust.TRUSTED:
+            why = {
+                FileTrust.CHANGED: "has changed since you trusted it",
+                FileTrust.BROKEN: f"cannot be used: {state.problem}",
+                FileTrust.GONE: "is gone",
+            }.get(state.trust, "is not trusted")
+            raise UsageError(
+                f"{agent.slug} comes from {state.path}, which {why}", hint="`agentmon agents trust` shows it and asks"
+            )
+
+    async def _require_free(self, agent: Agent, workspace: Workspace) -> None:
+        if agent.slug == ANY_COMMAND_SLUG:
+            raise UsageError(f"{ANY_COMMAND_SLUG} is always there", hint="call it otherwise in the file")
+        known = await self._find(agent.slug)
+        if known is not None and known.workspace_id != workspace.id:
+            whose = "an agent of all workspaces" if known.workspace_id is None else "an agent of another workspace"
+            raise UsageError(
+                f"{agent.slug} is {whose} already", hint=f"call it otherwise in the file, such as {agent.slug}-here"
+            )
+
+
+def _seen_from(agent: Agent, workspace: Workspace) -> Agent:
+    """Return the agent with paths as seen from the workspace."""
+    root = Path(workspace.root_path)
+    binary, folder = agent.binary_path, agent.working_dir
+    if "/" in binary:
+        binary = str(root / Path(binary).expanduser())
+    if folder is not None:
+        folder = str(root / Path(folder).expanduser())
+        if not Path(folder).is_dir():
+            raise UsageError(f"the folder {folder} of {agent.slug} is not there", hint="make it, or name another")
+    return replace(agent, workspace_id=workspace.id, binary_path=binary, working_dir=folder)

@@ -20,8 +20,11 @@ def outcome_line(outcome: ScanOutcome) -> str:
 
 
 def news_line(outcome: ScanOutcome) -> str:
-    """Return what a person wants to be told of a scan that nobody asked for; empty when all is as it was."""
-    return "; ".join(_changes(outcome))
+    """Return what a person wants to be told of a scan that nobody asked for; empty when nothing is different.
+
+    Of the very first scan there is nothing to tell: all is new.
+    """
+    return "" if outcome.is_first else "; ".join(_changes(outcome))
 
 
 def _changes(outcome: ScanOutcome) -> list[str]:

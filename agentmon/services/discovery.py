@@ -26,7 +26,7 @@ from agentmon.runners.presets import agents_of, find_installed, load_library
 from agentmon.services.daemon_threads import in_daemon_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from agentmon.domain.agent_health import AgentHealth
     from agentmon.domain.agents import Agent
@@ -218,19 +218,20 @@ class DiscoveryService:
         folders = tuple(dict.fromkeys((*on_path, *places)))
         scan = path_scan.scan_path(folders, on_folder=on_folder, is_left=is_left)
         forget_packages()
-        programs = () if is_left() else (*with_packages(scan.programs), *find_aliases(environ))
+        scan = replace(scan, programs=() if is_left() else with_packages(scan.programs))
         # A folder that did not answer is not waited for once more.
         read = [folder for folder in folders if str(folder) not in scan.unread]
         installed = find_installed(
             {**environ, "PATH": os.pathsep.join(map(str, read))}, own_folder=self._paths.presets_dir
         )
-        names = {str(folder) for folder in on_path}
-        startable: dict[str, Program] = {}
-        for program in programs:
-            if program.kind not in {ProgramKind.BROKEN, ProgramKind.ALIAS} and _folder(program.path) in names:
-                startable.setdefault(program.name, program)
+        startable = _startable(scan.programs, frozenset(map(str, on_path)))
+        aliases = [
+            replace(alias, real_path=startable[alias.real_path].path) if alias.real_path in startable else alias
+            for alias in find_aliases(environ)
+        ]
+        programs = (*scan.programs, *aliases)
         return _Look(
-            programs=tuple(programs),
+            programs=programs,
             scan=scan,
             installed=installed,
             startable=startable,
@@ -355,5 +356,10 @@ async def _ask_version(agent: Agent, path: str, preset: PresetAgent | None) -> t
     return plain_line(told, max_characters=_LONGEST_VERSION), ""
 
 
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
+def _startable(programs: Sequence[Program], folders: Collection[str]) -> Mapping[str, Program]:
+    """Return by name what one of the folders has first."""
+    found: dict[str, Program] = {}
+    for program in programs:
+        if program.kind is not ProgramKind.BROKEN and (program.path.rpartition("/")[0] or "/") in folders:
+            found.setdefault(program.name, program)
+    return found

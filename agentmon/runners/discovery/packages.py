@@ -55,8 +55,7 @@ def with_packages(programs: Sequence[Program], *, root: Path = Path("/")) -> tup
         programs: As the scan found them.
         root: Where the system's own package managers keep their files.
     """
-    asked = [program for program in programs if program.kind is not ProgramKind.ALIAS]
-    wanted = frozenset(path for program in asked for path in _names(program))
+    wanted = frozenset(path for program in programs for path in _names(program))
     system = {
         manager: owners(wanted, root)
         for manager, owners in (
@@ -73,6 +72,8 @@ def with_packages(programs: Sequence[Program], *, root: Path = Path("/")) -> tup
 
 def _names(program: Program) -> tuple[str, ...]:
     """Return the paths under which a package may list the program, with the folders that are one on most systems."""
+    if program.kind is ProgramKind.ALIAS:
+        return ()
     own = (program.real_path, program.path) if program.kind is not ProgramKind.WRAPPER else (program.path,)
     moved = [path[4:] if path.startswith(("/usr/bin/", "/usr/sbin/", "/usr/lib")) else f"/usr{path}" for path in own]
     return (*own, *moved)

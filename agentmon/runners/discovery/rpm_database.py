@@ -26,15 +26,19 @@ def rpm_owners(wanted: frozenset[str], root: Path) -> dict[str, tuple[str, str |
     for place in _PLACES:
         path = root / place
         if path.is_file():
-            with suppress(sqlite3.Error, struct.error, IndexError), closing(_open(path)) as database:
-                for (header,) in database.execute("SELECT blob FROM Packages"):
+            for header in _headers(path):
+                with suppress(struct.error, IndexError):
                     _take_package(header, wanted, owners)
             break
     return owners
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)
+def _headers(path: Path) -> list[bytes]:
+    # Without the right to write beside it, SQLite reads a file with a log only as one that nobody changes.
+    for how in ("mode=ro", "immutable=1"):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True)) as database:
+            return [bytes(header) for (header,) in database.execute("SELECT blob FROM Packages")]
+    return []
 
 
 def _take_package(header: bytes, wanted: frozenset[str], owners: dict[str, tuple[str, str | None, str | None]]) -> None:

@@ -21,6 +21,8 @@ _FILES: Final = (
 )
 _ALIAS: Final = re.compile(r"^\s*alias\s+(?:-[gs]\s+)?(?P<name>[\w.:+@-]+)(?:=|\s+)(?P<rest>.+)$")
 _MOST_BYTES: Final = 512 * 1024
+_PREFIXES: Final = frozenset({"builtin", "command", "doas", "env", "exec", "nice", "noglob", "nohup", "sudo", "time"})
+"""Words before the program that is meant."""
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -68,7 +70,9 @@ def _program_of(command: str, home: Path) -> str:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    while words and (_ASSIGNMENT.match(words[0]) or words[0] in {"env", "command", "exec", "noglob", "sudo"}):
+    has_prefix = False
+    while words and (_ASSIGNMENT.match(words[0]) or words[0] in _PREFIXES or (has_prefix and words[0].startswith("-"))):
+        has_prefix |= words[0] in _PREFIXES
         words = words[1:]
     first = words[0] if words else command
     for written in ("$HOME", "${HOME}", "~"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agentmon import __version__
 from agentmon.domain.clock import SystemClock
 from agentmon.paths import find_paths
+from agentmon.services.agent_asking import AgentAsking
 from agentmon.services.agent_files import AgentFileService
 from agentmon.services.agent_health import AgentHealthService
 from agentmon.services.agents import AgentService
@@ -19,6 +20,7 @@ from agentmon.services.audit import AuditService
 from agentmon.services.background import BackgroundService
 from agentmon.services.board import BoardService
 from agentmon.services.budgets import BudgetService
+from agentmon.services.capability_scanning import CapabilityScanService
 from agentmon.services.conversations import ConversationService
 from agentmon.services.costs import CostService
 from agentmon.services.discovery import DiscoveryService
@@ -48,6 +50,7 @@ from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.audit import AuditRepository
 from agentmon.store.board_pages import BoardRepository
 from agentmon.store.budgets import BudgetRepository
+from agentmon.store.capability_scans import CapabilityScanRepository
 from agentmon.store.conversations import ConversationRepository
 from agentmon.store.database import open_database
 from agentmon.store.dependencies import DependencyRepository
@@ -107,6 +110,7 @@ class Services:
     sessions: SessionService
     search: SearchService
     agents: AgentService
+    capability_scans: CapabilityScanService
     agent_files: AgentFileService
     discovery: DiscoveryService
     board: BoardService
@@ -192,6 +196,17 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             paths=paths,
             clock=clock,
         )
+        conversations = ConversationService(
+            conversations=ConversationRepository(database),
+            events=EventRepository(database),
+            commands=CommandRepository(database),
+            executions=executions,
+            tasks=tasks,
+            queue=queue,
+            workers=workers,
+            paths=paths,
+            clock=clock,
+        )
         limits = LimitSnapshotRepository(database)
         sessions = SessionService(sessions=SessionRepository(database), agents=agents, queue=queue, clock=clock)
         yield Services(
@@ -217,14 +232,18 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             explaining=ExplainService(
                 executions=executions, events=EventRepository(database), agents=agents, paths=paths
             ),
-            conversations=ConversationService(
-                conversations=ConversationRepository(database),
-                events=EventRepository(database),
-                commands=CommandRepository(database),
-                executions=executions,
-                tasks=tasks,
-                queue=queue,
-                workers=workers,
+            conversations=conversations,
+            capability_scans=CapabilityScanService(
+                agents=agents,
+                scans=CapabilityScanRepository(database),
+                asking=AgentAsking(
+                    agents=agents,
+                    workspaces=workspaces,
+                    tasks=cards,
+                    queue=queue,
+                    conversations=conversations,
+                    paths=paths,
+                ),
                 paths=paths,
                 clock=clock,
             ),

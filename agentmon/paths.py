@@ -47,6 +47,11 @@ class Paths(NamedTuple):
         return self.config_dir / "keymap.toml"
 
     @property
+    def danger_rules_file(self) -> Path:
+        """The file of the person's own rules about dangerous command lines."""
+        return self.config_dir / "danger.toml"
+
+    @property
     def themes_dir(self) -> Path:
         """The folder of themes that a person made."""
         return self.config_dir / "themes"
@@ -60,6 +65,11 @@ class Paths(NamedTuple):
     def presets_dir(self) -> Path:
         """The folder of a person's own descriptions of programs."""
         return self.config_dir / "presets"
+
+    @property
+    def questions_dir(self) -> Path:
+        """Where agents are asked what a program can do: an empty folder."""
+        return self.data_dir / "questions"
 
     @property
     def drafts_dir(self) -> Path:

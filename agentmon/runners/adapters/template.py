@@ -6,9 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.agents import CapabilitySource
 from agentmon.domain.errors import ArgumentsError
 from agentmon.runners.adapters.arguments import check_arguments, coerce_arguments
 from agentmon.runners.adapters.command_line import parse_command
+from agentmon.runners.mcp_servers import call_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,14 +47,16 @@ def render_command(
     placeholder and nothing else becomes as many words as its list has. A word with a placeholder whose argument has no
     value vanishes as a whole. A word that is an option and an argument in one pair of braces is an option that is there
     or not: see ``_option_words``. What is filled in is never looked at again, by no shell either: placeholders, quotes
-    and dashes in it stay as they are. ``args`` are those that ``check_arguments`` returned.
+    and dashes in it stay as they are. The tool of an MCP server is called through a program that starts the server and
+    prints what the tool gives back. ``args`` are those that ``check_arguments`` returned.
 
     Raises:
         ArgumentsError: A placeholder is unknown, a value cannot be part of an argument list, or no program is named.
     """
     words = [binary] if binary else []
     words += base_args
-    words += render_tokens(capability, task_title=task_title, args=args, prompt_additions=prompt_additions)
+    tokens = render_tokens(capability, task_title=task_title, args=args, prompt_additions=prompt_additions)
+    words = [*call_words(words, tokens)] if capability.source is CapabilitySource.SCAN_MCP else [*words, *tokens]
     for word in words:
         _require_possible(word)
     if not words or not words[0]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _HELP_ACTION: Final = "help"
 _GAP: Final = 2
+_TEXTUAL_KEYS: Final = ("tab", "shift+tab")
+"""Keys that every screen has from Textual, before its own."""
 
 
 class FooterKey(NamedTuple):
@@ -116,10 +118,17 @@ class KeyFooter(Guarded, Widget, can_focus=False):
 
     def _in_order_of_table(self) -> list[Binding]:
         """Return what can be pressed; a key that Textual's screens have too, such as tab, is no reason to be first."""
-        active = [one.binding for one in self.screen.active_bindings.values() if one.enabled]
         place = {one.id: at for at, one in enumerate(self.screen.BINDINGS) if isinstance(one, Binding)}
-        own = iter(sorted((one for one in active if one.id in place), key=lambda one: place[one.id]))
-        return [next(own) if one.id in place else one for one in active]
+        shown: list[Binding] = []
+        displaced: list[Binding] = []
+        for key, active in self.screen.active_bindings.items():
+            if active.enabled:
+                is_displaced = key in _TEXTUAL_KEYS and active.binding.id in place
+                (displaced if is_displaced else shown).append(active.binding)
+        for one in sorted(displaced, key=lambda one: place[one.id]):
+            before = [at for at, other in enumerate(shown) if place.get(other.id, len(place)) < place[one.id]]
+            shown.insert(max(before, default=-1) + 1, one)
+        return shown
 
 
 def _width(footer_key: FooterKey) -> int:

@@ -69,9 +69,9 @@ from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.summaries import SummaryRepository
 from agentmon.store.task_archive import ArchiveRepository
+from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.task_labels import LabelRepository
 from agentmon.store.task_picks import TaskPickRepository
-from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.tasks import TaskRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository

@@ -90,6 +90,11 @@ def fits(rule: ApprovalRule, action: RequestedAction) -> bool:
     )
 
 
+def names_whole(rule: ApprovalRule, action: RequestedAction) -> bool:
+    """Return whether a rule says all that the action does, or is about everything: it goes on with no other words."""
+    return rule.command_prefix is None or plain_words(rule.command_prefix) == plain_words(action.command or "")
+
+
 def rule_text(rule: ApprovalRule) -> str:
     """Return the rule in a line: ``allow Bash git status``."""
     parts = [rule.decision.value, "any tool" if rule.tool == "*" else rule.tool]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from agentmon.domain.agents import DangerLevel
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -77,6 +79,10 @@ class Approval:
     can_allow_for_session: bool = False
     can_edit_input: bool = False
     questions: tuple[AskQuestion, ...] = ()
+    danger_level: DangerLevel = DangerLevel.SAFE
+    danger_name: str = ""
+    danger_reason: str = ""
+    """What it would do, as the rules about command lines say; empty when they say nothing."""
     status: ApprovalStatus = ApprovalStatus.PENDING
     scope: ApprovalScope | None = None
     decided_by: Actor | None = None
@@ -85,6 +91,11 @@ class Approval:
     """The rule that decided."""
     asked_at: datetime
     decided_at: datetime | None = None
+
+    @property
+    def name_to_type(self) -> str:
+        """What a person types to allow it; empty for what needs no more than a key."""
+        return (self.danger_name or self.tool_name) if self.danger_level is DangerLevel.DESTRUCTIVE else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

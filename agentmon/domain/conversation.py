@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from agentmon.domain.agents import DangerLevel
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -204,6 +206,11 @@ class AskNews:
     can_allow_for_session: bool = False
     can_edit_input: bool = False
     questions: tuple[AskQuestion, ...] = ()
+    danger_level: DangerLevel = DangerLevel.SAFE
+    """As the rules here say; no agent tells it."""
+    danger_name: str = ""
+    """What a person types to allow level 3."""
+    danger_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.ids import ApprovalRuleId, new_id
 from agentmon.domain.requested_actions import requested_action
+from agentmon.services.naming import require_named
 from agentmon.services.question_answers import answers_text, checked_answers
 from agentmon.worker.wake import wake_worker
 
@@ -116,6 +117,7 @@ class ApprovalService:
         scope: ApprovalScope = ApprovalScope.ONCE,
         tool_input: Mapping[str, object] | None = None,
         rule: ApprovalRule | None = None,
+        typed_name: str | None = None,
     ) -> Approval:
         """Allow what was seen.
 
@@ -126,6 +128,7 @@ class ApprovalService:
             scope: How far it reaches; ``always`` adds a rule.
             tool_input: Another input for the tool, where the agent takes one.
             rule: The rule that ``always`` adds; None means the proposed one.
+            typed_name: What the person typed, for what destroys things; see ``Approval.name_to_type``.
 
         Raises:
             NotFoundError: There is none of this id.
@@ -141,6 +144,7 @@ class ApprovalService:
                 "a question is answered, not allowed", hint=f"`agentmon answer {approval.id} CHOICE` answers it"
             )
         _require_answerable(listing)
+        require_named(approval, scope=scope, actor=actor, typed_name=typed_name)
         if scope is ApprovalScope.SESSION and not approval.can_allow_for_session:
             raise UsageError("this cannot be allowed for the whole session", hint="allow it once, or always by a rule")
         if tool_input is not None and not approval.can_edit_input:

@@ -41,6 +41,9 @@ _ASKED: Final = (
     "can_allow_for_session",
     "can_edit_input",
     "questions",
+    "danger_level",
+    "danger_name",
+    "danger_reason",
 )
 _FORGED: Final = "its agent got the answer “{}” from somewhere else: nobody decided that here"
 _STANDING: Final = ("status", "decided_at", "closed_at", "updated_at")

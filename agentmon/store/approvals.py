@@ -268,6 +268,9 @@ def ask_columns(ask: AskNews) -> dict[str, object]:
         "can_allow_for_session": ask.can_allow_for_session,
         "can_edit_input": ask.can_edit_input,
         "questions": questions_row(ask.questions),
+        "danger_level": ask.danger_level.value,
+        "danger_name": ask.danger_name,
+        "danger_reason": ask.danger_reason,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus, RuleDecision
 from agentmon.domain.conversation import AskChoice, AskKind, AskQuestion, PlanNews, PlanStatus, PlanStep
 from agentmon.domain.events import Actor, ActorType
@@ -131,6 +132,9 @@ def approval_of(row: RowMapping) -> Approval:
         can_allow_for_session=row["can_allow_for_session"],
         can_edit_input=row["can_edit_input"],
         questions=_questions_of(row["questions"]),
+        danger_level=DangerLevel(row["danger_level"]),
+        danger_name=row["danger_name"],
+        danger_reason=row["danger_reason"],
         status=ApprovalStatus(row["status"]),
         scope=row["scope"],
         decided_by=None if decided_by is None else Actor(type=ActorType(decided_by), id=row["decided_by_id"]),

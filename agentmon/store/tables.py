@@ -714,6 +714,9 @@ class ApprovalRow(_Row, table=True):
     """When the agent had the answer, or no longer asked."""
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
+    danger_level: int = Field(sa_column_kwargs=_ZERO)
+    danger_name: str = Field(sa_column_kwargs=_EMPTY)
+    danger_reason: str = Field(sa_column_kwargs=_EMPTY)
 
 
 class ApprovalRuleRow(_Row, table=True):

@@ -8,8 +8,9 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.agents import DangerLevel
 from agentmon.domain.amounts import duration_text
-from agentmon.domain.approval_rules import judge
+from agentmon.domain.approval_rules import RuleVerdict, judge, names_whole
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, StoreError
@@ -19,7 +20,6 @@ from agentmon.domain.requested_actions import requested_action
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentmon.domain.approval_rules import RuleVerdict
     from agentmon.domain.approvals import ApprovalListing, ApprovalRule
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
@@ -142,4 +142,9 @@ def _verdict(listing: ApprovalListing, claimed: ClaimedExecution, rules: Sequenc
         agent_id=claimed.agent.id,
         resolve=os.path.realpath,
     )
-    return judge(action, rules)
+    verdict = judge(action, rules)
+    rule = verdict.rule if verdict.decision is RuleDecision.ALLOW else None
+    is_destructive = listing.approval.danger_level is DangerLevel.DESTRUCTIVE
+    if is_destructive and rule is not None and not names_whole(rule, action):
+        return RuleVerdict(decision=RuleDecision.ASK, rule=None, why="it destroys things, which the rule does not name")
+    return verdict

@@ -90,6 +90,7 @@ class WorkerLoop:
             schedules=repositories.schedules,
             agents=repositories.agents,
             workspaces=repositories.workspaces,
+            authors=repositories.task_authors,
             paths=paths,
             clock=clock,
         )

@@ -20,6 +20,7 @@ from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.task_archive import ArchiveRepository
+from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.told_usage import ToldUsageRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -45,6 +46,7 @@ class Repositories:
     old_logs: OldLogRepository
     archive: ArchiveRepository
     schedules: ScheduleRepository
+    task_authors: TaskAuthorRepository
     agents: AgentRepository
     activity: ActivityRepository
     approvals: ApprovalRepository
@@ -75,6 +77,7 @@ class Repositories:
             old_logs=OldLogRepository(database),
             archive=ArchiveRepository(database),
             schedules=ScheduleRepository(database),
+            task_authors=TaskAuthorRepository(database),
             agents=AgentRepository(database),
             activity=ActivityRepository(database),
             approvals=ApprovalRepository(database),

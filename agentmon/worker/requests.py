@@ -6,10 +6,10 @@ import hashlib
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.agents import DangerLevel
 from agentmon.domain.conversation import AskKind, AskNews
 from agentmon.domain.executions import ConversationRequest, ConversationStart, ExecutionRequest
 from agentmon.domain.operations import OperationType
+from agentmon.domain.start_danger import start_danger
 from agentmon.runners.adapters.prompt import (
     MODEL_ARGUMENT,
     PERMISSION_MODE_ARGUMENT,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.domain.agents import Agent, Capability
+    from agentmon.domain.danger import DangerRules
     from agentmon.domain.ids import ExecutionId
     from agentmon.domain.tasks import Task
 
@@ -39,6 +40,8 @@ def build_request(
     *,
     args: Mapping[str, object],
     working_dir: str,
+    danger_rules: DangerRules,
+    is_typed: bool,
     project: str = "",
     message: str | None = None,
     start: ConversationStart = ConversationStart.FRESH,
@@ -53,6 +56,8 @@ def build_request(
         capability: What the agent is asked to do.
         args: The capability's arguments.
         working_dir: Absolute path of the folder it works in.
+        danger_rules: The rules about dangerous command lines.
+        is_typed: Whether a person gave what it works with, and no agent.
         project: The repository around that folder; empty when nobody has looked for one.
         message: What the agent is told instead of the task's own text.
         start: How the conversation begins.
@@ -82,7 +87,9 @@ def build_request(
         mode=mode,
         args=args,
         conversation=conversation,
-        start_approval=_start_approval(task, agent, capability, args=args, conversation=conversation),
+        start_approval=_start_approval(
+            task, agent, capability, args=args, conversation=conversation, rules=danger_rules, is_typed=is_typed
+        ),
         max_retries=task.input_context.max_retries,
     )
 
@@ -94,23 +101,27 @@ def _start_approval(
     *,
     args: Mapping[str, object],
     conversation: ConversationRequest | None,
+    rules: DangerRules,
+    is_typed: bool,
 ) -> AskNews | None:
-    """Return what a person has to allow before a dangerous capability starts; None for one that may start."""
-    if not capability.requires_approval and capability.danger_level < DangerLevel.DANGEROUS:
-        return None
+    """Return what a person has to allow before a dangerous start; None for one that may start."""
     if conversation is None:
-        detail = shlex.join(
-            render_command(
-                capability,
-                binary=agent.binary_path,
-                base_args=agent.base_args,
-                task_title=task.title,
-                args=check_arguments(capability.args_schema, args),
-                prompt_additions=task.input_context.prompt_additions,
-            )
+        words = render_command(
+            capability,
+            binary=agent.binary_path,
+            base_args=agent.base_args,
+            task_title=task.title,
+            args=check_arguments(capability.args_schema, args),
+            prompt_additions=task.input_context.prompt_additions,
         )
+        detail = shlex.join(words)
     else:
+        chosen = args.get(PERMISSION_MODE_ARGUMENT)
+        words = (agent.slug, *([f"--permission-mode={chosen}"] if chosen else []))
         detail = conversation.prompt
+    danger = start_danger(agent, capability, rules.judge(words), is_typed=is_typed)
+    if not danger.waits:
+        return None
     return AskNews(
         request_id=START_REQUEST_ID,
         ask_kind=AskKind.START,
@@ -119,7 +130,9 @@ def _start_approval(
         target=detail[:_TARGET_MAX_CHARACTERS],
         title=f"{agent.name}: {capability.label}",
         detail=detail[:_DETAIL_MAX_CHARACTERS],
-        reason=f"danger level {capability.danger_level.value} ({capability.danger_level.name.lower()})",
+        danger_level=danger.level,
+        danger_name=danger.name,
+        danger_reason=danger.reason,
         input_digest=hashlib.sha256(detail.encode("utf-8", "surrogateescape")).hexdigest(),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.ids import ExecutionId, new_id
+from agentmon.runners.danger import danger_rules_in_force
 from agentmon.schedule import next_time
 from agentmon.worker.project_folders import find_project
 from agentmon.worker.requests import build_request
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.store.agents import AgentRepository
     from agentmon.store.schedules import ScheduleRepository
+    from agentmon.store.task_authors import TaskAuthorRepository
     from agentmon.store.workspaces import WorkspaceRepository
 
 _log = logging.getLogger(__name__)
@@ -36,12 +38,14 @@ class Scheduler:
         schedules: ScheduleRepository,
         agents: AgentRepository,
         workspaces: WorkspaceRepository,
+        authors: TaskAuthorRepository,
         paths: Paths,
         clock: Clock,
     ) -> None:
         self._schedules = schedules
         self._agents = agents
         self._workspaces = workspaces
+        self._authors = authors
         self._paths = paths
         self._clock = clock
         self._next_time: datetime | None = None
@@ -108,6 +112,8 @@ class Scheduler:
             capability,
             args=task.input_context.args,
             working_dir=working_dir,
+            danger_rules=await asyncio.to_thread(danger_rules_in_force, self._paths.danger_rules_file),
+            is_typed=not await self._authors.has_agent(task.id),
             project=await asyncio.to_thread(find_project, working_dir),
         )
         return replace(request, may_wait=True)

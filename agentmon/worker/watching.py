@@ -8,11 +8,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.conversation import AskNews
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
+from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.locks import is_locked
 from agentmon.worker.journal_reading import ERROR_MAX_CHARACTERS, read_stretch
 from agentmon.worker.preparation import folder_of
@@ -21,6 +23,7 @@ from agentmon.worker.strays import end_strays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
@@ -143,7 +146,7 @@ class Watch:
         async with self._reading:
             wanted = None if execution_ids is None else set(execution_ids)
             chosen = [watched for watched in self._watched.values() if wanted is None or watched.id in wanted]
-            stretches = await asyncio.to_thread(_read_new, chosen)
+            stretches = await asyncio.to_thread(_read_new, chosen, self._paths.danger_rules_file)
             if not stretches:
                 return False
             over = await self._ingest.record(stretches, park_after=self.park_after, at=self._clock.now())
@@ -245,7 +248,7 @@ def _is_host_alive(watched: Watched) -> bool | None:
         return None
 
 
-def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:
+def _read_new(chosen: Iterable[Watched], danger_rules_file: Path) -> list[ExecutionProgress]:
     stretches = []
     for watched in chosen:
         offset = watched.journal_offset
@@ -262,11 +265,23 @@ def _read_new(chosen: Iterable[Watched]) -> list[ExecutionProgress]:
                 break
             if stretch is None:
                 break
+            stretch = _with_danger(stretch, danger_rules_file)
             if stretch.ending is not None:
                 stretch = _with_refusal(stretch, stretch.ending, watched)
             stretches.append(stretch)
             offset = stretch.to_offset
     return stretches
+
+
+def _with_danger(stretch: ExecutionProgress, danger_rules_file: Path) -> ExecutionProgress:
+    if not any(isinstance(told.news, AskNews) for told in stretch.news):
+        return stretch
+    rules = danger_rules_in_force(danger_rules_file)
+    news = tuple(
+        replace(told, news=with_danger(told.news, rules)) if isinstance(told.news, AskNews) else told
+        for told in stretch.news
+    )
+    return replace(stretch, news=news)
 
 
 def _with_refusal(stretch: ExecutionProgress, ending: ExecutionEnding, watched: Watched) -> ExecutionProgress:

@@ -1,16 +1,23 @@
-"""A capability that can do harm waits for a person's leave, and runs or not as that person says."""
+"""A start that can do harm waits for a person's leave, and runs or not as that person says."""
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.agents import DangerLevel
+from agentmon.domain.approvals import ApprovalScope
 from agentmon.domain.conversation import AskKind
-from agentmon.domain.errors import ConflictError
+from agentmon.domain.errors import ConflictError, UsageError
+from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.tasks import InputContext, draft_of
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.settings import AGENTS_MAY_DECIDE_KEY
 from tests.live_home import add_command
 
 if TYPE_CHECKING:
@@ -22,12 +29,12 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
     from tests.live_home import LiveHome
 
+AN_AGENT = Actor(type=ActorType.AGENT, id="019bf3a2-0000-7000-8000-000000000000")
 
-def make_dangerous(services: Services, column: str) -> None:
-    connection = sqlite3.connect(services.paths.database_path)
-    with connection:
+
+def set_capability(services: Services, column: str) -> None:
+    with closing(sqlite3.connect(services.paths.database_path)) as connection, connection:
         connection.execute(f"UPDATE agent_capabilities SET {column} WHERE key = 'run'")
-    connection.close()
 
 
 async def held_run(services: Services, workspace: Workspace, folder: Path) -> tuple[Execution, ApprovalListing]:
@@ -42,13 +49,14 @@ async def test_it_waits_in_the_inbox_with_its_whole_command_and_runs_when_allowe
     services: Services, workspace: Workspace, live_home: LiveHome, column: str
 ) -> None:
     await services.agents.list()
-    make_dangerous(services, column)
+    set_capability(services, column)
 
     execution, asked = await held_run(services, workspace, live_home.folder)
 
     assert (execution.status, execution.live_state.value) == (ExecutionStatus.QUEUED, "needs you")
     assert asked.approval.ask_kind is AskKind.START
     assert asked.approval.detail == f"touch {live_home.folder / 'done'}"
+    assert asked.approval.danger_reason.startswith("command.run ")
     with pytest.raises(ConflictError, match="waits for your leave"):
         await services.queue.run(execution.task_id, actor=USER_ACTOR)
 
@@ -60,7 +68,7 @@ async def test_it_waits_in_the_inbox_with_its_whole_command_and_runs_when_allowe
 
 async def test_it_never_runs_when_it_is_denied(services: Services, workspace: Workspace, live_home: LiveHome) -> None:
     await services.agents.list()
-    make_dangerous(services, "danger_level = 3")
+    set_capability(services, "danger_level = 3")
     execution, asked = await held_run(services, workspace, live_home.folder)
 
     await services.approvals.deny(
@@ -70,3 +78,62 @@ async def test_it_never_runs_when_it_is_denied(services: Services, workspace: Wo
     assert (await services.executions.get(execution.id)).status is ExecutionStatus.CANCELLED
     assert not (live_home.folder / "done").exists()
     assert await services.approvals.inbox(workspace.id) == ()
+
+
+async def test_a_command_waits_when_an_agent_starts_or_wrote_it_and_not_when_a_person_typed_it(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    folder = live_home.project / "src"
+    folder.mkdir()
+    task = await add_command(services, workspace, "rm", "-r", "src")
+
+    started_by_agent = await services.queue.run(task.id, actor=AN_AGENT)
+    (asked,) = await services.approvals.inbox(workspace.id)
+
+    assert started_by_agent.is_held
+    assert (asked.approval.danger_level, asked.approval.danger_reason) == (
+        DangerLevel.DANGEROUS,
+        "rm: deletes folders with all that is in them",
+    )
+    await services.approvals.deny(asked.approval.id, actor=USER_ACTOR, seen_digest=asked.approval.input_digest)
+    started_by_person = await services.queue.run(task.id, actor=USER_ACTOR)
+    assert (await services.queue.wait(started_by_person.id)).status is ExecutionStatus.SUCCEEDED
+    assert not folder.exists()
+
+    draft = replace(draft_of(task), input_context=InputContext(args={"argv": ["rm", "-rf", "src"]}))
+    task = await services.tasks.get(task.id)
+    await services.tasks.edit(task.id, draft, expected_version=task.version, actor=AN_AGENT)
+    written_by_agent = await services.queue.run(task.id, actor=USER_ACTOR)
+    assert written_by_agent.is_held
+    await services.queue.stop(task.id, actor=USER_ACTOR)
+    typed_now = await services.queue.run(task.id, actor=USER_ACTOR, args={"argv": ["rm", "-rf", "src"]})
+    assert not typed_now.is_held
+
+
+async def test_what_destroys_things_is_allowed_by_a_person_who_types_its_name_once(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    # A name that no file has: the shell that would make something of it is not there.
+    task = await add_command(services, workspace, "rm", "-rf", "*")
+    execution = await services.queue.run(task.id, actor=AN_AGENT)
+    (asked,) = await services.approvals.inbox(workspace.id)
+    approval = asked.approval
+    digest = approval.input_digest
+    assert approval.name_to_type == "rm"
+    await services.settings.set(AGENTS_MAY_DECIDE_KEY, "true", actor=USER_ACTOR)
+
+    for wrong in (None, "", "rm -rf"):
+        with pytest.raises(UsageError, match="its name has to be typed: rm"):
+            await services.approvals.allow(approval.id, actor=USER_ACTOR, typed_name=wrong, seen_digest=digest)
+    for scope in (ApprovalScope.SESSION, ApprovalScope.ALWAYS):
+        with pytest.raises(UsageError, match="once at a time"):
+            await services.approvals.allow(
+                approval.id, actor=USER_ACTOR, typed_name="rm", scope=scope, seen_digest=digest
+            )
+    with pytest.raises(ConflictError, match="by a person only"):
+        await services.approvals.allow(approval.id, actor=AN_AGENT, typed_name="rm", seen_digest=digest)
+
+    await services.approvals.allow(approval.id, actor=USER_ACTOR, typed_name=" rm ", seen_digest=digest)
+
+    assert (await services.queue.wait(execution.id)).status is ExecutionStatus.SUCCEEDED
+    assert live_home.project.exists()

@@ -19,6 +19,7 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.store.agents import AgentRepository
 from agentmon.store.moments import moment_text
 from agentmon.store.schedules import ScheduleRepository
+from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.worker.scheduling import Scheduler
 from tests.stored_runs import stored
@@ -52,6 +53,7 @@ def scheduler_of(place: Stored, clock: FakeClock) -> Scheduler:
         schedules=ScheduleRepository(database),
         agents=AgentRepository(database),
         workspaces=WorkspaceRepository(database),
+        authors=TaskAuthorRepository(database),
         paths=place.services.paths,
         clock=clock,
     )

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from agentmon.runners.danger.rule_files import RULES_FILE, load_danger_rules, read_danger_rules
+from agentmon.runners.danger.rule_files import RULES_FILE, danger_rules_in_force, load_danger_rules, read_danger_rules
 
-__all__ = ["RULES_FILE", "load_danger_rules", "read_danger_rules"]
+__all__ = ["RULES_FILE", "danger_rules_in_force", "load_danger_rules", "read_danger_rules"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from dataclasses import replace
@@ -16,6 +17,8 @@ from agentmon.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_log = logging.getLogger(__name__)
 
 RULES_FILE: Final = Path(__file__).with_name("commands.rules.toml")
 """Packed into the wheel as every file of the package is."""
@@ -56,6 +59,15 @@ def load_danger_rules(own_file: Path | None = None) -> DangerRules:
     except OSError:
         return rules
     return _with_own(own_file, state.st_mtime_ns, state.st_size)
+
+
+def danger_rules_in_force(own_file: Path) -> DangerRules:
+    """Return the rules that count now: without the person's while their file cannot be used, as the doctor tells."""
+    try:
+        return load_danger_rules(own_file)
+    except UsageError as error:
+        _log.warning("%s", error)
+        return _built_in()
 
 
 def read_danger_rules(path: Path, *, is_own: bool = False) -> DangerRules:

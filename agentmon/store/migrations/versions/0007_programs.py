@@ -19,6 +19,9 @@ _STATEMENTS = (
     "ALTER TABLE agents ADD COLUMN removed_at VARCHAR(24)",
     "ALTER TABLE agent_capabilities ADD COLUMN edited_fields TEXT DEFAULT '[]' NOT NULL",
     "ALTER TABLE agent_capabilities ADD COLUMN removed_at VARCHAR(24)",
+    "ALTER TABLE approvals ADD COLUMN danger_level INTEGER DEFAULT 0 NOT NULL",
+    "ALTER TABLE approvals ADD COLUMN danger_name VARCHAR DEFAULT '' NOT NULL",
+    "ALTER TABLE approvals ADD COLUMN danger_reason VARCHAR DEFAULT '' NOT NULL",
     # A limit was the one field that a person could change before.
     (
         "UPDATE agents SET edited_fields = '[\"max_concurrent\"]' WHERE id IN (SELECT json_extract(payload, "

@@ -1,0 +1,51 @@
+"""How dangerous it is what an agent asks leave for."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.agents import DangerLevel
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.operations import OperationType
+
+if TYPE_CHECKING:
+    from agentmon.domain.conversation import AskNews
+    from agentmon.domain.danger import DangerRules
+
+_COMMAND_KEYS: Final = ("command", "cmd", "script")
+_MOST_TOLD: Final = 3
+
+
+def with_danger(ask: AskNews, rules: DangerRules) -> AskNews:
+    """Return the request with its danger: that of the command it names; what names none is as it was.
+
+    What destroys things is asked each time: no leave for a session reaches it.
+    """
+    command = _command(ask)
+    if not command:
+        return ask
+    finding = rules.judge_script(command)
+    if finding.level < DangerLevel.DANGEROUS:
+        return ask
+    told = [f"{one.command}: {one.text}" for one in finding.reasons if one.level is finding.level][:_MOST_TOLD]
+    return replace(
+        ask,
+        danger_level=finding.level,
+        danger_name=finding.reasons[0].command,
+        danger_reason="; ".join(told),
+        can_allow_for_session=ask.can_allow_for_session and finding.level < DangerLevel.DESTRUCTIVE,
+    )
+
+
+def _command(ask: AskNews) -> str:
+    if ask.ask_kind is not AskKind.PERMISSION:
+        return ""
+    for key in _COMMAND_KEYS:
+        given = ask.tool_input.get(key)
+        if isinstance(given, str) and given:
+            return given
+        if isinstance(given, list | tuple) and given:
+            return shlex.join(str(word) for word in given)
+    return (ask.detail or ask.target) if ask.type is OperationType.EXECUTE else ""

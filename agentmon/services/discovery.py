@@ -129,14 +129,17 @@ class DiscoveryService:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
 
-    async def programs(self, words: str = "", *, only_new: bool = False) -> tuple[Program, ...]:
+    async def programs(
+        self, words: str = "", *, only_new: bool = False, with_missing: bool = False
+    ) -> tuple[Program, ...]:
         """Return the programs that the last scan found, by name; aliases and broken links are among them.
 
         Args:
             words: All of them have to be in the path or the package.
             only_new: Those that came or changed with the last scan.
+            with_missing: Also those that are gone.
         """
-        return await self._programs.list(words, only_new=only_new)
+        return await self._programs.list(words, only_new=only_new, with_missing=with_missing)
 
     async def version(self, slug: str) -> str | None:
         """Ask an agent's program for its version now, note it, and return it; None when it tells none.

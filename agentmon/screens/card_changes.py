@@ -55,7 +55,7 @@ class CardChanges:
         self._screen = screen
         self._follow = follow
         self._is_shown = is_shown
-        self._undo = UndoStack()
+        self._undo: UndoStack[Change] = UndoStack()
         self._writes = asyncio.Lock()
         self._writes_open = 0
         self.begun_count = 0

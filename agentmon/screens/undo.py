@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import TaskId
 
     Inverse: TypeAlias = Callable[[Services], Awaitable[object]]
+
+_ChangeT = TypeVar("_ChangeT")
 
 _MOST_CHANGES: Final = 100
 
@@ -28,17 +30,17 @@ class Change(NamedTuple):
     """The card to select afterwards."""
 
 
-class UndoStack:
+class UndoStack(Generic[_ChangeT]):
     """The newest hundred changes of this screen."""
 
     def __init__(self) -> None:
-        self._changes: deque[Change] = deque(maxlen=_MOST_CHANGES)
+        self._changes: deque[_ChangeT] = deque(maxlen=_MOST_CHANGES)
 
-    def push(self, change: Change) -> None:
+    def push(self, change: _ChangeT) -> None:
         """Remember a change that was made."""
         self._changes.append(change)
 
-    def pop(self) -> Change | None:
+    def pop(self) -> _ChangeT | None:
         """Return the newest change and forget it; None when there is none."""
         return self._changes.pop() if self._changes else None
 

@@ -80,6 +80,10 @@ class CursorTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
         """Return the cells of a row."""
         raise NotImplementedError
 
+    def margin_segment(self, row: int, base: Style) -> Segment:  # noqa: ARG002 - for subclasses
+        """Return the cell before a row; blank."""
+        return Segment(" " * MARGIN, base)
+
     def tell_opened(self) -> None:
         """Tell the parent that the row under the cursor was chosen."""
         raise NotImplementedError
@@ -197,8 +201,9 @@ class CursorTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
             base = self.style_of("cursor", base)
         elif y and row == self._hovered:
             base = self.style_of("hover", base)
-        segments = self.row_segments(row, base) if y else self.heading_segments(base)
-        return Strip([Segment(" " * MARGIN, base), *segments]).adjust_cell_length(width, base)
+        if not y:
+            return Strip([Segment(" " * MARGIN, base), *self.heading_segments(base)]).adjust_cell_length(width, base)
+        return Strip([self.margin_segment(row, base), *self.row_segments(row, base)]).adjust_cell_length(width, base)
 
     def render_below(self, row: int, width: int, base: Style) -> Strip:  # noqa: ARG002 - for subclasses
         """Return a line below the last row."""

@@ -51,6 +51,8 @@ class RowTable(CursorTable):
     """All rows, from top to bottom."""
     sorting: reactive[Sorting | None] = reactive(None, layout=False, init=False)
     """Which heading is marked; the parent sorts the rows."""
+    marked: reactive[frozenset[str]] = reactive(frozenset(), layout=False, init=False)
+    """The names of the rows with a mark before them; the parent forgets those that are gone."""
 
     @dataclass
     class Opened(Message):
@@ -116,6 +118,11 @@ class RowTable(CursorTable):
             if begin <= x < begin + room + GAP:
                 self.post_message(self.SortRequested(self, at))
             begin += room + GAP
+
+    def margin_segment(self, row: int, base: Style) -> Segment:
+        """Return the mark before a row, or a blank."""
+        is_marked = self.rows[row].key in self.marked
+        return Segment("*", self.style_of("warning", base)) if is_marked else super().margin_segment(row, base)
 
     def heading_segments(self, base: Style) -> list[Segment]:
         """Return the headings for which there is room."""

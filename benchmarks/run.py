@@ -18,6 +18,7 @@ BENCHMARKS = (
     "kills",
     "log_view",
     "search_speed",
+    "path_scan",
     "protocol_speed",
     "usage_reading",
     "usage_import",

@@ -13,6 +13,7 @@ from agentmon.domain.programs import Program, ScanOutcome
 from agentmon.domain.scan_words import outcome_line
 
 _MOST_PATHS = 20
+_HEADINGS = ("NAME", "KIND", "PACKAGE", "PATH")
 
 WordsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="WORDS", help="Show the programs that have all of these words.")
@@ -51,11 +52,8 @@ def scan(
     for problem in outcome.problems:
         tell(problem)
     if is_shown:
-        say(
-            "\n".join(
-                table(("NAME", "KIND", "PACKAGE", "PATH"), [_row(program) for program in found], terminal_width())
-            )
-        )
+        rows = [_row(program) for program in found]
+        say("\n".join(table(_HEADINGS, rows, terminal_width())) if rows else _nothing(words))
         return
     say(outcome_line(outcome))
     if not outcome.is_first:
@@ -71,3 +69,7 @@ def _row(program: Program) -> tuple[str, str, str, str]:
     kind = f"{program.kind.value}, hidden" if program.shadowed_by else program.kind.value
     leads = "" if program.real_path == program.path else f" → {program.real_path}"
     return program.name, kind, package, f"{program.path}{leads}"
+
+
+def _nothing(words: list[str] | None) -> str:
+    return "no program has all of these words" if words else "no program came or changed"

@@ -11,10 +11,11 @@ from agentmon.domain.programs import Program, ProgramKind
 from agentmon.store import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import RowMapping, Select
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.store.database import Database
 
@@ -92,53 +93,54 @@ class ProgramRepository:
         """
         rows = tables.programs
         async with self._database.writing() as connection:
-            stored = {row["path"]: row for row in (await connection.execute(select(rows))).mappings()}
+            known = (await connection.execute(_known())).mappings()
+            stored = {row["path"]: row for row in known}
             found = {program.path: program for program in programs}
             fresh = [path for path in found if path not in stored]
-            back = [path for path in found if path in stored and stored[path]["missing_since"] is not None]
-            changed = [path for path in found if path in stored and _differs(found[path], stored[path], _FACTS)]
-            moved = [path for path in found if path in stored and _differs(found[path], stored[path], _BESIDE)]
+            back = {path for path in found if path in stored and stored[path]["is_missing"]}
+            changed = {path for path in found if path in stored and _differs(found[path], stored[path], _FACTS)}
+            moved = {path for path in found if path in stored and _differs(found[path], stored[path], _BESIDE)}
             went = [
                 path
                 for path, row in stored.items()
-                if path not in found and row["missing_since"] is None and path.rpartition("/")[0] not in unread
+                if path not in found and not row["is_missing"] and path.rpartition("/")[0] not in unread
             ]
             if fresh:
-                stamps = {"first_seen_at": at, "last_seen_at": at, "changed_at": at, "created_at": at, "updated_at": at}
-                await connection.execute(insert(rows), [_row_of(found[path]) | stamps for path in fresh])
-            different = {*back, *changed, *moved}
-            if different:
-                by_path = update(rows).where(rows.c.path == bindparam("is_path"))
-                new = sorted({*back, *changed})
-                await connection.execute(
-                    by_path.values({name: bindparam(name) for name in (*_FACTS, *_BESIDE, "updated_at", "changed_at")}),
-                    [
-                        {
-                            **{name: value for name, value in _row_of(found[path]).items() if name != "path"},
-                            "is_path": path,
-                            "updated_at": at,
-                            "changed_at": at if path in new else stored[path]["changed_at"],
-                        }
-                        for path in sorted(different)
-                    ],
-                )
-            if back:
-                await connection.execute(
-                    update(rows).where(rows.c.path == bindparam("is_path")).values(missing_since=None),
-                    [{"is_path": path} for path in back],
-                )
-            if went:
-                await connection.execute(
-                    update(rows).where(rows.c.path == bindparam("is_path")).values(missing_since=at, updated_at=at),
-                    [{"is_path": path} for path in went],
-                )
+                seen = dict.fromkeys(("first_seen_at", "last_seen_at", "changed_at", "created_at", "updated_at"), at)
+                await connection.execute(insert(rows), [_row_of(found[path]) | seen for path in fresh])
+            new = [_row_of(found[path]) for path in sorted(back | changed)]
+            await _update(connection, new, {"changed_at": at, "missing_since": None, "updated_at": at})
+            other = [_row_of(found[path]) for path in sorted(moved - back - changed)]
+            await _update(connection, other, {"updated_at": at})
+            await _update(connection, [{"path": path} for path in went], {"missing_since": at, "updated_at": at})
             await connection.execute(update(rows).where(rows.c.missing_since.is_(None)).values(last_seen_at=at))
         return ProgramChanges(
-            came=tuple(sorted([*fresh, *back])),
-            changed=tuple(sorted(path for path in changed if path not in back)),
+            came=tuple(sorted({*fresh, *back})),
+            changed=tuple(sorted(changed - back)),
             went=tuple(sorted(went)),
             is_first=not stored,
         )
+
+
+async def _update(
+    connection: AsyncConnection, programs: Sequence[Mapping[str, object]], stamps: Mapping[str, object]
+) -> None:
+    """Write into the rows of some programs what each has to say, and the stamps into all of them."""
+    if not programs:
+        return
+    rows = tables.programs
+    named = {name: bindparam(f"new_{name}", type_=rows.c[name].type) for name in programs[0] if name != "path"}
+    await connection.execute(
+        update(rows).where(rows.c.path == bindparam("new_path")).values({**named, **stamps}),
+        [{f"new_{name}": value for name, value in program.items()} for program in programs],
+    )
+
+
+def _known() -> Select[tuple[object, ...]]:
+    """Return what reads what programs are compared by; without times, which would take two thousand rows long."""
+    columns = tables.programs.c
+    compared = (columns[name] for name in ("path", *_FACTS, *_BESIDE))
+    return select(*compared, columns.missing_since.is_not(None).label("is_missing"))
 
 
 def _differs(program: Program, row: RowMapping, names: Sequence[str]) -> bool:

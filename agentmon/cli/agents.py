@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.agent_learn import learn
 from agentmon.cli.agent_scan import scan
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, with_services
@@ -139,6 +140,7 @@ def _remarks(agent: Agent) -> str:
 register_default(group, agents)
 register(group, "list", list_agents)
 register(group, "scan", scan)
+register(group, "learn", learn)
 register(group, "release", release)
 register(group, "limit", limit)
 register(group, "tools", tools)

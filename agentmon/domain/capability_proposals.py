@@ -64,6 +64,18 @@ class CapabilityProposal:
     danger_reasons: tuple[str, ...] = ()
     """Why its danger level is what it is, as sentences."""
 
+    @property
+    def new_arguments(self) -> tuple[str, ...]:
+        """The names of the arguments that the stored capability does not have."""
+        known = () if self.stored is None else _arguments(self.stored)
+        return tuple(name for name in _arguments(self.capability) if name not in known)
+
+    @property
+    def lost_arguments(self) -> tuple[str, ...]:
+        """The names of the stored arguments that the scan knows nothing of, as one of fewer sources may."""
+        known = _arguments(self.capability)
+        return () if self.stored is None else tuple(name for name in _arguments(self.stored) if name not in known)
+
 
 def propose(
     found: Capability,
@@ -97,6 +109,11 @@ def merge_into(stored: Capability, found: Capability) -> Capability:
     """Return the stored capability as a scan found it, but for what a person edited."""
     edited = _edited(stored)
     return replace(stored, **{name: getattr(found, name) for name in SCANNED_FIELDS if name not in edited})
+
+
+def _arguments(capability: Capability) -> tuple[str, ...]:
+    described = capability.args_schema.get("properties")
+    return tuple(described) if isinstance(described, dict) else ()
 
 
 def _edited(stored: Capability) -> frozenset[str]:

@@ -66,7 +66,7 @@ class CapabilityScanService:
             sources: Of ``SCAN_SOURCES``.
             subcommand: The command to learn with its parts; empty for the program with the commands that it names.
             on_progress: Told before each source.
-            on_problem: Told in one sentence of each source that said nothing.
+            on_problem: Told in sentences what went wrong, and of each source that said nothing when none said anything.
             ask: The slug of the AI agent for ``llm_generated``; None means the first that is turned on.
 
         Returns:

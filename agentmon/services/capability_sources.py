@@ -42,6 +42,7 @@ _STEPS: Final[Mapping[CapabilitySource, str]] = {
     CapabilitySource.SCAN_MCP: "asking the MCP server for its tools",
     CapabilitySource.LLM_GENERATED: "asking an AI agent",
 }
+_FILES: Final = frozenset({CapabilitySource.SCAN_MAN, CapabilitySource.SCAN_FIG, CapabilitySource.SCAN_COMPLETION})
 _MOST_FOUND: Final = 1000
 _OPTION: Final = re.compile(r"\{\{\s*([^{}\s]+)\s+args\.[^{}\s]+\s*\}\}")
 _PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}")
@@ -113,6 +114,11 @@ class CapabilitySources:
                         scans.append(await _scanned(question, source))
             except AgentmonError as error:
                 on_problem(_sentence(error))
+        if not others and not any(scans):
+            # Where one has told something, nobody misses the files of the others.
+            for source in sources:
+                if source in _FILES:
+                    on_problem(_nothing_words(source, (question.place.name, *subcommand)))
         on_progress(ScanProgress(step="comparing", done=len(sources), total=len(sources)))
         return (*(_found(question, merged) for merged in merge(scans)[:_MOST_FOUND]), *others)
 
@@ -143,10 +149,8 @@ async def _scanned(question: _Question, source: CapabilitySource) -> list[Scanne
             told = await asyncio.to_thread(scan_completion, place)
         case _:
             raise UsageError(f"a scan cannot ask {source.value}")
-    asked = [one for one in told if one.subcommand[: len(subcommand)] == subcommand]
-    if not asked:
-        question.on_problem(_nothing_words(source, (place.name, *subcommand)))
-    return [one for one in asked if len(one.subcommand) <= len(subcommand) + 1]
+    deepest = len(subcommand) + 1
+    return [one for one in told if one.subcommand[: len(subcommand)] == subcommand and len(one.subcommand) <= deepest]
 
 
 async def _tools(question: _Question) -> list[FoundCapability]:
@@ -238,7 +242,5 @@ def _nothing_words(source: CapabilitySource, words: Sequence[str]) -> str:
             return f"there is no manual page of {named} with options in it"
         case CapabilitySource.SCAN_FIG:
             return f"there is no Fig description of {named}; `npm install -g @withfig/autocomplete` brings many"
-        case CapabilitySource.SCAN_COMPLETION:
-            return f"no completion file tells anything of {named}"
         case _:
-            return f"{named} told nothing"
+            return f"no completion file tells anything of {named}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _OPTION: Final = re.compile(r"(-[A-Za-z0-9?#@]|--?[A-Za-z0-9][\w.+-]+)(\[?=.*)?")
 _COMMAND: Final = re.compile(r"[a-z][\w.+-]*")
 _ASSIGNMENT: Final = re.compile(r"(?:(\w+)\+?=|\[(\w+)\]=)(.*)", re.DOTALL)
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)(?:\[[@*]\])?\}?")
 _COMMAND_SUBJECT: Final = re.compile(r"cmd\b|command\b|subcmd|subcommand|verb\b|words\[1\]|COMP_WORDS\[1\]")
 _BEFORE_SUBJECT: Final = re.compile(r"prev\b|COMP_CWORD *- *1")
 _LIST_NAME: Final = re.compile(r"(?:^|_)(?:sub)?(?:commands?|cmds?|verbs|actions)(?:$|_)", re.IGNORECASE)
@@ -46,6 +47,7 @@ class _Reader:
         self._lists = _fixed_lists(self._tokens)
         self._functions = _functions(self._tokens)
         self._mains = _main_functions(self._tokens, program)
+        self._offered = _offered_names(self._tokens)
         self._function: tuple[str, ...] = ()
         """The command whose function is read."""
         self._depth = 0
@@ -122,8 +124,10 @@ class _Reader:
     def _read_assignments(self, command: tuple[str, ...], words: Sequence[Token]) -> None:
         for word in words:
             found = _ASSIGNMENT.fullmatch(word.text)
+            if found is None or not found[1] or not found[3]:
+                continue
             # What the program itself takes is read where it is offered.
-            if found is not None and found[1] and found[3] and (command or _LIST_NAME.search(found[1])):
+            if (command and found[1] in self._offered) or _LIST_NAME.search(found[1]):
                 self._offer(command, found[1], [Token(found[3], is_fixed=word.is_fixed)])
 
     def _command(self, branches: CaseBranches) -> tuple[str, ...] | None:
@@ -144,7 +148,7 @@ class _Reader:
                 # systemd's arrays: what takes a value, what does not, and the commands.
                 named = self._list if _LIST_NAME.search(self._list) else found[2]
                 self._offer(command, named, [Token(found[3], is_fixed=word.is_fixed)])
-            elif command or _LIST_NAME.search(self._list) or _FLAG_LIST.search(self._list):
+            elif self._list in self._offered or _LIST_NAME.search(self._list) or _FLAG_LIST.search(self._list):
                 self._offer(command, self._list, [word])
 
     def _offer(self, command: tuple[str, ...], name: str, lists: Sequence[Token]) -> None:
@@ -214,7 +218,7 @@ class _Reader:
         def fill(found: re.Match[str]) -> str:
             return self._lists.get(found[1], "")
 
-        return re.sub(r"\$\{?(\w+)(?:\[[@*]\])?\}?", fill, offered.text)
+        return _VARIABLE.sub(fill, offered.text)
 
 
 def _pairs(names: Sequence[str]) -> list[list[str]]:
@@ -235,6 +239,16 @@ def _functions(tokens: Sequence[Token]) -> frozenset[str]:
         for at, token in enumerate(tokens)
         if not token.is_sign and _is_sign(tokens, at + 1, "(") and _is_sign(tokens, at + 2, ")")
     )
+
+
+def _offered_names(tokens: Sequence[Token]) -> frozenset[str]:
+    """Return the variables whose words are offered to complete."""
+    found: set[str] = set()
+    for statement in statements(list(tokens)):
+        if statement[0].text == "compgen" or statement[0].text in _OFFERS:
+            for token in statement[1:]:
+                found.update(_VARIABLE.findall(token.text))
+    return frozenset(found)
 
 
 def _main_functions(tokens: Sequence[Token], program: str) -> frozenset[str]:

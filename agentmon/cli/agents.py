@@ -1,62 +1,113 @@
-"""``agentmon agents``: the programs that can be given work, parked ones released, and their limits."""
+"""``agentmon agents``: the programs that can be given work, shown, parked ones released, and their limits."""
 
 from typing import Annotated
 
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.actor import find_actor
+from agentmon.cli.agent_capabilities import group as capability_group
+from agentmon.cli.agent_editing import (
+    SlugArgument,
+    add,
+    disable,
+    duplicate,
+    edit,
+    enable,
+    remove,
+    restore,
+    try_out,
+)
+from agentmon.cli.agent_files import export, import_, trust, untrust
 from agentmon.cli.agent_learn import learn
 from agentmon.cli.agent_scan import scan
+from agentmon.cli.agent_text import agent_lines, file_lines, table_of
 from agentmon.cli.columns import table, terminal_width
-from agentmon.cli.context import JsonOption, with_services
+from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, workspace_here
 from agentmon.cli.json_form import json_form
-from agentmon.cli.output import say, say_document
+from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register, register_default
-from agentmon.cli.wait_text import parked_text
+from agentmon.domain.agent_files import AgentFileState
+from agentmon.domain.agent_health import AgentHealth
 from agentmon.domain.agents import Agent
 from agentmon.domain.errors import UsageError
-from agentmon.domain.plain_text import plain_line
-from agentmon.services.actors import USER_ACTOR
+from agentmon.domain.tasks import Workspace
 
 group = typer.Typer(rich_markup_mode=None)
 
 AllOption = Annotated[bool, typer.Option("--all", help="Also those that are switched off.")]
-SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="The program, as `agentmon agents` names it.")]
+RemovedOption = Annotated[bool, typer.Option("--removed", help="Those that were removed instead.")]
 
 
-def agents(context: typer.Context, is_all: AllOption = False, as_json: JsonOption = False) -> None:
-    """List the programs that can be given work; release one that is parked, or set its limit.
+def agents(
+    context: typer.Context, folder: WorkspaceOption = None, is_all: AllOption = False, as_json: JsonOption = False
+) -> None:
+    """List the programs that can be given work, and change what they are and may do.
 
     Examples:
       agentmon agents
-      agentmon agents --json
-      agentmon agents limit make 2
+      agentmon agents show claude
+      agentmon agents add shellcheck
+      agentmon agents edit claude --model opus
     """
     if context.invoked_subcommand is None:
-        list_agents(is_all=is_all, as_json=as_json)
+        list_agents(folder=folder, is_all=is_all, as_json=as_json)
 
 
-def list_agents(is_all: AllOption = False, as_json: JsonOption = False) -> None:
+def list_agents(
+    folder: WorkspaceOption = None,
+    is_all: AllOption = False,
+    is_removed: RemovedOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """List the programs with their limits, and which of them are parked.
 
     Examples:
       agentmon agents list --all
+      agentmon agents list --removed
     """
-    found = with_services(lambda services: services.agents.list(active_only=not is_all))
+
+    async def read(services: Services) -> tuple[tuple[Agent, ...], AgentFileState | None]:
+        workspace = await workspace_here(services, folder)
+        workspace_id = None if workspace is None else workspace.id
+        if is_removed:
+            everything = await services.agents.list(active_only=False)
+            return tuple(agent for agent in everything if agent.removed_at is not None), None
+        chosen = services.agents.registered if is_all else services.agents.list
+        state = None if workspace is None else await services.agent_files.state(workspace)
+        return await chosen(workspace_id=workspace_id), state
+
+    found, state = with_services(read)
     if as_json:
         say_document(json_form(found))
         return
-    rows = [
-        (
-            agent.slug,
-            plain_line(agent.name, max_characters=30),
-            agent.tool_type.value,
-            str(agent.max_concurrent or "none"),
-            _remarks(agent),
-        )
-        for agent in found
-    ]
-    say("\n".join(table(("SLUG", "NAME", "TYPE", "LIMIT", "CAPABILITIES"), rows, terminal_width())))
+    if is_removed and not found:
+        tell("no agent was removed")
+        return
+    say("\n".join(table_of(found, terminal_width())))
+    if state is not None and (state.asks or state.problem):
+        tell(f"note: {file_lines(state)[0]}; agentmon agents trust shows it")
+
+
+def show(slug: SlugArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show one program: how it fares, its fields, and what it can be asked to do. None is started for it.
+
+    Examples:
+      agentmon agents show claude
+      agentmon agents show git --json
+    """
+
+    async def read(services: Services) -> tuple[Agent, AgentHealth, Workspace | None]:
+        agent = await services.agents.by_slug(slug, removed_too=True)
+        health = await services.discovery.health([agent])
+        return agent, health[agent.id], await workspace_here(services, folder)
+
+    agent, health, workspace = with_services(read)
+    document = json_form(agent)
+    if as_json and isinstance(document, dict):
+        say_document({**document, "health": json_form(health)})
+    else:
+        say("\n".join(agent_lines(agent, health, workspace, terminal_width())))
 
 
 def release(slug: SlugArgument, as_json: JsonOption = False) -> None:
@@ -65,7 +116,11 @@ def release(slug: SlugArgument, as_json: JsonOption = False) -> None:
     Examples:
       agentmon agents release make
     """
-    agent = with_services(lambda services: services.agents.release(slug, actor=USER_ACTOR))
+
+    async def work(services: Services) -> Agent:
+        return await services.agents.release(slug, actor=await find_actor(services))
+
+    agent = with_services(work)
     if as_json:
         say_document(json_form(agent))
     else:
@@ -84,7 +139,11 @@ def limit(
     Examples:
       agentmon agents limit make 2
     """
-    agent = with_services(lambda services: services.agents.limit(slug, max_concurrent, actor=USER_ACTOR))
+
+    async def work(services: Services) -> Agent:
+        return await services.agents.limit(slug, max_concurrent, actor=await find_actor(services))
+
+    agent = with_services(work)
     if as_json:
         say_document(json_form(agent))
     else:
@@ -118,7 +177,7 @@ def tools(
 
     async def change(services: Services) -> Agent:
         if choices:
-            return await services.agents.set_tools(slug, choices, actor=USER_ACTOR)
+            return await services.agents.set_tools(slug, choices, actor=await find_actor(services))
         return await services.agents.by_slug(slug)
 
     agent = with_services(change)
@@ -131,14 +190,22 @@ def tools(
         say(f"{agent.slug} has its tools as they are; --allow and --deny change them")
 
 
-def _remarks(agent: Agent) -> str:
-    """Return the capabilities, behind why nothing starts now."""
-    capabilities = ", ".join(capability.key for capability in agent.capabilities if capability.is_enabled)
-    return "; ".join(part for part in (parked_text(agent), capabilities) if part)
-
-
 register_default(group, agents)
 register(group, "list", list_agents)
+register(group, "show", show)
+register(group, "add", add)
+register(group, "edit", edit)
+register(group, "enable", enable)
+register(group, "disable", disable)
+register(group, "duplicate", duplicate)
+register(group, "remove", remove)
+register(group, "restore", restore)
+register(group, "test", try_out)
+group.add_typer(capability_group, name="capability")
+register(group, "export", export)
+register(group, "import", import_)
+register(group, "trust", trust)
+register(group, "untrust", untrust)
 register(group, "scan", scan)
 register(group, "learn", learn)
 register(group, "release", release)

@@ -52,6 +52,15 @@ def with_workspace(folder: str | None, work: Callable[[Services, Workspace], Awa
     return with_services(located)
 
 
+async def workspace_here(services: Services, folder: str | None) -> Workspace | None:
+    """Return the workspace of the folder, the current one by default; None when it is none, and none is made of it.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+    return await services.workspaces.find_known(existing_folder(folder) if folder is not None else current_folder())
+
+
 def current_folder() -> Path:
     """Return the current folder.
 

@@ -120,7 +120,7 @@ def run(
       agentmon run 3 4 5
       agentmon run 12 --at "tomorrow 7:00"
       agentmon run 12 --when-ready
-      agentmon run 12 --agent pytest --with test --arg paths=tests
+      agentmon run 12 --with git.log --arg count=5
       agentmon run 12 --model opus --permission-mode plan
       agentmon run 12 --resume --message "now the other test"
       agentmon run --lost
@@ -198,6 +198,7 @@ async def _tell_start(services: Services, task: Task, execution: Execution, *, i
 
 
 async def _chosen_program(services: Services, task: Task, program: ProgramOptions) -> _ChosenProgram:
+    program = program.apart()
     if program.command is not None:
         if program.agent_slug not in {None, ANY_COMMAND_SLUG} or program.capability_key or program.arguments:
             raise UsageError("--command excludes --agent, --with and --arg")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 
@@ -36,7 +36,8 @@ class ProgramOptions:
     ] = None
     """An empty one takes the assignee away."""
     capability_key: Annotated[
-        str | None, typer.Option("--with", "-w", metavar="CAPABILITY", help="What the program is to do.")
+        str | None,
+        typer.Option("--with", "-w", metavar="CAPABILITY", help="What the program is to do: log, or git.log with it."),
     ] = None
     arguments: Annotated[
         list[str] | None, typer.Option("--arg", metavar="KEY=VALUE", help="An argument of the capability; repeatable.")
@@ -45,6 +46,19 @@ class ProgramOptions:
         str | None,
         typer.Option("--command", "-c", metavar="COMMAND", help="Any command, in shell quotes, run without a shell."),
     ] = None
+
+    def apart(self) -> Self:
+        """Return the options with a program that is named in ``--with git.log`` as the program.
+
+        Raises:
+            UsageError: ``--agent`` names another one.
+        """
+        slug, dot, key = (self.capability_key or "").partition(".")
+        if not dot:
+            return self
+        if self.agent_slug not in {None, slug}:
+            raise UsageError(f"--agent {self.agent_slug} and --with {self.capability_key} name two programs")
+        return replace(self, agent_slug=slug, capability_key=key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +136,7 @@ async def drafted(
         UsageError: An option makes no sense; the message names it.
         NotFoundError: There is no such program, capability or parent.
     """
+    options = options.apart()
     context = base.input_context
     agent_id = base.assignee_agent_id
     if _names_program(options):

@@ -32,7 +32,7 @@ class EditorMaking:
         return cls(
             services=services,
             workspace=workspace,
-            agents=await services.agents.list(),
+            agents=await services.agents.list(workspace_id=workspace.id),
             known_labels=await services.tasks.known_labels(workspace),
             money=await services.settings.money(),
         )

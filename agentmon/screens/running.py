@@ -40,7 +40,7 @@ async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others
     services = await screen.services()
     task = await services.tasks.get(task_id)
     executions = () if others else tuple(await services.executions.of_task(task_id))
-    agents = await services.agents.list()
+    agents = await services.agents.list(workspace_id=task.workspace_id)
     return await screen.ask(RunDialog(agents=agents, task=task, executions=executions, others=others))
 
 

@@ -77,7 +77,7 @@ class QuickAddService:
             raise UsageError("this machine has no time zone")
         line = parse_quick(text, now=now, zone=zone)
         problems = list(line.problems)
-        agent = await self._find_agent(line, problems)
+        agent = await self._find_agent(workspace, line, problems)
         linked: dict[int, Task] = {}
         for number in dict.fromkeys([*line.after, *([] if line.parent is None else [line.parent])]):
             try:
@@ -127,11 +127,11 @@ class QuickAddService:
         except NotFoundError as error:
             raise UsageError(f"a task that is named was deleted meanwhile: {error}", hint=error.hint) from error
 
-    async def _find_agent(self, line: QuickLine, problems: list[QuickProblem]) -> Agent | None:
+    async def _find_agent(self, workspace: Workspace, line: QuickLine, problems: list[QuickProblem]) -> Agent | None:
         if line.agent_slug is None:
             return None
         word = f"@{line.agent_slug}"
-        agents = await self._agents.list()
+        agents = await self._agents.list(workspace_id=workspace.id)
         agent = next((one for one in agents if one.slug.lower() == line.agent_slug), None)
         try:
             if agent is None:

@@ -64,7 +64,7 @@ class QuickCompleter:
 
     async def _slugs_like(self, start: str) -> list[str]:
         if self._slugs is None:
-            agents = await self._agents.list()
+            agents = await self._agents.list(workspace_id=self._workspace.id)
             self._slugs = tuple(one.slug for one in agents if one.slug != ANY_COMMAND_SLUG)
         return [slug for slug in self._slugs if slug.lower().startswith(start)][:_MOST]
 

@@ -136,7 +136,7 @@ class TemplateService:
         """Return a draft filled by the template; what cannot be taken here is told and left out."""
         notes = [_left_out_words(template)] if template.left_out else []
         context = InputContext(max_retries=template.retries, prompt_additions=template.prompt)
-        agent = await self._find_agent(template, notes)
+        agent = await self._find_agent(workspace, template, notes)
         if agent is not None and template.command:
             context = replace(context, capability_key=ANY_COMMAND_KEY, args={"argv": [*template.command]})
         elif agent is not None:
@@ -157,11 +157,11 @@ class TemplateService:
         )
         return FilledDraft(draft, tuple(notes))
 
-    async def _find_agent(self, template: TaskTemplate, notes: Notes) -> Agent | None:
+    async def _find_agent(self, workspace: Workspace, template: TaskTemplate, notes: Notes) -> Agent | None:
         slug = ANY_COMMAND_SLUG if template.command else template.program
         if slug is None:
             return None
-        agents = await self._agents.list()
+        agents = await self._agents.list(workspace_id=workspace.id)
         agent = next((one for one in agents if one.slug == slug), None)
         if agent is None:
             notes.append(f"there is no program {slug} here")

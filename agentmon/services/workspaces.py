@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import NotFoundError
 from agentmon.paths import find_workspace_root
+from agentmon.runners.agent_files import AGENT_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,11 +50,25 @@ class WorkspaceService:
         """
         folder, _ = await asyncio.to_thread(_resolved, folder)
         root = await asyncio.to_thread(find_workspace_root, folder)
+        return await self._registered(folder, root) or await self.open(root)
+
+    async def find_known(self, folder: Path) -> Workspace | None:
+        """Return the workspace that a folder belongs to; None when it is not registered and has no agents of its own.
+
+        Whoever only looks leaves nothing behind that way.
+        """
+        folder, _ = await asyncio.to_thread(_resolved, folder)
+        root = await asyncio.to_thread(find_workspace_root, folder)
+        found = await self._registered(folder, root)
+        if found is None and await asyncio.to_thread(root.joinpath(*AGENT_FILE).exists):
+            return await self.open(root)
+        return found
+
+    async def _registered(self, folder: Path, root: Path) -> Workspace | None:
         found = await self._repository.find_by_roots([str(part) for part in (folder, *folder.parents)])
         is_repository = await asyncio.to_thread((root / ".git").exists)
-        if found is not None and (not is_repository or len(found.root_path) >= len(str(root))):
-            return found
-        return await self.open(root)
+        is_nearer = found is not None and (not is_repository or len(found.root_path) >= len(str(root)))
+        return found if is_nearer else None
 
     async def get(self, workspace_id: WorkspaceId) -> Workspace:
         """Return the workspace of this id.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agentmon.domain.agents import InteractionMode
 from agentmon.domain.redaction import has_secret, redact
 from agentmon.runners.environment import looks_secret
+from agentmon.runners.presets.reading import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,8 @@ def _agent_form(agent: Agent) -> dict[str, object]:
     form = {name: value for name, value in form.items() if value not in (None, "", [], {}, 0, False)}
     form |= {} if agent.temperature is None else {"temperature": agent.temperature}
     form |= {} if agent.is_active else {"enabled": False}
-    return {"binary": "", **form, "capability": [_capability_form(capability) for capability in agent.capabilities]}
+    named = {"slug": agent.slug, "name": agent.name, "binary": ""}
+    return {**named, **form, "capability": [_capability_form(capability) for capability in agent.capabilities]}
 
 
 def _session_form(config: SessionConfig) -> dict[str, object]:
@@ -103,7 +105,9 @@ def _capability_form(capability: Capability) -> dict[str, object]:
     form = {name: value for name, value in form.items() if value not in (None, "", [], 0, False)}
     if is_template or capability.command_tokens:
         form["command_tokens"] = list(capability.command_tokens)
-    form |= {"timeout_s": capability.timeout_s, "max_output_bytes": capability.max_output_bytes}
+    form |= {} if capability.timeout_s == DEFAULT_TIMEOUT_S else {"timeout_s": capability.timeout_s}
+    if capability.max_output_bytes != DEFAULT_MAX_OUTPUT_BYTES:
+        form["max_output_bytes"] = capability.max_output_bytes
     form |= {} if capability.is_enabled else {"enabled": False}
     if properties:
         form["args"] = _plain(properties)

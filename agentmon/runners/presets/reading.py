@@ -40,8 +40,8 @@ _SESSION_KEYS: Final = frozenset(
 )
 _LOGIN_KEYS: Final = frozenset({"environment", "files", "command", "pattern", "may_be_elsewhere", "hint"})
 _ARGUMENT_KINDS: Final = frozenset({"array", "boolean", "integer", "number", "object", "string"})
-_DEFAULT_TIMEOUT_S: Final = 300
-_DEFAULT_MAX_OUTPUT_BYTES: Final = 10 * 1024 * 1024
+DEFAULT_TIMEOUT_S: Final = 300
+DEFAULT_MAX_OUTPUT_BYTES: Final = 10 * 1024 * 1024
 
 
 def read_agent(table: Mapping[str, object], *, place: str) -> PresetAgent:
@@ -185,6 +185,6 @@ def _read_capability(table: Mapping[str, object], *, place: str) -> PresetCapabi
         },
         requires_approval=entry.value("requires_approval", bool, default=False),
         danger_level=member(DangerLevel, entry.count("danger_level", default=0), place=entry.place),
-        timeout_s=entry.count("timeout_s", default=_DEFAULT_TIMEOUT_S),
-        max_output_bytes=entry.count("max_output_bytes", default=_DEFAULT_MAX_OUTPUT_BYTES),
+        timeout_s=entry.count("timeout_s", default=DEFAULT_TIMEOUT_S),
+        max_output_bytes=entry.count("max_output_bytes", default=DEFAULT_MAX_OUTPUT_BYTES),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,15 @@ _LONGER_WAYS: Final = (
 _TIMEOUT_S: Final = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class HelpAnswer:
+    """A program's help, as it printed it and as it was read."""
+
+    text: str
+    commands: tuple[ScannedCapability, ...]
+    """The command that was asked for first, then the subcommands that it names."""
+
+
 async def scan_help(
     path: str,
     *,
@@ -38,11 +48,29 @@ async def scan_help(
     timeout_s: float = _TIMEOUT_S,
     environ: Mapping[str, str] | None = None,
 ) -> tuple[ScannedCapability, ...]:
-    """Ask a program for its help, and return what it tells.
+    """Ask a program for its help, and return what it tells; see ``ask_help``.
 
     The command that was asked for comes first, then each subcommand that its help names; those are not learned until
-    they are asked for themselves. The program is asked with ``--help``. Another way is tried only when the answer
-    itself names it: a bare ``-h`` or ``help`` may be work to do for a program that does not know it as a question.
+    they are asked for themselves.
+
+    Raises:
+        RunnerError: The program gives no answer, or none that is a help text.
+    """
+    answer = await ask_help(path, subcommand=subcommand, timeout_s=timeout_s, environ=environ)
+    return answer.commands
+
+
+async def ask_help(
+    path: str,
+    *,
+    subcommand: Sequence[str] = (),
+    timeout_s: float = _TIMEOUT_S,
+    environ: Mapping[str, str] | None = None,
+) -> HelpAnswer:
+    """Ask a program for its help, and return the text of which most was learned.
+
+    The program is asked with ``--help``. Another way is tried only when the answer itself names it: a bare ``-h`` or
+    ``help`` may be work to do for a program that does not know it as a question.
 
     Args:
         path: The program, absolute or a name on the PATH.
@@ -55,42 +83,39 @@ async def scan_help(
     """
     program = PurePath(path).name
     first = _FIRST.get(program, "--help")
-    text, problem = await _answer(path, (*subcommand, first), timeout_s=timeout_s, environ=environ)
-    best = parse_help(text, program=program, subcommand=subcommand)
-    for way in _further_ways(text, best, first, program):
-        if _richness(best) and way not in _longer_ways(text):
+    answer = await ask(path, (*subcommand, first), timeout_s=timeout_s, environ=environ)
+    best = HelpAnswer(answer.output, parse_help(answer.output, program=program, subcommand=subcommand))
+    longer = _longer_ways(answer.output)
+    others = _other_ways(answer.output, first, program)
+    for way in (*longer, *others):
+        if way not in longer and not _is_poor(best):
             break
-        told, other_problem = await _answer(path, (*subcommand, *way), timeout_s=timeout_s, environ=environ)
-        other = parse_help(told, program=program, subcommand=subcommand)
-        if _richness(other) > _richness(best):
-            best, problem = other, other_problem
+        told = (await ask(path, (*subcommand, *way), timeout_s=timeout_s, environ=environ)).output
+        other = HelpAnswer(told, parse_help(told, program=program, subcommand=subcommand))
+        best = max(best, other, key=_richness)
     if not _richness(best):
         words = " ".join((program, *subcommand, first))
-        reason = problem or "the answer has no options and no commands in it"
+        reason = answer.problem or "the answer has no options and no commands in it"
         raise RunnerError(f"{words} tells nothing that can be learned: {reason}", hint=f"try it: {words}")
     return best
 
 
-def _further_ways(text: str, found: Sequence[ScannedCapability], first: str, program: str) -> list[tuple[str, ...]]:
-    """Return the other ways to ask that an answer itself names; once there was help, only those to a longer text."""
-    longer = _longer_ways(text)
-    if _richness(found):
-        return longer
+def _other_ways(text: str, first: str, program: str) -> list[tuple[str, ...]]:
+    """Return the other ways to ask that an answer names, for when it was no help itself."""
     others = [(word,) for word, named in _OTHER_WAYS if word != first and named.search(text)]
-    return [*longer, *others, *([("help",)] if f"{program} help" in text else [])]
+    return [*others, *([("help",)] if f"{program} help" in text else [])]
 
 
 def _longer_ways(text: str) -> list[tuple[str, ...]]:
+    """Return the ways to ask for a longer text that an answer names."""
     return [way for way, named in _LONGER_WAYS if named.search(text)]
 
 
-async def _answer(
-    path: str, words: Sequence[str], *, timeout_s: float, environ: Mapping[str, str] | None
-) -> tuple[str, str | None]:
-    answer = await ask(path, words, timeout_s=timeout_s, environ=environ)
-    return answer.output, answer.problem
+def _is_poor(answer: HelpAnswer) -> bool:
+    """Tell whether nothing but positional arguments was learned."""
+    return len(answer.commands) == 1 and all(option.is_positional for option in answer.commands[0].options)
 
 
-def _richness(found: Sequence[ScannedCapability]) -> int:
+def _richness(answer: HelpAnswer) -> int:
     """Return how much was learned: options, arguments and subcommands."""
-    return len(found[0].options) + len(found) - 1
+    return len(answer.commands[0].options) + len(answer.commands) - 1

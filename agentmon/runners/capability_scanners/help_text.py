@@ -40,6 +40,8 @@ _ENDS_OPTIONS: Final = re.compile(
     r"|Global Flags:"
 )
 _OTHER_ENTRY: Final = re.compile(r"\S{1,30}(?:, -\S{1,30})? {2,}\S")
+_SINGLE_DASH_WORD: Final = re.compile(r"-[A-Za-z][\w-]{2,}")
+_JOINED_VALUE: Final = re.compile(r"-[A-Z][a-z]{3,}")
 _PROGRAM_KEY: Final = "run"
 _NOT_A_KEY: Final = re.compile(r"[^A-Za-z0-9]+")
 _LITERAL_BOOLEANS: Final = frozenset({"true", "false"})
@@ -155,6 +157,7 @@ class _OptionReader:
         for at, line in enumerate(self._lines):
             if not line.text or at in self._usage_lines:
                 was_empty = True
+                self._is_below_heading |= at in self._usage_lines
                 continue
             spec_line = read_spec_line(line.text)
             if spec_line and self._begins_option(line, spec_line, was_empty=was_empty):
@@ -223,6 +226,7 @@ def _scanned_options(found: list[_Found], usage: Usage, *, has_types: bool) -> l
             option.spec.value, option.spec.join = told.value, told.join
         if has_types and not option.spec.value and "[boolean]" not in option.words and "[count]" not in option.words:
             option.spec.value = "VALUE"
+    _split_joined_values([option.spec for option in found])
     for option in (*found, *(_Found(spec) for spec in usage.options)):
         for names in _separate_names(option.spec.names):
             fresh = [name for name in dict.fromkeys(names) if name not in known]
@@ -238,6 +242,16 @@ def _scanned_options(found: list[_Found], usage: Usage, *, has_types: bool) -> l
             keys.add(scanned.key)
             options.append(scanned)
     return options
+
+
+def _split_joined_values(specs: Sequence[OptionSpec]) -> None:
+    """Give ``-Idirectory`` its value, when all other names with one dash are single letters."""
+    single = [spec for spec in specs if any(_SINGLE_DASH_WORD.fullmatch(name) for name in spec.names)]
+    joined = [spec for spec in single if len(spec.names) == 1 and _JOINED_VALUE.fullmatch(spec.names[0])]
+    if len(joined) == len(single) and len(joined) < len(specs):
+        for spec in joined:
+            name = spec.names[0]
+            spec.names, spec.value, spec.join = [name[:2]], name[2:], ValueJoin.NOTHING
 
 
 def _separate_names(names: Sequence[str]) -> list[list[str]]:

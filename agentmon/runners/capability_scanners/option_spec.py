@@ -16,12 +16,20 @@ _NAME: Final = re.compile(
 )
 _NEGATABLE: Final = re.compile(r"(--?)(?:\[no-?\]|\(no-\))(.+)")
 _SEPARATOR: Final = re.compile(r"(?: \(\"\w{1,10}\"\))? ?(?:,|\||/) {0,20}(?=[-+])|, \w, (?=-)| or (?=-)")
+_OTHER_SYSTEM: Final = re.compile(r",/[?A-Z](?=[ ,]|$)|, \w(?= {2})")
+"""A spelling that no option of this kind has: ``/?`` of Windows, the letters of BSD's ps."""
+_SEVERAL_TIMES: Final = re.compile(r"\.\.\.(?! -)|(?:\|([a-z])\1+)+(?=[, ])")
+"""``-v...``, or ``-v|vv|vvv``."""
+_ONE_OF_LETTERS: Final = re.compile(r"-\[(?!no\])([A-Za-z]{2,4})\]((?:\[[^\]\s]{1,20}\])?\S{1,40})")
+"""``-[mM][-]module`` of perl."""
+_RANGE: Final = " ... -"
+"""Between ``-0`` and ``-9``."""
 _GAP: Final = re.compile(r" {2,}| (?== )")
 _UPPER_WORD: Final = re.compile(
     r"[A-Z][A-Z0-9_]*(?:[-./:=,+@|][A-Za-z0-9_]+|\[[^\s\]]{0,60}\]|<[^\s>]{0,60}>|\.{2,3}|s\b)*(?=\s|,|$)"
 )
 _PLAIN_WORD: Final = re.compile(r"[^\s,]+")
-_LOWER_WORD: Final = re.compile(r"[a-z][\w./:=|+-]{0,60}(?:\[[^\s\]]{0,60}\])?(?:\.\.\.)?|\+int")
+_LOWER_WORD: Final = re.compile(r"[a-z](?:,?[\w./:=|+-]){0,60}(?:\[[^\s\]]{0,60}\])?(?:\.\.\.)?|\+int")
 _CLOSING: Final = {"<": ">", "[": "]", "{": "}", "(": ")"}
 _QUOTES: Final = "'\"`"
 _MOST_VALUE_CHARACTERS: Final = 400
@@ -57,6 +65,9 @@ def read_spec_line(text: str) -> SpecLine | None:
     """Return the options that a line begins with, and the rest as their description; None when it begins with none."""
     if not text or text[0] not in "-+":
         return None
+    if " ; -" in text:
+        # find lists several: "-exec COMMAND ; -exec COMMAND {} + -ok COMMAND ;".
+        text = text.replace(" {} + -", " -").replace(" ; -", " -").removesuffix(" ;")
     reader = _SpecReader(text)
     specs = reader.read()
     if not specs:
@@ -83,6 +94,10 @@ class _SpecReader:
         self.place = 0
 
     def read(self) -> list[OptionSpec]:
+        letters = _ONE_OF_LETTERS.match(self._text)
+        if letters:
+            self.place = letters.end()
+            return [OptionSpec([f"-{letter}"], letters[2], join=ValueJoin.NOTHING) for letter in letters[1]]
         specs: list[OptionSpec] = []
         is_alias = False
         while True:
@@ -112,14 +127,18 @@ class _SpecReader:
         if len(name) > len("-#") and name.endswith("#") and name[1] != "#":
             return OptionSpec(names=[name[:-1]], value="#", join=ValueJoin.NOTHING)
         spec = OptionSpec(names=[name])
-        if self._text.startswith("...", self.place):
+        several = _SEVERAL_TIMES.match(self._text, self.place)
+        if several:
             spec.is_repeated = True
-            self.place += len("...")
+            self.place = several.end()
         self._value(spec)
         return spec
 
     def _next_name(self, last: OptionSpec) -> bool | None:
         """Go to the next name of the line; return whether it is another name of the last option, None at the end."""
+        other_system = _OTHER_SYSTEM.match(self._text, self.place)
+        if other_system:
+            self.place = other_system.end()
         separator = _SEPARATOR.match(self._text, self.place)
         if separator:
             name = _NAME.match(self._text, separator.end())
@@ -129,17 +148,24 @@ class _SpecReader:
             # "-i|--install FILE | -R|--recursive FOLDER" are two.
             is_another = separator[0] == " | " and last.value and not name[0].startswith("--")
             return not (is_another and any(known.startswith("--") for known in last.names))
+        if self._text.startswith(_RANGE, self.place):
+            self.place += len(_RANGE) - 1
+            return False
         rest = self._text[self.place :]
         stripped = rest.lstrip(" ")
         blanks = len(rest) - len(stripped)
         if not blanks or not stripped.startswith("-") or not _NAME.match(stripped):
             return None
         name = _NAME.match(stripped)
-        is_long_after_short = _is_short(last.names[-1]) and stripped.startswith("--") and not last.value
+        end = name.end() if name else 0
+        is_cell = stripped[end : end + 2] in {"", "  "} or stripped[end : end + 1] in {"=", "["}
+        is_long_after_short = (
+            _is_short(last.names[-1]) and stripped.startswith("--") and (not last.value or (blanks > 1 and is_cell))
+        )
         if blanks > 1 and not is_long_after_short:
             return None
         # After the name of the second a description may follow: "-x -y is better".
-        if name and stripped[name.end() : name.end() + 1] not in {"", " ", "=", "[", ","}:
+        if stripped[end : end + 1] not in {"", " ", "=", "[", ","}:
             return None
         self.place += blanks
         return is_long_after_short
@@ -152,6 +178,16 @@ class _SpecReader:
             # "--all= Show all" has no value: the sign divides the option from its description.
             following = text[self.place : self.place + 2]
             spec.value = self._word() or ("" if following[:1] == " " and following[1:].isalpha() else "VALUE")
+            return
+        if mark == "," and text[self.place + 1 : self.place + 2] == "<":
+            spec.names[-1] += ","
+            self.place += 1
+            spec.join = ValueJoin.NOTHING
+            mark = "<"
+        if mark == "/" and "/" in text[self.place + 1 : self.place + 30].split(" ", 1)[0]:
+            end = text.index("/", self.place + 1) + 1
+            spec.value, spec.join = text[self.place : end], ValueJoin.NOTHING
+            self.place = end
             return
         if mark == ":" and text[self.place + 1 : self.place + 2] in {"<", "[", "{"}:
             spec.names[-1] += ":"
@@ -202,6 +238,10 @@ class _SpecReader:
         """Take one word at this place as a part of the value when it looks like one."""
         text = self._text
         mark = text[place]
+        if spec.value and text.startswith("| ", place) and not text.startswith("| -", place):
+            self.place = place + 1
+            self._add(spec, mark)
+            return True
         if mark in "<{" or (
             mark == "["
             and not text.startswith(
@@ -244,7 +284,7 @@ class _SpecReader:
             words, end = first[0], dash
         if count == 1 and not (_LOWER_WORD.fullmatch(words) or words[0] in _QUOTES or _is_value_like(words)):
             return
-        if words.endswith((".", ":", ";", "!")) and not words.endswith("..."):
+        if words.endswith((".", ":", ";", "!")) and not words.endswith(".."):
             return
         self._add(spec, words)
         self.place = end
@@ -287,7 +327,7 @@ class _SpecReader:
             if text[self.place] in _CLOSING:
                 self._bracketed()
             elif text.startswith("|-", self.place) or (
-                text[self.place] in " ," and not text.startswith((",<", ",["), self.place)
+                text[self.place] in " ," and not text.startswith((",<", ",[", ", <"), self.place)
             ):
                 break
             else:

@@ -27,6 +27,8 @@ _LITERAL: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _VALUE_WORD: Final = re.compile(r"[A-Z][A-Z0-9_/.:,-]*|<.*>|[a-z][a-zA-Z0-9_./:-]*")
 _COMMAND_WORDS: Final = frozenset({"command", "commands", "object", "subcommand", "cmd"})
 _NAME_OF_POSITIONAL: Final = re.compile(r"[A-Za-z][\w./:@ -]{0,60}")
+_MIXED_BUNDLE: Final = 6
+"""So many letters, large and small ones and no two alike, are no word."""
 _MOST_DEPTH: Final = 20
 _MOST_TOKENS: Final = 4_000
 
@@ -221,14 +223,13 @@ class _UsageReader:
         if spec.value and (is_optional or spec.join is ValueJoin.EQUALS):
             self._usage.sure_values.update(spec.names)
         if alias_of is not None and alias_of.names and _are_aliases(alias_of.names[-1], token):
-            alias_of.names += spec.names
+            alias_of.names += [name for name in spec.names if name not in alias_of.names]
             if spec.value:
                 alias_of.value, alias_of.join = spec.value, spec.join
             return alias_of
-        self._add(spec)
-        return spec
+        return self._add(spec)
 
-    def _value(self, spec: OptionSpec, *, is_inside: bool = False) -> None:
+    def _value(self, spec: OptionSpec, *, is_inside: bool = False, may_be_cut: bool = True) -> None:
         following = self._peek(1)
         if following == "=":
             self._at += 1
@@ -246,12 +247,18 @@ class _UsageReader:
             spec.is_value_optional = True
             self._at += 1
             self._skip_group()
-        elif following == "[" and self._is_definition and _LITERAL.fullmatch(self._peek(2)) and self._peek(3) == "]":
+        elif (
+            following == "["
+            and may_be_cut
+            and self._is_definition
+            and _LITERAL.fullmatch(self._peek(2))
+            and self._peek(3) == "]"
+        ):
             # "-s[tatistics]" of ip: a name that may be cut.
             spec.names.append(spec.names[0] + self._peek(2))
             self._at += 3
-            self._value(spec)
-        elif following == "[" and not self._is_definition and is_inside:
+            self._value(spec, may_be_cut=False)
+        elif following == "[" and (is_inside or self._is_definition):
             spec.value, spec.join = "VALUE", ValueJoin.WORD
             self._at += 1
             self._skip_group()
@@ -280,10 +287,16 @@ class _UsageReader:
                 return
             self._at += 1
 
-    def _add(self, spec: OptionSpec) -> None:
-        known = {name for option in self._usage.options for name in option.names}
-        if not known.intersection(spec.names):
-            self._usage.options.append(spec)
+    def _add(self, spec: OptionSpec) -> OptionSpec:
+        """Keep an option; return the one that is kept, which may be an earlier one of this name."""
+        for known in self._usage.options:
+            if not set(known.names).isdisjoint(spec.names):
+                known.names += [name for name in spec.names if name not in known.names]
+                if spec.value and not known.value:
+                    known.value, known.join = spec.value, spec.join
+                return known
+        self._usage.options.append(spec)
+        return spec
 
     def _argument(self, token: str, *, is_optional: bool) -> None:
         if token in {"...", "…"}:
@@ -309,8 +322,9 @@ def _bundle(token: str) -> str:
     if token.startswith("--") or len(letters) < 2 or not letters.isalnum() or len(set(letters)) < len(letters):  # noqa: PLR2004
         return ""
     ordered = [(not letter.isdigit(), letter.casefold()) for letter in letters]
+    is_mixed = len(letters) >= _MIXED_BUNDLE and not letters.islower() and not letters.isupper()
     capitals_first = [(not letter.isdigit(), letter.islower(), letter.casefold()) for letter in letters]
-    return letters if sorted(ordered) == ordered or sorted(capitals_first) == capitals_first else ""
+    return letters if is_mixed or sorted(ordered) == ordered or sorted(capitals_first) == capitals_first else ""
 
 
 def _are_aliases(first: str, second: str) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import time
 from pathlib import Path
 from typing import Final
@@ -43,18 +44,18 @@ OPTIONS: Final = {
     " --strict-allow-scripts --dangerously-allow-all-scripts",
     "ninja": "--version -v,--verbose --quiet -C -f -j -k -l -n -d -t -w",
     "jq": "-c -n -e -s -r -R -C -M -S --tab --arg --argjson --slurpfile --rawfile --args --jsonargs",
-    "perl": "-a -C -c -d -D -e -E -f -i -Idirectory -l -n -p -s -S -t -T -u -U -v -V -w -W -x -X",
-    "ip": "-force -batch -V,-Version -s,-statistics -d,-details -r,-resolve -h,-human-readable -iec -j,-json"
+    "perl": "-0 -a -C -c -d -D -e -E -f -F -i -I -l -m -M -n -p -s -S -t -T -u -U -v -V -w -W -x -X",
+    "ip": "-force -batch,-b -V,-Version -s,-statistics -d,-details -r,-resolve -h,-human-readable -iec -j,-json"
     " -p,-pretty -f,-family -4 -6 -M -B -0 -l,-loops -br,-brief -o,-oneline -t,-timestamp -ts,-tshort"
-    " -rc,-rcvbuf,-rcsize -n,-netns -N,-Numeric -a,-all -c,-color",
+    " -rc,-rcvbuf -n,-netns -N,-Numeric -a,-all -c,-color",
     "find": "-daystart -follow -nowarn -regextype -warn -depth -files0-from -maxdepth -mindepth -mount -noleaf -xdev"
     " -ignore_readdir_race -noignore_readdir_race -amin -anewer -atime -cmin -cnewer -context -ctime -empty -false"
     " -fstype -gid -group -ilname -iname -inum -iwholename -iregex -links -lname -mmin -mtime -name -newer -nouser"
     " -nogroup -path -perm -regex -readable -writable -executable -wholename -size -true -type -uid -used -user -xtype"
-    " -delete -print0 -printf -fprintf -print -fprint0 -fprint -ls -fls -prune -quit -exec -execdir --help --version"
-    " -H -L -P -Olevel -D",
+    " -delete -print0 -printf -fprintf -print -fprint0 -fprint -ls -fls -prune -quit -exec -ok -execdir -okdir"
+    " --help --version -H -L -P -Olevel -D",
 }
-"""Their options, read off the texts by a person."""
+"""Their options, read off each text by eye."""
 
 
 def scanned(command: str) -> tuple[ScannedCapability, ...]:
@@ -104,10 +105,12 @@ def test_what_is_scanned_is_a_valid_capability_that_passes_nothing_by_itself(com
         ("json-server", "watch", {"kind": ValueKind.BOOLEAN}),
         ("json-server", "host", {"kind": ValueKind.STRING, "default": "localhost"}),
         ("json-server", "middlewares", {"kind": ValueKind.STRING, "is_repeated": True}),
+        ("npx", "call", {"kind": ValueKind.STRING, "value_name": "call"}),
         ("npx", "workspace", {"value_name": "workspace-name"}),
         ("ninja", "k", {"kind": ValueKind.INTEGER, "default": 1, "join": ValueJoin.WORD}),
         ("ip", "family", {"choices": ("inet", "inet6", "mpls", "bridge", "link")}),
         ("perl", "i", {"is_value_optional": True, "join": ValueJoin.NOTHING}),
+        ("perl", "I", {"value_name": "directory", "is_repeated": True, "join": ValueJoin.NOTHING}),
         ("find", "maxdepth", {"value_name": "LEVELS", "join": ValueJoin.WORD}),
         ("git log", "path", {"names": (), "is_repeated": True, "is_required": False}),
         ("jq", "jq_filter", {"is_required": True}),
@@ -130,6 +133,22 @@ def test_subcommands_are_named_with_their_words_and_not_learned() -> None:
     assert named[0].description == "Clone a repository into a new directory"
     assert "route" in [command.key for command in scanned("ip")[1:]]
     assert [command.subcommand for command in scanned("typer")[1:]] == [("utils",)]
+
+
+@pytest.mark.parametrize("metavar", [None, "COMMAND"])
+def test_subcommands_of_argparse_stand_below_their_placeholder(metavar: str | None) -> None:
+    parser = argparse.ArgumentParser(prog="p")
+    parser.add_argument("folder", help="where it works")
+    subcommands = parser.add_subparsers(metavar=metavar, required=True)
+    subcommands.add_parser("build", help="make everything").add_argument("--fast")
+    subcommands.add_parser("a-very-long-subcommand-name", help="its words stand on the next line")
+
+    named = parse_help(parser.format_help(), program="p")[1:]
+
+    assert [(command.key, command.description) for command in named] == [
+        ("build", "make everything"),
+        ("a-very-long-subcommand-name", "its words stand on the next line"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ class AgentHealth:
 
     found_path: str | None = None
     """Where its program is; None when it is not there, and for the agent that runs any command."""
+    missing_note: str = ""
+    """Why it cannot be started, such as a link to nowhere; empty when it can."""
     is_logged_in: bool | None = None
     """None where the agent cannot tell without a network, or knows no login."""
     login_note: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,9 +50,12 @@ class AgentHealthService:
         return {agent.id: _health(runs.get(agent.id, AgentRuns()), *outside[agent.id]) for agent in agents}
 
 
-def _health(runs: AgentRuns, found_path: str | None, is_logged_in: bool | None, login_note: str) -> AgentHealth:
+def _health(
+    runs: AgentRuns, found_path: str | None, missing_note: str, is_logged_in: bool | None, login_note: str
+) -> AgentHealth:
     return AgentHealth(
         found_path=found_path,
+        missing_note=missing_note,
         is_logged_in=is_logged_in,
         login_note=login_note,
         running=runs.running,
@@ -64,16 +68,37 @@ def _health(runs: AgentRuns, found_path: str | None, is_logged_in: bool | None, 
 
 def _look_outside(
     agents: Sequence[Agent], environ: Mapping[str, str], own_presets: Path
-) -> Mapping[AgentId, tuple[str | None, bool | None, str]]:
+) -> Mapping[AgentId, tuple[str | None, str, bool | None, str]]:
     logins = {preset.slug: preset.login for preset in load_library(own_presets).presets}
-    folders = os.pathsep.join(map(str, (*path_folders(environ), *find_places(environ))))
+    folders = (*path_folders(environ), *find_places(environ))
     return {
         agent.id: (
-            shutil.which(agent.binary_path, path=folders) if agent.binary_path else None,
+            *find_program(agent.binary_path, folders),
             *find_login(logins.get(agent.slug), environ),
         )
         for agent in agents
     }
+
+
+def find_program(binary: str, folders: Sequence[Path]) -> tuple[str | None, str]:
+    """Return where a program is, None when it cannot be started, and then why.
+
+    Args:
+        binary: A name, or a path.
+        folders: Where a name is looked for.
+    """
+    found = shutil.which(binary, path=os.pathsep.join(map(str, folders))) if binary else None
+    if found is not None or not binary:
+        return found, ""
+    for place in (Path(binary),) if os.sep in binary else (folder / binary for folder in folders):
+        if place.is_symlink() and not os.path.lexists(os.path.realpath(place)):
+            return None, f"{place} is a link to {os.path.realpath(place)}, which is not there"
+        with suppress(OSError):
+            if place.is_dir():
+                return None, f"{place} is a folder"
+            if place.is_file():
+                return None, f"{place} cannot be executed; `chmod +x` makes a script a program"
+    return None, f"{binary} is not there" if os.sep in binary else f"{binary} is not on the PATH"
 
 
 def find_login(login: PresetLogin | None, environ: Mapping[str, str]) -> tuple[bool | None, str]:
@@ -90,8 +115,9 @@ def find_login(login: PresetLogin | None, environ: Mapping[str, str]) -> tuple[b
             return True, f"{name} is set"
     home = environ.get("HOME") or str(Path.home())
     for name in login.files:
-        if Path(home + name.removeprefix("~") if name.startswith("~") else name).is_file():
-            return True, f"{name} is there"
+        with suppress(OSError):
+            if Path(home + name.removeprefix("~") if name.startswith("~") else name).is_file():
+                return True, f"{name} is there"
     # What the program alone can say, such as a login in the system's own keyring, nobody denies here.
-    is_told_by_files = bool(login.files or login.environment) and not login.command
+    is_told_by_files = bool(login.files or login.environment) and not (login.command or login.may_be_elsewhere)
     return (False if is_told_by_files else None), login.hint

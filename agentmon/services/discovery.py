@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import threading
 import time
 from contextlib import suppress
@@ -260,7 +261,7 @@ class DiscoveryService:
         if came:
             await self._agents.activate([agent.id for agent in came], at=now)
         await self._agents.refresh([agent for agent in found if agent.slug in known], at=now)
-        return tuple(sorted(agent.slug for agent in (*fresh, *came)))
+        return tuple(sorted(agent.slug for agent in (*(one for one in fresh if one.is_active), *came)))
 
     async def _mark_agents(self, look: _Look) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Note which programs of agents are gone and which are back; return both as slugs."""
@@ -325,7 +326,7 @@ def _path_of(agent: Agent, look: _Look) -> str | None:
         found = look.startable.get(agent.binary_path)
         return None if found is None else found.path
     path = Path(agent.binary_path).expanduser()
-    return str(path) if path.is_absolute() and path.is_file() and os.access(path, os.X_OK) else None
+    return shutil.which(str(path)) if path.is_absolute() else None
 
 
 def _may_be_missed(agent: Agent) -> bool:

@@ -23,12 +23,20 @@ if TYPE_CHECKING:
 def launch_environment(agent: Agent, context: InputContext, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment that the program of a task gets from this one.
 
+    The folder of a program that is named by its whole path stands at the end of the PATH.
+
     Raises:
         UsageError: A variable that is to be passed is not set here, or a name is not one.
     """
-    return select_environment(
+    chosen = select_environment(
         environ, allowlist=agent.env_allowlist, passed=context.env_passed, overrides=context.env_overrides
     )
+    folder = str(Path(agent.binary_path).parent)
+    search_path = chosen.get("PATH", "")
+    if Path(agent.binary_path).is_absolute() and folder not in search_path.split(os.pathsep):
+        # What came with a version of node is started by that node, which stands beside it.
+        chosen["PATH"] = os.pathsep.join(part for part in (search_path, folder) if part)
+    return chosen
 
 
 def require_launchable(

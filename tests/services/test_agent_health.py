@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +12,32 @@ import pytest
 
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.runners.presets import PresetLogin
-from agentmon.services.agent_health import find_login
+from agentmon.services.agent_health import find_login, find_program
 from tests.stored_runs import stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+def test_why_a_program_cannot_be_started_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "dangling").symlink_to(tmp_path / "nowhere")
+    (folder / "folder").mkdir()
+    (folder / "plain").write_text("#!/bin/sh\n", encoding="utf-8")
+    (folder / "good").write_text("#!/bin/sh\n", encoding="utf-8")
+    (folder / "good").chmod(0o755)
+
+    def told(binary: str) -> tuple[str | None, str]:
+        return find_program(binary, [tmp_path / "none", folder])
+
+    assert told("good") == told(str(folder / "good")) == (str(folder / "good"), "")
+    assert told("dangling") == (None, f"{folder}/dangling is a link to {tmp_path}/nowhere, which is not there")
+    assert told("folder") == (None, f"{folder}/folder is a folder")
+    assert told("plain")[1].startswith(f"{folder}/plain cannot be executed")
+    assert told("absent") == (None, "absent is not on the PATH")
+    assert told(f"{folder}/absent") == (None, f"{folder}/absent is not there")
+    assert told("") == (None, "")
 
 
 async def test_the_health_of_an_agent_tells_its_runs_and_what_it_cost_this_week(tmp_path: Path) -> None:
@@ -65,6 +87,7 @@ LOGIN = PresetLogin(environment=("TOOL_KEY",), files=("~/.tool/auth.json",), hin
     [
         pytest.param(None, {}, (None, ""), id="no login"),
         pytest.param(LOGIN, {}, (False, "run `tool login`"), id="neither"),
+        pytest.param(replace(LOGIN, may_be_elsewhere=True), {}, (None, "run `tool login`"), id="perhaps in a keyring"),
         pytest.param(LOGIN, {"TOOL_KEY": ""}, (False, "run `tool login`"), id="empty"),
         pytest.param(LOGIN, {"TOOL_KEY": "secret"}, (True, "TOOL_KEY is set"), id="variable"),
         pytest.param(

@@ -108,7 +108,11 @@ async def test_a_scan_runs_presets_programs_alone_and_tells_what_came_changed_an
 async def test_an_agent_of_a_version_manager_is_found_with_a_short_path(services: Services, machine: Machine) -> None:
     node = machine.home / ".nvm/versions/node"
     for version in ("v9.9.0", "v20.1.0", "v18.0.0"):
-        machine.add("codex", f"echo codex-cli {version}", folder=node / version / "bin")
+        machine.add(
+            "node", f'[ "$1" = --version ] && echo {version} || echo codex-cli {version}', folder=node / version / "bin"
+        )
+        codex = machine.add("codex", folder=node / version / "bin")
+        codex.write_text("#!/usr/bin/env node\n", encoding="utf-8")
     (node.parent.parent / "alias").mkdir()
     (node.parent.parent / "alias/default").write_text("18\n", encoding="utf-8")
     package = machine.home / ".local/lib/node_modules/@anthropic-ai/claude-code"

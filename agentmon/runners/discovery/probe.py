@@ -119,13 +119,14 @@ async def ask(
     program = path if os.sep in path else await asyncio.to_thread(shutil.which, path, path=environ.get("PATH"))
     if program is None:
         return ProbeAnswer(output="", exit_code=None, problem="is not on the PATH")
+    absolute = Path(program) if Path(program).is_absolute() else Path.cwd() / program
     marker = new_id()
-    chosen = _environment(environ) | {_MARKER: marker}
+    chosen = _environment(environ, absolute) | {_MARKER: marker}
     told, telling = os.pipe()
     try:
         box = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", str(_BOX), str(telling), str(_MOST_OF_BOX), str(timeout_s)),
-            program if Path(program).is_absolute() else str(Path.cwd() / program),
+            str(absolute),
             *words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -212,13 +213,16 @@ def _kill_marked(marker: str) -> None:
             send_to_same(process, signal.SIGKILL)
 
 
-def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+def _environment(environ: Mapping[str, str], program: Path) -> dict[str, str]:
     chosen = {name: environ[name] for name in environ if name in _NAMES and not looks_secret(name)}
+    # What came with one version of node is started by that one.
+    chosen["PATH"] = os.pathsep.join((chosen.get("PATH") or os.defpath, str(program.parent)))
     home = Path(environ.get("HOME") or Path.home())
     for name, folder in _HOMES:
         place = environ.get(name) or str(home / folder)
-        if Path(place).is_dir():
-            chosen[name] = place
+        with contextlib.suppress(OSError):
+            if Path(place).is_dir():
+                chosen[name] = place
     chosen["TMPDIR"] = environ.get("TMPDIR") or tempfile.gettempdir()
     return chosen | _CALM | dict.fromkeys(_PROXIES, _NOWHERE)
 

@@ -24,12 +24,9 @@ def rpm_owners(wanted: frozenset[str], root: Path) -> dict[str, tuple[str, str |
     """Return name, group and version of the packages of those paths that one has; empty where rpm keeps no SQLite."""
     owners: dict[str, tuple[str, str | None, str | None]] = {}
     for place in _PLACES:
-        path = root / place
-        if path.is_file():
-            for header in _headers(path):
-                with suppress(struct.error, IndexError):
-                    _take_package(header, wanted, owners)
-            break
+        for header in _headers(root / place):
+            with suppress(struct.error, IndexError):
+                _take_package(header, wanted, owners)
     return owners
 
 

@@ -61,7 +61,7 @@ async def test_a_program_is_asked_and_told_what_it_may_have(stub: Callable[..., 
     home, token, agent, search_path, proxy = answer.output.splitlines()[3].split("|")
     assert home == answer.output.splitlines()[2]
     assert Path(home).parent == own_tmp
-    assert (token, agent, search_path, proxy) == ("", "", "/bin:/usr/bin", "http://127.0.0.1:9")
+    assert (token, agent, search_path, proxy) == ("", "", f"/bin:/usr/bin:{Path(path).parent}", "http://127.0.0.1:9")
     assert not list(own_tmp.iterdir())
     assert not list(Path(os.environ["HOME"]).iterdir())
 

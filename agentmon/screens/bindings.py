@@ -560,6 +560,136 @@ TASK_EDITOR: Final = [
     ),
 ]
 
+AGENT_EDITOR: Final = [
+    # Priority: these must work from within the text fields of the dialog.
+    Binding("ctrl+s", "save", "Save", priority=True, id="agent-editor.save", tooltip="Save the agent."),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="agent-editor.cancel", tooltip="Leave without saving."),
+    Binding(
+        "ctrl+g",
+        "toggle_more",
+        "More",
+        priority=True,
+        id="agent-editor.more",
+        tooltip="Show or hide description, icon, colour and what else is seldom needed.",
+    ),
+    Binding(
+        "ctrl+o",
+        "edit_outside",
+        "Editor",
+        priority=True,
+        id="agent-editor.edit-outside",
+        tooltip="Write the instructions in your editor, as $VISUAL or $EDITOR name it.",
+    ),
+]
+
+CAPABILITY_EDITOR: Final = [
+    # Priority: these must work from within the text fields of the dialog.
+    Binding("ctrl+s", "save", "Save", priority=True, id="capability-editor.save", tooltip="Save the capability."),
+    Binding(
+        "escape", "cancel", "Cancel", key_display="esc", id="capability-editor.cancel", tooltip="Leave without saving."
+    ),
+    Binding(
+        "ctrl+n",
+        "add_argument",
+        "New argument",
+        priority=True,
+        id="capability-editor.add-argument",
+        tooltip="Describe one argument more.",
+    ),
+    Binding(
+        "ctrl+o",
+        "edit_outside",
+        "Editor",
+        priority=True,
+        id="capability-editor.edit-outside",
+        tooltip="Write the message in your editor, as $VISUAL or $EDITOR name it.",
+    ),
+    Binding(
+        "enter",
+        "change_argument",
+        "Change",
+        key_display="enter",
+        id="capability-editor.change-argument",
+        tooltip="Change the argument under the cursor.",
+    ),
+    Binding(
+        "d,delete",
+        "remove_argument",
+        "Remove",
+        key_display="d",
+        id="capability-editor.remove-argument",
+        tooltip="Take the argument away, and the words of the command that name it.",
+    ),
+    Binding(
+        "J,shift+down",
+        "move_argument(1)",
+        "Move",
+        key_display="J/K",
+        id="capability-editor.move-down",
+        tooltip="Take the argument further down.",
+    ),
+    Binding(
+        "K,shift+up",
+        "move_argument(-1)",
+        "Move up",
+        show=False,
+        id="capability-editor.move-up",
+        tooltip="Take the argument further up.",
+    ),
+    Binding("j,down", "go_row(1)", "Next", show=False, id="capability-editor.next", tooltip="Go to the next argument."),
+    Binding(
+        "k,up", "go_row(-1)", "Above", show=False, id="capability-editor.previous", tooltip="Go to the argument above."
+    ),
+]
+
+ARGUMENT_DIALOG: Final = [
+    # Priority: this must work from within the text fields of the dialog.
+    Binding("ctrl+s", "save", "Keep", priority=True, id="argument.save", tooltip="Keep the argument."),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="argument.cancel", tooltip="Leave it as it was."),
+]
+
+PROPOSALS: Final = [
+    Binding(
+        "ctrl+s,enter",
+        "accept",
+        "Accept",
+        key_display="enter",
+        id="proposals.accept",
+        tooltip="Store what is marked; without a mark, what is under the cursor.",
+    ),
+    Binding("space", "toggle_mark", "Mark", key_display="space", id="proposals.mark", tooltip="Mark it, or unmark it."),
+    Binding(
+        "a", "mark_all", "All", id="proposals.mark-all", tooltip="Mark all that is new or changed; again marks none."
+    ),
+    Binding(
+        "l",
+        "learn_deeper",
+        "Look inside",
+        id="proposals.learn-deeper",
+        tooltip="Read the help of the subcommand itself.",
+    ),
+    Binding("m", "ask_server", "MCP", id="proposals.ask-server", tooltip="Start it as a server of tools and ask it."),
+    Binding(
+        "A", "ask_agent", "Ask an agent", id="proposals.ask-agent", tooltip="Let an AI agent describe the program."
+    ),
+    Binding(
+        "escape,q", "cancel", "Cancel", key_display="esc", id="proposals.cancel", tooltip="Leave; nothing is stored."
+    ),
+    *_row_keys("proposals"),
+]
+
+TRUST_DIALOG: Final = [
+    Binding("y", "trust", "Trust", id="trust.trust", tooltip="Let its agents be used as they are shown here."),
+    Binding("u", "untrust", "Take back", id="trust.untrust", tooltip="Trust it no more; what its agents did stays."),
+    Binding("escape,n,q", "close", "Leave", key_display="esc", id="trust.close", tooltip="Leave it as it is."),
+    Binding("j,down", "scroll(1)", "Scroll", key_display="j/k", id="trust.down", tooltip="Scroll down."),
+    Binding("k,up", "scroll(-1)", "Up", show=False, id="trust.up", tooltip="Scroll up."),
+    Binding(
+        "ctrl+d,pagedown", "scroll_page(1)", "Page down", show=False, id="trust.page-down", tooltip="Go down a page."
+    ),
+    Binding("ctrl+u,pageup", "scroll_page(-1)", "Page up", show=False, id="trust.page-up", tooltip="Go up a page."),
+]
+
 TEMPLATE_MENU: Final = [
     # Priority: these must work from within the filter.
     Binding("enter", "choose", "Choose", key_display="enter", priority=True, id="templates.choose", tooltip="Take it."),
@@ -1028,6 +1158,11 @@ TABLES: Final = {
     "Choices of a question": QUESTION,
     "Request of the card": REQUEST_DIALOG,
     "Task editor": TASK_EDITOR,
+    "Agent editor": AGENT_EDITOR,
+    "Capability": CAPABILITY_EDITOR,
+    "Argument": ARGUMENT_DIALOG,
+    "What a program can do": PROPOSALS,
+    "Agents of a workspace": TRUST_DIALOG,
     "Task on one line": QUICK_ADD,
     "Templates": TEMPLATE_MENU,
     "Run with": RUN_DIALOG,

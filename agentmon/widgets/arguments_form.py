@@ -15,6 +15,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Checkbox, Input, Select
 
+from agentmon.domain.argument_order import argument_names
 from agentmon.domain.plain_text import plain_line
 from agentmon.widgets.form import FormField, LineInput
 from agentmon.widgets.guarded import Guarded
@@ -67,8 +68,8 @@ def argument_specs(schema: Mapping[str, object]) -> tuple[ArgumentSpec, ...]:
     required = schema.get("required")
     names = set(required) if isinstance(required, Sequence) and not isinstance(required, str) else set()
     return tuple(
-        _spec(str(name), described, is_required=name in names)
-        for name, described in properties.items()
+        _spec(name, described, is_required=name in names)
+        for name, described in ((name, properties.get(name)) for name in argument_names(schema))
         if isinstance(described, Mapping)
     )
 

@@ -47,6 +47,7 @@ from agentmon.widgets.block_view import BlockView
 from tests.screen_stage import screen_text
 from tests.screens import test_cost_pictures as costs_ways
 from tests.screens import test_pictures as ways
+from tests.screens.agent_dialog_places import AGENT_DIALOGS
 from tests.screens.key_effects import (
     Effect,
     Place,
@@ -210,6 +211,41 @@ PRESSED_ELSEWHERE = {
     ),
     ("test_board_runs.py", "test_killing_asks_first_and_names_the_card"): ("confirm.yes",),
     ("test_waiting.py", "test_running_a_card_that_waits_for_tasks_offers_to_start_it_after_them"): ("choice.choose",),
+    ("test_agent_editor.py", "test_every_wrong_field_says_so_and_the_first_has_the_focus_even_below_the_fold"): (
+        "agent-editor.save",
+        "agent-editor.more",
+    ),
+    ("test_agent_editor.py", "test_leaving_asks_only_when_something_was_typed"): ("agent-editor.cancel",),
+    ("test_agent_editor.py", "test_instructions_are_written_in_the_persons_own_editor"): ("agent-editor.edit-outside",),
+    ("test_capability_editor.py", "test_a_capability_is_made_by_keys_alone_with_its_command_line_in_view"): (
+        "capability-editor.add-argument",
+    ),
+    (
+        "test_capability_editor.py",
+        "test_arguments_are_changed_moved_and_removed_in_the_table_and_the_command_follows",
+    ): (
+        "argument.save",
+        "capability-editor.change-argument",
+        "capability-editor.remove-argument",
+        "capability-editor.move-down",
+        "capability-editor.move-up",
+        "capability-editor.next",
+        "capability-editor.previous",
+    ),
+    ("test_capability_editor.py", "test_what_is_wrong_stands_at_its_field_and_leaving_asks"): (
+        "capability-editor.save",
+        "capability-editor.cancel",
+    ),
+    ("test_capability_editor.py", "test_a_message_to_an_agent_is_shown_as_it_is_said"): (
+        "capability-editor.edit-outside",
+    ),
+    ("test_capability_proposals.py", "test_what_is_learned_is_shown_marked_looked_into_and_stored"): (
+        "proposals.accept",
+        "proposals.mark",
+        "proposals.mark-all",
+        "proposals.ask-server",
+        "proposals.ask-agent",
+    ),
     ("../test_app.py", "test_a_failure_to_open_is_shown_with_its_hint"): ("failure.quit",),
 }
 """Keys that change what is stored, end things or need a worker, by the tests that press them."""
@@ -816,6 +852,7 @@ PLACES = {
     "task": (TASK,),
     "tables": (EXECUTIONS, COLUMNS, SETTINGS),
     "dialogs": (HELP, MENU, CONFIRM, WELCOME),
+    "agent dialogs": AGENT_DIALOGS,
     "waiting": (CHOICE,),
     "talks": (SESSIONS, CONVERSATION, TEXT, TALK_ON_BOARD, TALK_ON_PAGE, TALK_ON_ROW),
     "requests": (INBOX, REQUEST_DIALOG, QUESTION, RULE, DETAIL, LOOPS),

@@ -24,6 +24,7 @@ from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.conversation_page import ConversationPage
 from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.failure import FailureScreen
+from agentmon.screens.form_dialog import FormDialog
 from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.help import HelpScreen
 from agentmon.screens.inbox import InboxScreen
@@ -50,7 +51,7 @@ from agentmon.widgets.card_preview import CardPreview
 from agentmon.widgets.log_view import LogView
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text
-from tests.screens import test_cost_pictures, test_search_pictures
+from tests.screens import test_agent_dialog_pictures, test_cost_pictures, test_search_pictures
 from tests.screens.pictures import MIDDLE, SMALL, Picture, compare_pictures
 from tests.screens.scenes import DEEDS, NOW, WAITING_DEEDS, picture, scene
 from tests.screens.talks import a_talk, asks_questions, make_talks, wants_command, wants_edit
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.proof
 
-BASES = {ServiceScreen, RequestScreen, TaskLogScreen}
+BASES = {FormDialog, ServiceScreen, RequestScreen, TaskLogScreen}
 """Screens that are never shown themselves."""
 
 
@@ -461,7 +462,12 @@ def test_every_screen_and_dialog_has_its_picture() -> None:
             found.add(kind)
     pictured = {
         one.shows
-        for pictures in (*PICTURES.values(), test_cost_pictures.PICTURES, test_search_pictures.PICTURES)
+        for pictures in (
+            *PICTURES.values(),
+            test_agent_dialog_pictures.PICTURES,
+            test_cost_pictures.PICTURES,
+            test_search_pictures.PICTURES,
+        )
         for one in pictures
     }
 

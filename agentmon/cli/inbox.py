@@ -19,6 +19,8 @@ from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalScope, 
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import AskQuestion
 from agentmon.domain.errors import ConflictError, UsageError
+from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.plain_text import plain_line
 from agentmon.domain.request_words import wish_words
 from agentmon.domain.tasks import Workspace
 
@@ -83,18 +85,24 @@ def approve(
     edited_input: Annotated[
         str | None, typer.Option("--input", metavar="JSON", help="Allow it with this input instead, if the agent can.")
     ] = None,
+    typed_name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Of what destroys things: its name, as the inbox shows it."),
+    ] = None,
     digest: DigestOption = None,
     is_sure: SureOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Allow what an agent asks.
 
-    A request that is named by its task is shown first, since another may be in its place by now.
+    A request that is named by its task is shown first, since another may be in its place by now. What destroys things
+    is allowed once at a time by its name: typed when it is asked for, or given by --name.
 
     Examples:
       agentmon approve 019bf3a2
       agentmon approve '#12' --session
       agentmon approve 019bf3a2 --always
+      agentmon approve 019bf3a2 --name 'git push'
     """
     if is_for_session and is_always:
         raise UsageError("--session and --always exclude each other")
@@ -102,12 +110,14 @@ def approve(
     scope = ApprovalScope.SESSION if is_for_session else ApprovalScope.ALWAYS if is_always else ApprovalScope.ONCE
 
     async def decide(services: Services, listing: ApprovalListing) -> Approval:
+        actor = await find_actor(services)
         return await services.approvals.allow(
             listing.approval.id,
-            actor=await find_actor(services),
+            actor=actor,
             seen_digest=listing.approval.input_digest,
             scope=scope,
             tool_input=tool_input,
+            typed_name=_name_of(listing, actor, scope) if typed_name is None and tool_input is None else typed_name,
         )
 
     _decide(name, folder, decide, digest=digest, is_sure=is_sure, as_json=as_json)
@@ -230,6 +240,17 @@ def _show_and_ask(listing: ApprovalListing) -> None:
     flush()
     if not typer.confirm("Is this what you mean?", err=True):
         raise typer.Exit(exit_codes.INTERRUPTED)
+
+
+def _name_of(listing: ApprovalListing, actor: Actor, scope: ApprovalScope) -> str | None:
+    """Return the name that the person at the terminal types for what destroys things."""
+    approval = listing.approval
+    is_answerable = approval.status is ApprovalStatus.PENDING and actor.type is ActorType.USER
+    if not approval.name_to_type or not is_answerable or scope is not ApprovalScope.ONCE or not sys.stdin.isatty():
+        return None
+    tell("\n".join(request_lines(listing, SystemClock().now(), is_whole=True)))
+    flush()
+    return str(typer.prompt(f"This destroys things. Type {plain_line(approval.name_to_type)} to allow it", err=True))
 
 
 def _json_object(text: str, option: str) -> dict[str, object]:

@@ -3,12 +3,14 @@
 from datetime import datetime
 
 from agentmon.cli.local_time import local_words
+from agentmon.domain.agents import DangerLevel
 from agentmon.domain.amounts import duration_text
-from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
+from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
 from agentmon.domain.audit import actor_name
 from agentmon.domain.conversation import AskQuestion
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.request_words import status_words, wish_words
+from agentmon.domain.start_danger import danger_text
 
 _DETAIL_LINES = 12
 
@@ -38,6 +40,10 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
         lines += detail
     else:
         lines += [*detail[:_DETAIL_LINES], f"    … {len(detail) - _DETAIL_LINES} more lines: agentmon inbox --whole"]
+    if approval.danger_level >= DangerLevel.DANGEROUS or approval.danger_reason:
+        lines.append(f"    ▲ {plain_line(danger_text(approval.danger_level, approval.danger_reason))}")
+    if approval.name_to_type and approval.status is ApprovalStatus.PENDING:
+        lines.append(f"    agentmon approve {approval.id} --name '{plain_line(approval.name_to_type)}' allows it")
     if approval.reason:
         lines.append(f"    why: {plain_line(approval.reason, max_characters=300)}")
     for question in approval.questions:

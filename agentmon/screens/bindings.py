@@ -913,6 +913,13 @@ SETTING_DIALOG: Final = [
     Binding("escape", "cancel", "Cancel", key_display="esc", id="setting.cancel", tooltip="Leave it as it is."),
 ]
 
+NAME_DIALOG: Final = [
+    # Priority: a text field would take the key for itself.
+    Binding("enter", "save", "Allow", key_display="enter", priority=True, id="name.save", tooltip="Allow it once."),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="name.cancel", tooltip="Decide nothing."),
+]
+"""Keys of the dialog in which the name of what destroys things is typed."""
+
 COSTS: Final = [
     Binding(
         "enter",
@@ -1171,6 +1178,7 @@ TABLES: Final = {
     "Menu": MENU,
     "Columns": COLUMNS_DIALOG,
     "Rule": RULE_DIALOG,
+    "Name": NAME_DIALOG,
     "Question": CONFIRM,
     "Choice": CHOICE,
     "Settings": SETTINGS,

@@ -33,7 +33,7 @@ _BESIDE: Final = {"Inbox": REQUEST}
 _DIALOGS: Final = frozenset(
     {
         *("Answers of a session", "Choices of a question", "Request of the card", "Task editor", "Run with"),
-        *("Tool call", "Text", "Menu", "Rule", "Question", "Choice", "Setting", "Welcome", "Help", "Failure"),
+        *("Tool call", "Text", "Menu", "Rule", "Name", "Question", "Choice", "Setting", "Welcome", "Help", "Failure"),
     }
 )
 """Where the keys that work everywhere do not."""

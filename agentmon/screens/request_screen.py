@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.near_paths import near_text
+from agentmon.domain.start_danger import danger_text
 from agentmon.screens.frame import WRITES, AttachRequested, ServiceScreen
 from agentmon.widgets.block_view import BlockView
 from agentmon.widgets.cells import even_line
@@ -125,8 +126,8 @@ class RequestScreen(ServiceScreen[None]):
         kind = approval.ask_kind
         return {
             "allow": kind in _LET_GO,
-            "allow_session": approval.can_allow_for_session and kind in _LET_GO,
-            "allow_always": kind is AskKind.PERMISSION,
+            "allow_session": approval.can_allow_for_session and kind in _LET_GO and not approval.name_to_type,
+            "allow_always": kind is AskKind.PERMISSION and not approval.name_to_type,
             "deny": kind is not AskKind.DIALOG,
             "deny_and_interrupt": kind not in {AskKind.DIALOG, AskKind.START},
             "edit_input": approval.can_edit_input and kind is AskKind.PERMISSION,
@@ -198,7 +199,9 @@ class RequestScreen(ServiceScreen[None]):
 
     def _allow(self, scope: ApprovalScope) -> None:
         listing = self.may_decide()
-        if listing is not None:
+        if listing is not None and listing.approval.name_to_type:
+            self.open_dialog(self._allow_by_name(listing), name="name")
+        elif listing is not None:
             self.start_deciding(listing, self._let_go(listing, scope))
 
     def _deny(self, *, interrupts: bool) -> None:
@@ -229,6 +232,7 @@ class RequestScreen(ServiceScreen[None]):
         *,
         tool_input: Mapping[str, object] | None = None,
         rule: ApprovalRule | None = None,
+        typed_name: str | None = None,
     ) -> Approval:
         services, actor = await self.services_and_actor()
         return await services.approvals.allow(
@@ -238,7 +242,19 @@ class RequestScreen(ServiceScreen[None]):
             scope=scope,
             tool_input=tool_input,
             rule=rule,
+            typed_name=typed_name,
         )
+
+    async def _allow_by_name(self, listing: ApprovalListing) -> None:
+        from agentmon.screens.name_dialog import NameDialog  # noqa: PLC0415 - not part of the first frame
+
+        approval = listing.approval
+        danger = danger_text(approval.danger_level, approval.danger_reason)
+        typed = await self.ask(
+            NameDialog(approval.name_to_type, command=approval.detail or approval.target, danger=danger)
+        )
+        if typed is not None:
+            await self._decide(listing, self._let_go(listing, ApprovalScope.ONCE, typed_name=typed))
 
     async def _allow_always(self, listing: ApprovalListing) -> None:
         from agentmon.screens.rule_dialog import RuleDialog  # noqa: PLC0415 - not part of the first frame

@@ -144,7 +144,7 @@ class ApprovalService:
                 "a question is answered, not allowed", hint=f"`agentmon answer {approval.id} CHOICE` answers it"
             )
         _require_answerable(listing)
-        require_named(approval, scope=scope, actor=actor, typed_name=typed_name)
+        require_named(approval, scope=scope, actor=actor, typed_name=typed_name, tool_input=tool_input)
         if scope is ApprovalScope.SESSION and not approval.can_allow_for_session:
             raise UsageError("this cannot be allowed for the whole session", hint="allow it once, or always by a rule")
         if tool_input is not None and not approval.can_edit_input:

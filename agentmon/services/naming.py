@@ -10,12 +10,23 @@ from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.events import ActorType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agentmon.domain.approvals import Approval
     from agentmon.domain.events import Actor
 
 
-def require_named(approval: Approval, *, scope: ApprovalScope, actor: Actor, typed_name: str | None) -> None:
+def require_named(
+    approval: Approval,
+    *,
+    scope: ApprovalScope,
+    actor: Actor,
+    typed_name: str | None,
+    tool_input: Mapping[str, object] | None,
+) -> None:
     """Refuse to allow what destroys things without its name, for longer than once, or by an agent.
+
+    Another input that the person has written instead needs no name.
 
     Raises:
         UsageError: Its name was not typed, or it would be allowed for longer than once.
@@ -27,8 +38,9 @@ def require_named(approval: Approval, *, scope: ApprovalScope, actor: Actor, typ
         raise ConflictError("what destroys things is allowed by a person only", hint="deny it, or leave it undecided")
     if scope is not ApprovalScope.ONCE:
         raise UsageError("what destroys things is allowed once at a time", hint="allow it once")
+    is_rewritten = tool_input is not None and dict(tool_input) != dict(approval.tool_input)
     name = approval.name_to_type
-    if (typed_name or "").strip() != name:
+    if not is_rewritten and (typed_name or "").strip() != name:
         raise UsageError(
             f"this destroys things, so its name has to be typed: {name}",
             hint=f"`agentmon approve {approval.id} --name '{name}'`; in the inbox the key asks for it",

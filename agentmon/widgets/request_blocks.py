@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.operations import OperationType
+from agentmon.domain.start_danger import danger_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.request_words import decision_style, decision_words, kind_word, waited_text
@@ -52,6 +54,9 @@ class RequestHead:
         if approval.ask_kind is not AskKind.QUESTION:
             told += [approval.tool_name, "" if _is_said_above(listing, title) else target]
         rows += text_rows(" · ".join(part for part in told if part), width, "muted")
+        if approval.danger_level >= DangerLevel.DANGEROUS or approval.danger_reason:
+            style = "bad" if approval.danger_level is DangerLevel.DESTRUCTIVE else "warning"
+            rows += text_rows(f"▲ {danger_text(approval.danger_level, approval.danger_reason)}", width, style)
         if approval.reason:
             rows += text_rows(f"“{approval.reason}”", width, "text")
         return rows

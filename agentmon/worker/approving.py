@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.amounts import duration_text
-from agentmon.domain.approval_rules import RuleVerdict, judge, names_whole
+from agentmon.domain.approval_rules import judge, names_whole
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, StoreError
@@ -20,6 +20,7 @@ from agentmon.domain.requested_actions import requested_action
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agentmon.domain.approval_rules import RuleVerdict
     from agentmon.domain.approvals import ApprovalListing, ApprovalRule
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
@@ -142,9 +143,7 @@ def _verdict(listing: ApprovalListing, claimed: ClaimedExecution, rules: Sequenc
         agent_id=claimed.agent.id,
         resolve=os.path.realpath,
     )
-    verdict = judge(action, rules)
-    rule = verdict.rule if verdict.decision is RuleDecision.ALLOW else None
-    is_destructive = listing.approval.danger_level is DangerLevel.DESTRUCTIVE
-    if is_destructive and rule is not None and not names_whole(rule, action):
-        return RuleVerdict(decision=RuleDecision.ASK, rule=None, why="it destroys things, which the rule does not name")
-    return verdict
+    if listing.approval.danger_level is DangerLevel.DESTRUCTIVE:
+        # The beginning of a command was allowed by somebody who did not think of what destroys things.
+        rules = [rule for rule in rules if rule.decision is not RuleDecision.ALLOW or names_whole(rule, action)]
+    return judge(action, rules)

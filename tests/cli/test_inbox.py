@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from agentmon.bootstrap import open_services
+from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.conversation import (
     AskChoice,
     AskClosedNews,
@@ -18,6 +19,7 @@ from agentmon.domain.conversation import (
     ToolStartedNews,
 )
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
+from agentmon.runners.danger import load_danger_rules
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 from tests.cli.command_lines import DEADLINE_S
 from tests.conversing import Conversing, a_wish
@@ -108,6 +110,23 @@ def test_what_is_asked_is_listed_whole_and_allowed_by_its_id(cli: CommandLine, t
     assert (again.code, again.stdout) == (1, "")
     assert "it was allowed already" in again.stderr
     assert [one["decision"] for one in talk.payloads(execution)] == ["allow"]  # type: ignore[index] # objects
+
+
+def test_what_destroys_things_is_approved_by_its_name(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    asked = talk.ask(execution, with_danger(a_wish("git push --force"), load_danger_rules()))
+
+    listed = cli("inbox").stdout
+    document = next(one for one in cli("inbox", "--json").document() if one["approval"]["id"] == asked)
+    refused = [cli("approve", asked), cli("approve", asked, "--name", "git"), cli("approve", asked, "--always")]
+    allowed = cli("approve", asked, "--name", "git push")
+
+    assert "▲ level 3, destroys things: git push: replaces what others have pushed" in listed
+    assert f"agentmon approve {asked} --name 'git push' allows it" in listed
+    assert (document["approval"]["danger_level"], document["approval"]["danger_name"]) == (3, "git push")
+    assert [one.code for one in refused] == [2, 2, 2]
+    assert "its name has to be typed: git push" in refused[0].stderr
+    assert allowed.stdout == f"#{number} ✓ allowed by You: wants Bash: git push --force\n"
 
 
 def test_a_request_named_by_its_task_is_shown_before_it_is_decided(cli: CommandLine, talk: Talk) -> None:

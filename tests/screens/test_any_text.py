@@ -13,6 +13,7 @@ from agentmon.screens.choice import Answer, ChoiceDialog
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.failure import FailureScreen
 from agentmon.screens.menu_dialog import MenuDialog, MenuEntry
+from agentmon.screens.name_dialog import NameDialog
 from agentmon.screens.text_dialog import TextDialog
 from agentmon.screens.welcome import WelcomeScreen
 from agentmon.widgets.cells import cells, even_line
@@ -46,6 +47,7 @@ DIALOGS: dict[str, Callable[[str], Screen[Any]]] = {
     "choice": lambda text: ChoiceDialog(text, detail=text, answers=[Answer("yes", "Yes")]),
     "confirm": lambda text: ConfirmDialog(text, loss=text, yes="Yes"),
     "text": lambda text: TextDialog(text, note=text, obstacle=text),
+    "name": lambda text: NameDialog(text, command=text, danger=text),
     "menu": lambda text: MenuDialog(text, [MenuEntry("model", text), MenuEntry("model", text)], free_kind="model"),
     "failure": lambda text: FailureScreen(text, text),
     "welcome": lambda text: WelcomeScreen([("Agents", text)]),

@@ -30,6 +30,7 @@ from agentmon.screens.executions import ExecutionsScreen
 from agentmon.screens.help import HelpScreen
 from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.menu_dialog import MenuDialog
+from agentmon.screens.name_dialog import NameDialog
 from agentmon.screens.operation_dialog import OperationDialog
 from agentmon.screens.quick_add import QuickAddDialog
 from agentmon.screens.request_dialog import RequestDialog
@@ -134,6 +135,7 @@ PRESSED_ELSEWHERE = {
         "request.allow-always",
         "rule.save",
     ),
+    ("test_inbox_screen.py", "test_what_destroys_things_is_allowed_by_its_name_alone"): ("name.save",),
     ("test_inbox_screen.py", "test_deny_asks_why_and_the_reason_may_be_empty"): ("request.deny", "request.deny-stop"),
     ("test_inbox_screen.py", "test_the_input_can_be_edited_and_nonsense_is_refused"): (
         "request.edit",
@@ -777,6 +779,12 @@ async def on_rule(board: Board) -> None:
     await board.press("G", "A")
 
 
+async def on_name(board: Board) -> None:
+    board.app.push_screen(NameDialog("rm", command="rm -rf /", danger="level 3"))
+    await board.until(lambda: isinstance(board.app.screen, NameDialog), "the dialog")
+
+
+NAME = Place(NameDialog, on_name, TABLES["Name"], {"name.cancel": leaves(NameDialog)})
 RULE = Place(RuleDialog, on_rule, TABLES["Rule"], {"rule.cancel": leaves(RuleDialog)})
 
 
@@ -855,7 +863,7 @@ PLACES = {
     "agent dialogs": AGENT_DIALOGS,
     "waiting": (CHOICE,),
     "talks": (SESSIONS, CONVERSATION, TEXT, TALK_ON_BOARD, TALK_ON_PAGE, TALK_ON_ROW),
-    "requests": (INBOX, REQUEST_DIALOG, QUESTION, RULE, DETAIL, LOOPS),
+    "requests": (INBOX, REQUEST_DIALOG, QUESTION, RULE, NAME, DETAIL, LOOPS),
     "digits": (DIGIT_CHOICES, LONG_REQUEST),
 }
 

@@ -8,12 +8,15 @@ import pytest
 from textual.widgets import Input, TextArea
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskClosedNews, AskKind, AskNews, AskOutcome, AskQuestion
 from agentmon.domain.executions import CommandType
+from agentmon.runners.danger import load_danger_rules
 from agentmon.screens import request_dialog, request_screen
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.inbox import InboxScreen
+from agentmon.screens.name_dialog import NameDialog
 from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.rule_dialog import RuleDialog
 from agentmon.screens.task_page import TaskPage
@@ -125,6 +128,29 @@ async def test_always_shows_the_rule_first_and_it_can_be_changed(tmp_path: Path)
         (rule,) = await place.services.approvals.rules()
         assert (rule.tool, rule.note) == ("Bash", "builds are cheap")
         assert (await place.decided()).approval.scope is ApprovalScope.ALWAYS
+
+
+async def test_what_destroys_things_is_allowed_by_its_name_alone(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask(ask=with_danger(wants_command("git push --force"), load_danger_rules()))
+        screen = await opened(stage, pilot, place, shown="git push --force")
+        assert "▲ level 3, destroys things: git push: replaces what others have pushed" in screen_text(stage)
+
+        await pilot.press("Y", "A", "y")
+        await in_dialog(stage, pilot, NameDialog)
+        await pilot.press("g", "i", "t", "enter")
+        await sees(stage, pilot, "That is not its name.")
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.screen is screen)
+        assert len(await place.waiting()) == 1
+
+        await pilot.press("y")
+        await in_dialog(stage, pilot, NameDialog)
+        await pilot.press(*"git", "space", *"push", "enter")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        decided = (await place.decided()).approval
+        assert (decided.status, decided.scope) == (ApprovalStatus.ALLOWED, ApprovalScope.ONCE)
 
 
 async def test_leaving_the_rule_decides_nothing(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.help import HelpScreen
 from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.menu_dialog import MenuDialog
+from agentmon.screens.name_dialog import NameDialog
 from agentmon.screens.operation_dialog import OperationDialog
 from agentmon.screens.quick_add import QuickAddDialog
 from agentmon.screens.request_dialog import RequestDialog
@@ -312,6 +313,12 @@ async def rule(board: Board) -> None:
     await reach(board, RuleDialog, "G", "A")
 
 
+async def naming(board: Board) -> None:
+    danger = "level 3, destroys things: git push: replaces what others have pushed"
+    board.app.push_screen(NameDialog("git push", command="git push --force origin main", danger=danger))
+    await board.until(lambda: isinstance(board.app.screen, NameDialog), "the dialog")
+
+
 async def decided(board: Board) -> None:
     await inbox(board)
     await board.press("h")
@@ -378,6 +385,7 @@ TALKS = (
     Picture("inbox", InboxScreen, inbox, has_difference),
     Picture("request", RequestDialog, answering, sees("Which clock should")),
     Picture("rule", RuleDialog, rule),
+    Picture("name", NameDialog, naming),
     Picture("sessions", SessionsScreen, sessions),
     Picture("conversation", ConversationPage, conversation, is_read),
     Picture("message", TextDialog, message_box),

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
+from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import ActorType, TaskEventType
+from agentmon.runners.danger import load_danger_rules
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
@@ -83,6 +85,22 @@ async def test_rules_decide_what_fits_and_leave_the_rest_to_a_person(tmp_path: P
         assert [one.status for one in (compound, asked)] == [ApprovalStatus.PENDING] * 2
         assert [command.payload["decision"] for command in commands] == ["allow", "deny"]
         assert commands[1].payload["reason"] == "Not allowed: the rule “deny any tool rm” fits."
+
+
+async def test_a_rule_for_the_beginning_of_a_command_lets_nothing_through_that_destroys_things(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        rules = load_danger_rules()
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git push")
+
+        plain = await stage.asked(with_danger(a_wish("git push", request_id="1"), rules))
+        leased = await stage.asked(with_danger(a_wish("git push --force-with-lease", request_id="2"), rules))
+        forced = await stage.asked(with_danger(a_wish("git push --force", request_id="3"), rules))
+        assert [one.status for one in (plain, leased)] == [ApprovalStatus.ALLOWED] * 2
+        assert forced.status is ApprovalStatus.PENDING
+
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git push --force")
+        named = await stage.asked(with_danger(a_wish("git push --force", request_id="4"), rules))
+        assert named.status is ApprovalStatus.ALLOWED
 
 
 async def test_a_decision_of_a_rule_stands_in_the_trail_with_who_and_what(tmp_path: Path) -> None:

@@ -56,15 +56,16 @@ def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
     if parking is None and execution.not_before is not None and execution.not_before > SystemClock().now():
         verb = "is tried again" if execution.wait_reason is WaitReason.RETRY else "starts"
         reasons.append(f"{verb} at {local_words(execution.not_before)}")
-    if obstacles.agent is not None and not obstacles.agent.is_active:
-        reasons.append(f"{obstacles.agent.slug} is switched off")
-    elif obstacles.agent is not None and obstacles.agent.removed_at is not None:
-        reasons.append(f"{obstacles.agent.slug} was removed")
+    if obstacles.agent is not None and obstacles.agent.off_words:
+        reasons.append(obstacles.agent.off_words)
     if obstacles.is_paused:
         reasons.append(PAUSED_WORDS)
     if parking is not None:
         return f"{LiveState.PARKED.glyph} {'; '.join([parking, *reasons])}"
-    head = f"{LiveState.QUEUED.glyph} {LiveState.QUEUED.value}"
+    state = LiveState.NEEDS_YOU if execution.is_held else LiveState.QUEUED
+    head = f"{state.glyph} {state.value}"
+    if execution.is_held:
+        reasons.insert(0, "it starts when you allow it: agentmon inbox")
     return f"{head}, {'; '.join(reasons)}" if reasons else head
 
 

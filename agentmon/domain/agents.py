@@ -226,6 +226,13 @@ class Agent:
         """The role that it is told before every task: one that a person gave it, not that of its preset."""
         return (self.role or "").strip() if self.kind is AgentKind.CUSTOM or "role" in self.edited_fields else ""
 
+    @property
+    def off_words(self) -> str:
+        """Why nothing of it starts until a person says so, such as ``make is switched off``; empty when it may."""
+        if self.removed_at is not None:
+            return f"{self.slug} was removed"
+        return "" if self.is_active else f"{self.slug} is switched off"
+
     def require_usable(self, workspace_id: WorkspaceId) -> None:
         """Refuse an agent that cannot be given work in this workspace now.
 

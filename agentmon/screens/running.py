@@ -202,6 +202,8 @@ async def _obstacle(services: Services, execution: Execution, *, now: datetime) 
     if await services.queue.find_pause() is not None:
         return "the queue is paused · P lets it go on"
     agent = await services.agents.get(execution.agent_id)
+    if agent.off_words:
+        return f"{agent.off_words} · 4 shows the agents"
     if agent.parked_until is not None and agent.parked_until > now:
         return f"{_parked_words(agent, agent.parked_until, now)} · U lets it start again"
     numbers = _open_numbers(await services.tasks.dependencies(execution.task_id))

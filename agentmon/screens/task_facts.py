@@ -248,6 +248,8 @@ def _queued_lines(facts: TaskFacts, newest: Execution, now: datetime) -> list[st
     is_agent_parked = wait.parked_until is not None and wait.parked_until > now
     state = execution_words(newest, now, wait)
     lines = [state.words]
+    if agent is not None and agent.off_words:
+        lines.append(f"{agent.off_words} · 4 shows the agents")
     if is_agent_parked and agent is not None:
         why = f": {even_line(wait.park_note)}" if wait.park_note else ""
         lines.append(f"{agent.slug} is parked{why} · U lets it start again")

@@ -113,3 +113,22 @@ def test_what_makes_no_sense_is_refused_with_the_reason(
     assert refused.code in {1, 2}
     assert sentence in refused.stderr
     assert refused.stdout == ""
+
+
+def test_a_run_that_waits_for_a_person_says_so(cli: CommandLine) -> None:
+    cli("agents", "add", "echo")
+    off, held = cli.add("of one that is off", "--with", "echo.run"), cli.add("of a dangerous one", "--with", "echo.run")
+    cli("pause")
+    cli("run", off)
+    cli("agents", "disable", "echo")
+
+    shown = cli("task", "show", off).stdout
+    refused = cli("run", held)
+    cli("agents", "enable", "echo")
+    cli("agents", "capability", "edit", "echo", "run", "--ask-first")
+    waits = cli("run", held)
+    cli("resume")
+
+    assert "◌ queued, echo is switched off; queue is paused" in shown
+    assert (refused.code, "`agentmon agents enable echo`" in refused.stderr) == (2, True)
+    assert waits.stdout == f"{held} ◆ needs you, it starts when you allow it: agentmon inbox; queue is paused\n"

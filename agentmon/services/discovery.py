@@ -45,8 +45,9 @@ READING_FOLDERS: Final = "reading folders"
 READING_PACKAGES: Final = "reading packages"
 COMPARING: Final = "comparing"
 ASKING_VERSIONS: Final = "asking for versions"
-_ASKED_AT_ONCE: Final = 3
-_ASKED_FOR_S: Final = 5.0
+_ASKED_AT_ONCE: Final = 2
+_ASKED_FOR_S: Final = 15.0
+"""Agents that are made with Node.js take up to 5 s on a busy machine."""
 _VERSION: Final = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 _LONGEST_VERSION: Final = 60
 _VERSION_WORDS: Final = ("--version",)
@@ -296,7 +297,9 @@ class DiscoveryService:
             async with room:
                 version, problem = await _ask_version(agent, path, presets[agent.slug])
             problems.extend([problem] if problem else [])
-            await self._write_facts(agent, look.by_path.get(path), version)
+            if version is not None or not problem:
+                # Who did not answer is asked again with the next scan.
+                await self._write_facts(agent, look.by_path.get(path), version)
             done += 1
             self._tell(ASKING_VERSIONS, done, len(asked))
 

@@ -38,8 +38,11 @@ _ALL, _NETWORK, _NOTHING = 2, 1, 0
 _UNBOXED = "unboxed"
 _KILL_FOR_S = 2.0
 _LOOK_EVERY_S = 0.02
-_HOME_OPTIONS = "size=64m,mode=700"
-_LARGEST_FILE_BYTES = 64 * 1024 * 1024
+_HOME_OPTIONS = "size=1g,mode=700"
+_LARGEST_FILE_BYTES = 1024**3
+"""Copilot CLI unpacks itself into its home before it says anything."""
+_NICENESS = 10
+"""Whoever asks has keys to answer."""
 
 
 def main(words: list[str]) -> None:
@@ -189,6 +192,7 @@ def _wait_for_program(libc: ctypes.CDLL, scratch: str, command: list[str], telli
 def _become(libc: ctypes.CDLL, scratch: str, command: list[str]) -> NoReturn:
     if sys.platform == "linux":
         libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE_BYTES, _LARGEST_FILE_BYTES))
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT):

@@ -212,8 +212,8 @@ async def test_a_folder_that_does_not_answer_takes_nothing_away(
     services: Services, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other"
-    machine.add("make", folder=other)
-    machine.add("git")
+    machine.add("make", "echo GNU Make 4.3", folder=other)
+    machine.add("git", "echo git version 2.40.1")
     monkeypatch.setenv("PATH", f"{machine.bin}:{other}")
     await services.discovery.scan()
     monkeypatch.setattr(path_scan, "read_folder", refusing(other, path_scan.read_folder))

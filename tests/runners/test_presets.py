@@ -39,16 +39,47 @@ CAPABILITIES = [
 ]
 # What to give where an argument is required and has no default.
 SAMPLES: dict[str, object] = {
+    "archive": "a.tgz",
     "argv": ["true"],
-    "thread": "T-1",
+    "branch": "next",
+    "chart": "charts/web",
     "code": "print()",
+    "commands": ["true"],
     "container": "web",
+    "database": "a.db",
+    "end": "1:30",
+    "filter": ".",
+    "hook": "ruff",
+    "message": "Mend it",
     "module": "unittest",
+    "name": "web",
+    "names": ["web"],
+    "number": "12",
+    "output": "b.mp4",
+    "package": "left-pad",
+    "packages": ["left-pad"],
     "path": "a file",
+    "paths": ["a file"],
     "pattern": "-x",
+    "playbook": "site.yml",
     "prompt": "Mend it",
+    "recipe": "build",
+    "release": "web",
+    "resource": "deploy/web",
+    "resources": ["pod/web-1"],
+    "revision": "HEAD",
+    "rule": "F401",
+    "run": "12",
     "script": "build",
+    "size": "50%",
+    "source": "a/",
+    "sql": "select 1",
+    "table": "users",
     "tag": "shop:dev",
+    "target": "b",
+    "thread": "T-1",
+    "title": "Mend it",
+    "url": "http://127.0.0.1/",
 }
 
 
@@ -161,7 +192,7 @@ def test_each_agent_that_converses_can_be_started_in_every_mode_it_offers(agent:
     assert modes == [config.bidirectional_protocol, *([ExecutionMode.TMUX] if has_rules else [])]
 
 
-def test_agents_for_work_of_all_sorts_are_there() -> None:
+def test_agents_and_tools_of_all_sorts_are_there() -> None:
     slugs = {agent.slug for agent in AGENTS}
 
     assert slugs >= {
@@ -169,6 +200,8 @@ def test_agents_for_work_of_all_sorts_are_there() -> None:
         *("droid", "gemini", "goose", "kimi", "opencode", "qwen"),
     }
     assert sum(agent.tool_type is ToolType.AI_AGENT for agent in AGENTS) == 15
+    assert sum(agent.tool_type is ToolType.CLI_TOOL for agent in AGENTS) >= 40
+    assert {part.danger_level for agent in AGENTS for part in agent.capabilities} == {0, 1, 2, 3}
 
 
 def test_agents_of_which_no_program_is_known_wait_for_a_person_to_turn_them_on() -> None:
@@ -180,8 +213,8 @@ def test_agents_of_which_no_program_is_known_wait_for_a_person_to_turn_them_on()
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.slug)
 def test_each_preset_says_what_it_was_tried_with(preset: PresetAgent) -> None:
+    assert preset.checked_with or preset.unchecked or preset.slug == ANY_COMMAND_SLUG
     if preset.tool_type is ToolType.AI_AGENT and preset.binary:
-        assert preset.checked_with or preset.unchecked
         assert preset.login is not None
         assert preset.login.hint
         assert preset.version_pattern is not None
@@ -227,7 +260,7 @@ def test_agents_keep_the_name_of_their_program_and_their_order(tmp_path: Path) -
 
     assert git.binary_path == "git"
     assert (command.discovery_method, git.discovery_method) == (DiscoveryMethod.PRESET, DiscoveryMethod.PATH_SCAN)
-    assert [part.key for part in git.capabilities] == ["status", "log", "diff", "fetch"]
+    assert [part.key for part in git.capabilities][:4] == ["status", "log", "diff", "fetch"]
     ids = [command.id, *(part.id for part in command.capabilities), git.id, *(part.id for part in git.capabilities)]
     assert ids == sorted(set(ids))
     assert {capability.agent_id for capability in git.capabilities} == {git.id}
@@ -241,6 +274,44 @@ def test_git_takes_hostile_text_for_names_and_needs_no_pager(tmp_path: Path) -> 
     assert "--output=stolen" in output_of(command_of("git", "log", revision="--output=stolen"), tmp_path)
     assert "--output=stolen" in output_of(command_of("git", "diff", revision="--output=stolen"), tmp_path)
     assert not (tmp_path / "stolen").exists()
+
+
+def test_git_takes_the_words_of_each_of_its_commands(tmp_path: Path) -> None:
+    repository, remote = tmp_path / "repository", tmp_path / "remote.git"
+    for words in (
+        ("git", "init", "-q", "-b", "main", str(repository)),
+        ("git", "init", "-q", "--bare", str(remote)),
+        ("git", "-C", str(repository), "remote", "add", "origin", str(remote)),
+        ("git", "-C", str(repository), "config", "user.name", "A"),
+        ("git", "-C", str(repository), "config", "user.email", "a@example.org"),
+    ):
+        assert output_of(words, tmp_path) == ""
+
+    def run(key: str, **args: object) -> str:
+        return output_of(command_of("git", key, **args), repository)
+
+    (repository / "a").write_text("one\n")
+    assert run("add", paths=["a"]) == ""
+    assert "1 file changed" in run("commit", message="--amend")
+    assert "new branch" in run("push")
+    assert "--amend" in run("show")
+    assert "one" in run("blame", path="a", lines="1,+1")
+    assert run("grep", pattern="o.e", paths=["a"]) == "a:1:one\n"
+    assert "remotes/origin/main" in run("branches")
+    assert "[main]" in run("worktrees")
+    assert "next" in run("new-branch", branch="next", start="HEAD")
+    assert "main" in run("switch", branch="main")
+    assert "up to date" in run("pull")
+    assert "fatal" not in run("fetch")
+    (repository / "b").write_text("two\n")
+    assert "Saved" in run("stash", message="for later")
+    (repository / "a").write_text("changed\n")
+    (repository / "c").write_text("new\n")
+    assert "changed" in run("diff")
+    assert "is now at" in run("reset")
+    assert "Removing c" in run("clean")
+    assert (repository / "a").read_text() == "one\n"
+    assert "invalid" in run("switch", branch="gone")
 
 
 def test_make_and_the_shell_take_hostile_text_for_names(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentmon.domain.argument_order import with_order
 from agentmon.domain.errors import UsageError
 
 _FORM = re.compile(
@@ -31,7 +32,7 @@ def schema_of(arguments: Sequence[str]) -> dict[str, object]:
             described["default"] = _default(found["default"], described, text)
         properties[found["name"]] = described
         required += [found["name"]] if found["required"] else []
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return with_order({"type": "object", "properties": properties, "required": required, "additionalProperties": False})
 
 
 def schema_from(path: str) -> dict[str, object]:

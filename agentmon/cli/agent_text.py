@@ -9,6 +9,7 @@ from agentmon.cli.wait_text import parked_text
 from agentmon.domain.agent_files import AgentFileState, FileTrust, file_command
 from agentmon.domain.agent_health import AgentHealth
 from agentmon.domain.agents import Agent, Capability, InteractionMode
+from agentmon.domain.argument_order import argument_names
 from agentmon.domain.limit_words import size_limit_text, time_limit_text
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Workspace
@@ -65,7 +66,8 @@ def capability_lines(agent: Agent, capability: Capability) -> list[str]:
         f"source   {capability.source.value}",
     ]
     properties, required = capability.args_schema.get("properties"), capability.args_schema.get("required")
-    for name, described in (properties if isinstance(properties, dict) else {}).items():
+    for name in argument_names(capability.args_schema):
+        described = properties[name] if isinstance(properties, dict) else None
         about = described if isinstance(described, dict) else {}
         words = [str(about.get("type", "any"))]
         if "enum" in about:
@@ -80,7 +82,7 @@ def capability_lines(agent: Agent, capability: Capability) -> list[str]:
 
 def file_lines(state: AgentFileState) -> list[str]:
     """Return what a workspace's file of agents would run, whole: nobody can trust what is cut."""
-    lines = [f"{state.path}: {_TRUST_WORDS[state.trust]}"]
+    lines = [f"{state.path}: {_TRUST_WORDS[state.trust]}", *(f"note: {note}" for note in state.notes)]
     for agent in state.agents:
         lines += ["", f"{agent.slug}  {plain_line(agent.name)}" + ("" if agent.is_active else "  (off)")]
         config = agent.session_config

@@ -66,6 +66,8 @@ class AgentFileState:
     """Of the bytes that ``agents`` were read from; empty where there is no file."""
     agents: tuple[Agent, ...] = ()
     """As the file says; empty where it cannot be used."""
+    notes: tuple[str, ...] = ()
+    """What is otherwise than the file says, such as a name that is taken."""
     problem: str = ""
     hint: str = ""
     trusted_at: datetime | None = None

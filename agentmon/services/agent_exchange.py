@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agent_changes import AgentChanges, CapabilityChanges
 from agentmon.domain.agent_files import ExportedAgents, ImportedAgent, ImportVerdict
 from agentmon.domain.agents import AgentKind, CapabilitySource, DiscoveryMethod
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
+from agentmon.domain.argument_order import ORDER_KEY
 from agentmon.domain.errors import UsageError
 from agentmon.runners.agent_files import read_agents_text, write_agents_text
 from agentmon.runners.presets import agents_of, load_library
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from agentmon.store.agent_edits import AgentEditRepository
     from agentmon.store.agent_files import AgentFileRepository
 
-_AGENT_FIELDS = frozenset(field.name for field in fields(AgentChanges)) - {"permission_modes"}
-_SHIPPED = frozenset({CapabilitySource.PRESET, CapabilitySource.BUILTIN})
-_CAPABILITY_FIELDS = frozenset(field.name for field in fields(CapabilityChanges))
+_AGENT_FIELDS: Final = frozenset(field.name for field in fields(AgentChanges)) - {"permission_modes"}
+_SHIPPED: Final = frozenset({CapabilitySource.PRESET, CapabilitySource.BUILTIN})
+_CAPABILITY_FIELDS: Final = frozenset(field.name for field in fields(CapabilityChanges))
 
 
 class AgentExchange:
@@ -207,7 +208,14 @@ def _differing(known: Agent, told: Agent) -> AgentChanges | None:
 
 def _differing_part(known: Capability, told: Capability) -> CapabilityChanges | None:
     new = {name: getattr(told, name) for name in _CAPABILITY_FIELDS if getattr(told, name) != getattr(known, name)}
+    if "args_schema" in new and ORDER_KEY not in known.args_schema and _bare(known) == _bare(told):
+        # What is stored knows no order, so that any is the same.
+        del new["args_schema"]
     return CapabilityChanges(**new) if new else None
+
+
+def _bare(capability: Capability) -> dict[str, object]:
+    return {key: part for key, part in capability.args_schema.items() if key != ORDER_KEY}
 
 
 def _other_parts(known: Agent, told: Agent) -> bool:

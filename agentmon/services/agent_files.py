@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agent_files import AgentFileState, FileTrust
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
@@ -15,9 +16,14 @@ from agentmon.services.agent_checks import require_person
 from agentmon.services.agent_exchange import AgentExchange, checked
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
     from agentmon.domain.agents import Agent
     from agentmon.domain.events import Actor
+    from agentmon.domain.ids import WorkspaceId
     from agentmon.domain.tasks import Workspace
+
+_NAME_MAX_CHARACTERS: Final = 30
 
 
 class AgentFileService(AgentExchange):
@@ -38,10 +44,8 @@ class AgentFileService(AgentExchange):
                 trust = FileTrust.NONE if trusted is None else FileTrust.GONE
                 return AgentFileState(path=path, trust=trust, trusted_at=trusted_at)
             told = await asyncio.to_thread(read_agents_text, found.text, place="/".join(AGENT_FILE))
-            agents = [_seen_from(agent, workspace) for agent in told]
-            for agent in agents:
-                checked(agent, "/".join(AGENT_FILE))
-                await self._require_free(agent, workspace)
+            agents = [checked(_seen_from(agent, workspace), "/".join(AGENT_FILE)) for agent in told]
+            agents, notes = await self._named(agents, workspace)
         except UsageError as error:
             return AgentFileState(
                 path=path, trust=FileTrust.BROKEN, problem=str(error), hint=error.hint, trusted_at=trusted_at
@@ -53,6 +57,7 @@ class AgentFileService(AgentExchange):
             trust=FileTrust.TRUSTED if is_same else other,
             digest=found.digest,
             agents=tuple(agents),
+            notes=tuple(notes),
             trusted_at=trusted_at,
         )
 
@@ -110,15 +115,42 @@ class AgentFileService(AgentExchange):
                 f"{agent.slug} comes from {state.path}, which {why}", hint="`agentmon agents trust` shows it and asks"
             )
 
-    async def _require_free(self, agent: Agent, workspace: Workspace) -> None:
-        if agent.slug == ANY_COMMAND_SLUG:
-            raise UsageError(f"{ANY_COMMAND_SLUG} is always there", hint="call it otherwise in the file")
-        known = await self._find(agent.slug)
-        if known is not None and known.workspace_id != workspace.id:
-            whose = "an agent of all workspaces" if known.workspace_id is None else "an agent of another workspace"
-            raise UsageError(
-                f"{agent.slug} is {whose} already", hint=f"call it otherwise in the file, such as {agent.slug}-here"
-            )
+    async def _named(self, agents: Sequence[Agent], workspace: Workspace) -> tuple[list[Agent], list[str]]:
+        """Return the agents under names that nobody else has, and what is called otherwise than in the file.
+
+        Two folders with the same project have the same file; the one that came second gets its folder's name behind
+        the slug, and keeps it, since no slug is given away again.
+
+        Raises:
+            UsageError: One has the name of an agent of all workspaces.
+        """
+        owners = {one.slug: one.workspace_id for one in await self._agents.list(active_only=False)}
+        used = {agent.slug for agent in agents}
+        named, notes = [], []
+        for agent in agents:
+            slug = agent.slug
+            if slug == ANY_COMMAND_SLUG or (slug in owners and owners[slug] is None):
+                raise UsageError(
+                    f"{slug} is an agent of all workspaces already",
+                    hint=f"call it otherwise in the file, such as {slug}-here",
+                )
+            if owners.get(slug, workspace.id) != workspace.id:
+                slug = _further_slug(f"{slug}-{_slug_of(workspace.name)}", owners, used, workspace.id)
+                used.add(slug)
+                notes.append(f"{agent.slug} is called {slug} here, since another workspace has a {agent.slug}")
+            named.append(replace(agent, slug=slug))
+        return named, notes
+
+
+def _further_slug(
+    slug: str, owners: Mapping[str, WorkspaceId | None], used: Collection[str], workspace_id: WorkspaceId
+) -> str:
+    candidates = (slug, *(f"{slug}-{number}" for number in range(2, len(owners) + 3)))
+    return next(one for one in candidates if owners.get(one, workspace_id) == workspace_id and one not in used)
+
+
+def _slug_of(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_NAME_MAX_CHARACTERS].rstrip("-") or "here"
 
 
 def _seen_from(agent: Agent, workspace: Workspace) -> Agent:

@@ -113,7 +113,7 @@ async def test_an_agent_trusts_nothing_and_what_is_not_trusted_any_more_keeps_it
     [
         ("[[agent", "is not TOML"),
         (_FILE.replace("greet", "git", 1), "git is an agent of all workspaces already"),
-        (_FILE.replace("greet", "command", 1), "command is always there"),
+        (_FILE.replace("greet", "command", 1), "command is an agent of all workspaces already"),
         (_FILE.replace('"sub"', '"nowhere"'), "is not there"),
         (_FILE.replace("{{args.whom}}", "{{args.who}}"), "is unknown"),
         (_FILE.replace("label", "shell = true\nlabel"), "unknown entry shell"),
@@ -129,6 +129,27 @@ async def test_a_file_that_cannot_be_used_says_why(
     assert (state.trust, state.agents) == (FileTrust.BROKEN, ())
     with pytest.raises(UsageError, match=problem):
         await services.agent_files.trust(workspace, state.digest, actor=USER_ACTOR)
+
+
+async def test_the_same_file_in_another_folder_gets_other_names_and_keeps_them(
+    services: Services, workspace: Workspace, tmp_path: Path
+) -> None:
+    clone = tmp_path / "Second Clone"
+    clone.mkdir()
+    other = await services.workspaces.open(clone)
+    for place in (workspace, other):
+        write_file(place)
+        state = await services.agent_files.state(place)
+        await services.agent_files.trust(place, state.digest, actor=USER_ACTOR)
+
+    again = await services.agent_files.trust(other, state.digest, actor=USER_ACTOR)
+
+    assert [agent.slug for agent in again.agents] == ["greet-second-clone"]
+    assert again.notes == ("greet is called greet-second-clone here, since another workspace has a greet",)
+    assert [
+        {agent.slug for agent in await services.agents.list(workspace_id=place.id) if agent.workspace_id}
+        for place in (workspace, other)
+    ] == [{"greet"}, {"greet-second-clone"}]
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
@@ -173,7 +194,8 @@ async def test_what_is_exported_comes_back_the_same_and_has_no_secret(services: 
     assert (log.danger_level, log.is_enabled, log.edited_fields) == (3, False, ("danger_level", "is_enabled"))
     two, three = (await agents.by_slug("git-two")), (await agents.by_slug("git-three"))
     assert [one.command_tokens for one in two.capabilities] == [one.command_tokens for one in three.capabilities]
-    assert [one.args_schema for one in two.capabilities] == [one.args_schema for one in three.capabilities]
+    described = [[one.args_schema["properties"] for one in agent.capabilities] for agent in (two, three)]
+    assert described[0] == described[1]
 
 
 async def test_a_file_with_one_bad_agent_changes_nothing(services: Services) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySource, DiscoveryMethod
+from agentmon.domain.argument_order import with_order
 from agentmon.domain.errors import UsageError
 from agentmon.runners.presets import agents_of
 from agentmon.runners.presets.entries import Entry
@@ -95,7 +96,12 @@ def _with_own(capability: Capability, part: Mapping[str, object], where: str) ->
     known = {one.value: one for one in CapabilitySource}
     if source not in known:
         raise UsageError(f"{entry.place}: source {source} is none of {', '.join(known)}")
-    return replace(capability, is_enabled=entry.value("enabled", bool, default=True), source=known[source])
+    return replace(
+        capability,
+        is_enabled=entry.value("enabled", bool, default=True),
+        source=known[source],
+        args_schema=with_order(capability.args_schema),
+    )
 
 
 def _temperature(value: object, where: str) -> float | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import InteractionMode
+from agentmon.domain.argument_order import argument_names
 from agentmon.domain.redaction import has_secret, redact
 from agentmon.runners.environment import looks_secret
 from agentmon.runners.presets.reading import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S
@@ -109,8 +110,8 @@ def _capability_form(capability: Capability) -> dict[str, object]:
     if capability.max_output_bytes != DEFAULT_MAX_OUTPUT_BYTES:
         form["max_output_bytes"] = capability.max_output_bytes
     form |= {} if capability.is_enabled else {"enabled": False}
-    if properties:
-        form["args"] = _plain(properties)
+    if isinstance(properties, dict) and properties:
+        form["args"] = {name: _plain(properties[name]) for name in argument_names(capability.args_schema)}
     return form
 
 

@@ -176,6 +176,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._is_first_frame_shown = False
         self.add_mode("executions", self._make_executions)
         self.add_mode("costs", self._make_costs)
+        self.add_mode("agents", self._make_agents)
         self.add_mode("sessions", self._make_sessions)
         self.add_mode("inbox", self._make_inbox)
         self.add_mode("settings", self._make_settings)
@@ -524,6 +525,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         _greeting: Worker[None] = self.run_worker(
             partial(self._welcome, services), name="welcome", group="welcome", exit_on_error=False
         )
+        _asking: Worker[None] = self.run_worker(
+            partial(self._tell_own_agents, services), name="own agents", group="own agents", exit_on_error=False
+        )
         timers = (
             self.set_interval(POLL_INTERVAL_S, self._look_for_changes, name="changes"),
             self.set_interval(_BACKGROUND_LOOK_S, self._look_at_background, name="background"),
@@ -548,6 +552,15 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         with suppress(OSError):
             self._paths.welcomed.touch()
         await self.show_welcome()
+
+    async def _tell_own_agents(self, services: Services) -> None:
+        """Say that the workspace brings agents along that nobody has trusted; nothing of them runs before that."""
+        from agentmon.screens.trust_text import news_text  # noqa: PLC0415 - not part of the first frame
+
+        workspace = await self.workspace()
+        told = news_text(await services.agent_files.state(workspace), workspace.name)
+        if told:
+            self.notify(told, severity="warning", timeout=12)
 
     async def show_welcome(self) -> None:
         """Show what was found here, and what to try."""
@@ -888,6 +901,11 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         from agentmon.screens.costs import CostsScreen  # noqa: PLC0415 - not part of the first frame
 
         return CostsScreen(self.services, self.workspace, clock=self._clock)
+
+    def _make_agents(self) -> Screen[None]:
+        from agentmon.screens.agents import AgentsScreen  # noqa: PLC0415 - not part of the first frame
+
+        return AgentsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_sessions(self) -> Screen[None]:
         from agentmon.screens.sessions import SessionsScreen  # noqa: PLC0415 - not part of the first frame

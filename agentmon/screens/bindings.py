@@ -44,6 +44,7 @@ APP: Final = [
         "2", "show_place('executions')", "Executions", show=False, id="app.executions", tooltip="Go to the executions."
     ),
     Binding("3", "show_place('costs')", "Costs", show=False, id="app.costs", tooltip="Go to the costs."),
+    Binding("4", "show_place('agents')", "Agents", show=False, id="app.agents", tooltip="Go to the agents."),
     Binding(
         "5", "show_place('sessions')", "Sessions", show=False, id="app.sessions", tooltip="Go to the conversations."
     ),
@@ -474,6 +475,153 @@ EXECUTIONS: Final = [
     Binding("c", "choose_columns", "Columns", id="executions.columns", tooltip="Choose the columns and their order."),
     Binding("escape", "clear", "Clear", show=False, id="executions.clear", tooltip="Clear the filter, then the order."),
     *_row_keys("executions"),
+]
+
+AGENTS: Final = [
+    Binding("enter", "open_agent", "Open", key_display="enter", id="agents.open", tooltip="Show all about the agent."),
+    Binding("o", "turn", "On/off", id="agents.turn", tooltip="Turn the selected or marked agents on or off."),
+    Binding("e", "edit", "Edit", id="agents.edit", tooltip="Change the agent: limits, model, tools, instructions."),
+    Binding(
+        "n",
+        "add",
+        "Add",
+        id="agents.add",
+        tooltip="Make an agent of a program of this machine: type its name, or its path.",
+    ),
+    Binding(
+        "p,tab",
+        "show_programs",
+        "Programs",
+        key_display="tab",
+        id="agents.programs",
+        tooltip="Show what is on this machine.",
+    ),
+    Binding("r", "scan", "Scan", id="agents.scan", tooltip="Look which programs came, changed and went."),
+    Binding("slash", "filter", "Filter", key_display="/", id="agents.filter", tooltip="Show only rows with a text."),
+    Binding("t", "test", "Test", id="agents.test", tooltip="Ask the program for its version and its login."),
+    Binding(
+        "L",
+        "learn",
+        "Learn",
+        id="agents.learn",
+        tooltip="Learn what it can be asked to do, from its help, its manual and its completions.",
+    ),
+    Binding("x", "stop_scan", "Stop", id="agents.stop-scan", tooltip="Stop the scan."),
+    Binding("U", "release_agent", "Release", id="agents.release", tooltip="Let the parked agent start again."),
+    Binding(
+        "space", "mark", "Mark", key_display="space", id="agents.mark", tooltip="Mark it; o and D take all marked."
+    ),
+    Binding("T", "trust", "Trust", id="agents.trust", tooltip="Show the agents that this workspace's own file names."),
+    Binding("s", "sort", "Sort", show=False, id="agents.sort", tooltip="Sort by the next column."),
+    Binding("S", "reverse", "Reverse", show=False, id="agents.reverse", tooltip="Turn the order of the rows round."),
+    Binding("c", "copy", "Copy", show=False, id="agents.copy", tooltip="Make a copy of the agent under another name."),
+    Binding(
+        "D,delete",
+        "remove",
+        "Remove",
+        show=False,
+        key_display="D",
+        id="agents.remove",
+        tooltip="Take the selected or marked agents out of the list; what they did stays.",
+    ),
+    Binding("ctrl+z", "undo", "Undo", show=False, id="agents.undo", tooltip="Take back the last change of an agent."),
+    Binding(
+        "escape",
+        "clear",
+        "Clear",
+        show=False,
+        key_display="esc",
+        id="agents.clear",
+        tooltip="Clear the marks, then the filter, then the order.",
+    ),
+    *_row_keys("agents"),
+]
+
+AGENT_PAGE: Final = [
+    Binding("escape,backspace", "close", "Back", key_display="esc", id="agent.close", tooltip="Go back."),
+    Binding(
+        "enter",
+        "change_capability",
+        "Change",
+        key_display="enter",
+        id="agent.change-capability",
+        tooltip="Change what the row says: words, arguments, danger, limits.",
+    ),
+    Binding(
+        "n", "new_capability", "New", id="agent.new-capability", tooltip="Add something that it can be asked to do."
+    ),
+    Binding("o", "turn_capability", "On/off", id="agent.turn-capability", tooltip="Turn the capability on or off."),
+    Binding(
+        "L",
+        "learn",
+        "Learn",
+        id="agent.learn",
+        tooltip="Learn what it can be asked to do, from its help, its manual and its completions.",
+    ),
+    Binding(
+        "e", "edit", "Edit agent", id="agent.edit", tooltip="Change the agent: limits, model, tools, instructions."
+    ),
+    Binding("t", "test", "Test", id="agent.test", tooltip="Ask the program for its version and its login."),
+    Binding("O", "turn", "Agent on/off", show=False, id="agent.turn", tooltip="Turn the whole agent on or off."),
+    Binding("U", "release_agent", "Release", id="agent.release", tooltip="Let the parked agent start again."),
+    Binding(
+        "D,delete",
+        "remove_capability",
+        "Remove",
+        show=False,
+        key_display="D",
+        id="agent.remove-capability",
+        tooltip="Remove the capability.",
+    ),
+    Binding("ctrl+z", "undo", "Undo", show=False, id="agent.undo", tooltip="Take back the last change."),
+    Binding(
+        "J,shift+down",
+        "scroll_facts(1)",
+        "Facts down",
+        show=False,
+        id="agent.facts-down",
+        tooltip="Scroll the facts down.",
+    ),
+    Binding(
+        "K,shift+up", "scroll_facts(-1)", "Facts up", show=False, id="agent.facts-up", tooltip="Scroll the facts up."
+    ),
+    *_row_keys("agent"),
+]
+
+PROGRAMS: Final = [
+    Binding(
+        "escape,backspace",
+        "back",
+        "Back",
+        key_display="esc",
+        id="programs.back",
+        tooltip="Clear the marks, then the filter; then go back to the agents.",
+    ),
+    Binding(
+        "enter",
+        "add",
+        "Add",
+        key_display="enter",
+        id="programs.add",
+        tooltip="Make agents of the selected or marked programs; one that is an agent already is shown.",
+    ),
+    Binding("slash", "filter", "Filter", key_display="/", id="programs.filter", tooltip="Show only rows with a text."),
+    Binding(
+        "f",
+        "show_kind",
+        "Show",
+        id="programs.kind",
+        tooltip="Show only what is new, gone, broken or hidden; then all again.",
+    ),
+    Binding(
+        "space", "mark", "Mark", key_display="space", id="programs.mark", tooltip="Mark it; enter takes all marked."
+    ),
+    Binding("p,tab", "close", "Agents", key_display="tab", id="programs.close", tooltip="Go back to the agents."),
+    Binding("r", "scan", "Scan", id="programs.scan", tooltip="Look which programs came, changed and went."),
+    Binding("x", "stop_scan", "Stop", id="programs.stop-scan", tooltip="Stop the scan."),
+    Binding("s", "sort", "Sort", id="programs.sort", tooltip="Sort by the next column."),
+    Binding("S", "reverse", "Reverse", show=False, id="programs.reverse", tooltip="Turn the order of the rows round."),
+    *_row_keys("programs"),
 ]
 
 TASK_EDITOR: Final = [
@@ -1156,6 +1304,9 @@ TABLES: Final = {
     "Task": TASK_PAGE,
     "Executions": EXECUTIONS,
     "Costs": COSTS,
+    "Agents": AGENTS,
+    "Agent": AGENT_PAGE,
+    "Programs of this machine": PROGRAMS,
     "Answers of a session": ANSWERS,
     "Search": SEARCH,
     "Sessions": SESSIONS,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
-from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.live_state import live_state
 from agentmon.widgets.row_sorting import RowSorter
 from agentmon.widgets.row_table import Column, TableRow
@@ -46,10 +45,7 @@ class KnownAgent(NamedTuple):
 def agent_state(known: KnownAgent, now: datetime) -> StateWords:
     """Return what a person should know of the agent first: gone, off, parked, logged out, running, or ready."""
     agent, health = known
-    is_gone = agent.missing_since is not None or (
-        health is not None and health.found_path is None and agent.slug != ANY_COMMAND_SLUG
-    )
-    if is_gone:
+    if _is_gone(known):
         return StateWords(
             "✗", "not found" if agent.is_active else "off, not found", "bad" if agent.is_active else "muted"
         )
@@ -122,6 +118,13 @@ def has_words(agent: Agent, words: str) -> bool:
     return all(word in text for word in words.casefold().split())
 
 
+def _is_gone(known: KnownAgent) -> bool:
+    """Whether its program is not there; one that is started by its arguments alone has none."""
+    agent, health = known
+    is_not_found = health is not None and health.found_path is None and bool(agent.binary_path)
+    return agent.missing_since is not None or is_not_found
+
+
 def _usual_order(known: KnownAgent) -> tuple[object, ...]:
     agent = known.agent
     return (not agent.is_active, agent.tool_type is not ToolType.AI_AGENT, agent.name.casefold(), agent.slug)
@@ -129,7 +132,7 @@ def _usual_order(known: KnownAgent) -> tuple[object, ...]:
 
 def _trouble_order(known: KnownAgent) -> float:
     agent, health = known
-    if agent.missing_since is not None or (health is not None and health.found_path is None):
+    if _is_gone(known):
         return 0 if agent.is_active else 4
     if not agent.is_active:
         return 5

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Capability
 
 CAPABILITY_COLUMNS: Final = (
-    Column("Capability", 18),
+    Column("Capability", 15),
     Column("Does"),
     Column("Command", 30, from_width=150),
-    Column("Danger", 18),
+    Column("Danger", 19),
     Column("Time", 6, from_width=76, is_right=True),
     Column("Output", 8, from_width=110, is_right=True),
     Column("From", 8, from_width=66),

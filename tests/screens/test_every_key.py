@@ -17,6 +17,7 @@ from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskKind, AskNews, AskQuestion
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens import request_dialog, request_screen
+from agentmon.screens.agents import AgentsScreen
 from agentmon.screens.answers_dialog import AnswersDialog
 from agentmon.screens.background_dialog import BackgroundDialog, BackgroundPicture
 from agentmon.screens.bindings import TABLES
@@ -46,6 +47,7 @@ from agentmon.screens.welcome import WelcomeScreen
 from agentmon.services.background import WorkerHealth
 from agentmon.widgets.block_view import BlockView
 from tests.screen_stage import screen_text
+from tests.screens import agent_places
 from tests.screens import test_cost_pictures as costs_ways
 from tests.screens import test_pictures as ways
 from tests.screens.agent_dialog_places import AGENT_DIALOGS
@@ -62,6 +64,7 @@ from tests.screens.key_effects import (
     shows,
     types_into,
 )
+from tests.screens.machines import fill_machine, fixed_machine
 from tests.screens.scenes import DEEDS, NOW, WAITING_DEEDS, scene
 from tests.screens.talks import make_talks, wants_command
 from tests.screens.test_cost_pictures import known_home
@@ -248,6 +251,7 @@ PRESSED_ELSEWHERE = {
         "proposals.ask-server",
         "proposals.ask-agent",
     ),
+    **agent_places.PRESSED_ELSEWHERE,
     ("../test_app.py", "test_a_failure_to_open_is_shown_with_its_hint"): ("failure.quit",),
 }
 """Keys that change what is stored, end things or need a worker, by the tests that press them."""
@@ -291,6 +295,7 @@ EVERYWHERE = Place(
         "app.board": opens(BoardScreen, "2"),
         "app.executions": opens(ExecutionsScreen),
         "app.costs": opens(CostsScreen),
+        "app.agents": opens(AgentsScreen),
         "app.sessions": opens(SessionsScreen),
         "app.inbox": opens(InboxScreen),
         "app.settings": opens(SettingsScreen),
@@ -900,8 +905,23 @@ async def test_a_key_of_the_costs_does_what_it_says(
             await press_all(board, place)
 
 
+async def test_a_key_of_the_agents_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_TOAST_REPEAT_S", 0.0)
+    fixed_machine(tmp_path, monkeypatch)
+
+    async with scene(tmp_path, monkeypatch, size=(80, 24), deeds=()) as board:
+        await fill_machine(await board.app.services())
+        for place in agent_places.AGENT_PLACES:
+            await press_all(board, place)
+
+
 def test_no_key_is_without_a_test() -> None:
-    pressed = {name for places in [*PLACES.values(), COST_PLACES] for place in places for name in place.effects}
+    pressed = {
+        name
+        for places in [*PLACES.values(), COST_PLACES, agent_places.AGENT_PLACES]
+        for place in places
+        for name in place.effects
+    }
     pressed |= {name for names in PRESSED_ELSEWHERE.values() for name in names}
 
     assert {str(one.id) for table in TABLES.values() for one in table} <= pressed

@@ -52,7 +52,7 @@ from agentmon.widgets.card_preview import CardPreview
 from agentmon.widgets.log_view import LogView
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text
-from tests.screens import test_agent_dialog_pictures, test_cost_pictures, test_search_pictures
+from tests.screens import test_agent_dialog_pictures, test_agent_pictures, test_cost_pictures, test_search_pictures
 from tests.screens.pictures import MIDDLE, SMALL, Picture, compare_pictures
 from tests.screens.scenes import DEEDS, NOW, WAITING_DEEDS, picture, scene
 from tests.screens.talks import a_talk, asks_questions, make_talks, wants_command, wants_edit
@@ -473,6 +473,7 @@ def test_every_screen_and_dialog_has_its_picture() -> None:
         for pictures in (
             *PICTURES.values(),
             test_agent_dialog_pictures.PICTURES,
+            test_agent_pictures.PICTURES,
             test_cost_pictures.PICTURES,
             test_search_pictures.PICTURES,
         )

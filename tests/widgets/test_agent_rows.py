@@ -41,7 +41,7 @@ FINE = AgentHealth(found_path="/usr/bin/git")
         (agent("git"), replace(FINE, running=1), "● 1 of 1 running"),
         (replace(agent("git"), max_concurrent=0), replace(FINE, running=3), "● 3 running"),
         (agent("git"), replace(FINE, is_logged_in=False), "◆ not logged in"),
-        (agent("command"), AgentHealth(), "✓ ready"),
+        (replace(agent("command"), binary_path=""), AgentHealth(), "✓ ready"),
     ],
 )
 def test_the_state_of_an_agent_is_what_needs_a_person_most(one: Agent, health: AgentHealth | None, words: str) -> None:

@@ -1,0 +1,374 @@
+"""The page of everything that a scan found on this machine: to look through, and to make agents of."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from agentmon.domain.clock import SystemClock
+from agentmon.screens.agent_actions import AgentChange, agents_text, remove_again
+from agentmon.screens.bindings import PROGRAMS
+from agentmon.screens.frame import ServiceScreen
+from agentmon.screens.scanning import LOOK_INTERVAL_S, ScanLine
+from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.form import LineInput
+from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.program_rows import PROGRAM_COLUMNS, PROGRAM_SORTER, ProgramNews, found_programs, matching
+from agentmon.widgets.row_table import RowTable, Sorting
+from agentmon.widgets.status_line import StatusBar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.programs import ScanOutcome
+    from agentmon.screens.frame import ServicesGetter, StoreChanged, WorkspaceGetter
+    from agentmon.screens.scanning import Scanning
+    from agentmon.screens.undo import UndoStack
+    from agentmon.widgets.program_rows import FoundProgram
+
+_CLOCK_INTERVAL_S: Final = 20.0
+_READ_INTERVAL_S: Final = 2.0
+"""Other processes change the database ten times a second, and programs once a day."""
+_EMPTY: Final = (
+    ("This machine was not looked at yet.\n\n", "bold"),
+    ("r", "$primary bold"),
+    (" reads the folders of your PATH; it runs nothing.", ""),
+)
+_KINDS: Final = (None, ProgramNews.NEW, ProgramNews.GONE, ProgramNews.BROKEN, ProgramNews.HIDDEN, ProgramNews.AGENT)
+_KIND_WORDS: Final = {
+    None: "",
+    ProgramNews.NEW: "new or changed",
+    ProgramNews.GONE: "gone",
+    ProgramNews.BROKEN: "broken",
+    ProgramNews.HIDDEN: "hidden by another one of the name",
+    ProgramNews.AGENT: "agents",
+}
+
+
+class ProgramsPage(ServiceScreen[str | None]):
+    """A table of programs; ends with the agent that was made last, or with None."""
+
+    CSS_PATH = "programs.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*PROGRAMS]
+    AUTO_FOCUS = "#programs"
+
+    def __init__(
+        self,
+        *,
+        scanning: Scanning,
+        undo: UndoStack[AgentChange],
+        services: ServicesGetter,
+        workspace: WorkspaceGetter,
+        is_typing: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """Make the page.
+
+        Args:
+            scanning: The scan of the application.
+            undo: The changes of the list of agents.
+            services: Opens the services.
+            workspace: Opens the workspace.
+            is_typing: Whether one begins with typing what is looked for.
+            clock: The time.
+        """
+        super().__init__(services, workspace)
+        self._scanning = scanning
+        self._undo = undo
+        self._clock = clock or SystemClock()
+        self._is_typing = is_typing
+        self._found: list[FoundProgram] = []
+        self._by_path: dict[str, FoundProgram] = {}
+        self._sorting: Sorting | None = None
+        self._kind: ProgramNews | None = None
+        self._marked: frozenset[str] = frozenset()
+        self._made: str | None = None
+        self._is_loaded = False
+        self._shown_outcome: ScanOutcome | None = None
+        self._read_at = float("-inf")
+        self._is_read_planned = False
+
+    def compose(self) -> ComposeResult:
+        """Yield summary, scan, table and filter."""
+        yield StatusBar(id="status")
+        yield Static(id="summary")
+        yield ScanLine(id="scan")
+        yield RowTable(PROGRAM_COLUMNS, id="programs")
+        yield Static(Content.assemble(*_EMPTY), id="empty")
+        yield LineInput(placeholder="a name, a package, a folder; or the whole path of a program", id="filter")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Show the time, and how far a scan is."""
+        self.set_interval(_CLOCK_INTERVAL_S, self._show_time, name="clock")
+        self.set_interval(LOOK_INTERVAL_S, self._show_scan, name="scan")
+        self._shown_outcome = self._scanning.outcome
+        self._show_time()
+        self._show_summary()
+        if self._is_typing:
+            self.action_filter()
+
+    async def refresh_snapshot(self) -> None:
+        """Read what the scans know."""
+        services = await self.services()
+        workspace = await self.workspace()
+        self._scanning.take(services)
+        self._read_at = monotonic()
+        agents = await services.agents.registered(workspace_id=workspace.id)
+        programs = await services.discovery.programs(with_missing=True)
+        health = await services.discovery.health(agents)
+        slugs = {one.found_path: agent.slug for agent in agents if (one := health.get(agent.id)) and one.found_path}
+        self._found = found_programs(programs, slugs)
+        self._by_path = {one.program.path: one for one in self._found}
+        self._is_loaded = True
+        page = await services.board.page(workspace, ())
+        status_bar = self.query_one(StatusBar)
+        status_bar.place = page.workspace_name
+        status_bar.numbers = page.status_line
+        self.is_queue_paused = page.status_line.is_paused
+        self._show()
+
+    def on_store_changed(self, message: StoreChanged) -> None:
+        """Read anew, with pauses."""
+        message.stop()
+        message.prevent_default()
+        wait_s = self._read_at + _READ_INTERVAL_S - monotonic()
+        if wait_s <= 0:
+            self.request_refresh()
+        elif not self._is_read_planned:
+            self._is_read_planned = True
+            self.set_timer(wait_s, self._read_planned, name="read")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """Offer what the row under the cursor allows."""
+        if action == "stop_scan":
+            return self._scanning.can_stop
+        if action in {"add", "mark"}:
+            return True if self._selected is not None else None
+        return True
+
+    def action_add(self) -> None:
+        """Make agents of the selected or marked programs."""
+        self._table.open_selected()
+
+    def action_mark(self) -> None:
+        """Mark the program under the cursor, or take its mark away, and go on to the next."""
+        selected = self._selected
+        if selected is not None:
+            self._mark(self._marked ^ {selected.program.path})
+            self._table.move_by(1)
+
+    def action_show_kind(self) -> None:
+        """Show only what the scan says one thing of; after the last one all of it."""
+        self._kind = _KINDS[(_KINDS.index(self._kind) + 1) % len(_KINDS)]
+        self._show()
+
+    def action_scan(self) -> None:
+        """Look which programs came, changed and went."""
+        self._scanning.begin()
+        self.refresh_bindings()
+
+    def action_stop_scan(self) -> None:
+        """Stop the scan."""
+        self._scanning.stop()
+
+    def action_back(self) -> None:
+        """Clear the marks, the filter and what is shown alone; then go back."""
+        box = self.query_one("#filter", Input)
+        if self.has_class("-filtering"):
+            box.value = ""
+            self.remove_class("-filtering")
+            self._table.focus()
+        elif self._marked:
+            self._mark(frozenset())
+        elif self._kind is not None:
+            self._kind = None
+            self._show()
+        else:
+            self.action_close()
+
+    def action_close(self) -> None:
+        """Go back to the agents."""
+        self.dismiss(self._made)
+
+    def action_filter(self) -> None:
+        """Show the filter and type into it."""
+        self.add_class("-filtering")
+        # At once, not after what was typed behind the key.
+        self.set_focus(self.query_one("#filter", Input))
+
+    def action_sort(self) -> None:
+        """Sort by the next shown column; after the last one the names are back."""
+        self._sort(PROGRAM_SORTER.after(self._sorting, self._table.shown_columns))
+
+    def action_reverse(self) -> None:
+        """Turn the order round."""
+        self._sort(PROGRAM_SORTER.reversed(self._sorting, self._table.shown_columns))
+
+    def action_go_row(self, rows: int) -> None:
+        """Move the cursor by rows."""
+        self._table.move_by(rows)
+
+    def action_go_end(self, direction: int) -> None:
+        """Move the cursor to the first or the last row."""
+        self._table.go_end(direction)
+
+    def action_go_page(self, direction: int) -> None:
+        """Move the cursor by half a screenful."""
+        self._table.go_page(direction)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter as the person types; the best match is under the cursor."""
+        event.stop()
+        self._show()
+        self._table.move_to(0)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go to the rows; what no scan has found is taken by its path or its name."""
+        event.stop()
+        typed = event.value.strip()
+        if typed and not self._table.rows and self._is_loaded:
+            self.start(self._add([typed]), name="add")
+            return
+        if not typed:
+            self.remove_class("-filtering")
+        self._table.focus()
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Offer what fits the row."""
+        message.stop()
+        self.refresh_bindings()
+
+    def on_row_table_sort_requested(self, message: RowTable.SortRequested) -> None:
+        """Sort by the heading that was clicked."""
+        message.stop()
+        self._sort(PROGRAM_SORTER.clicked(self._sorting, message.column))
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Make agents; one that is an agent already is shown."""
+        message.stop()
+        chosen = [one for one in self._found if one.program.path in self._marked]
+        if chosen:
+            self.start(self._add([one.program.path for one in chosen if not one.agent_slug]), name="add")
+            return
+        selected = self._selected
+        if selected is None:
+            return
+        if selected.agent_slug:
+            from agentmon.screens.agent_page import AgentPage  # noqa: PLC0415 - not needed before
+
+            self.app.push_screen(
+                AgentPage(
+                    selected.agent_slug,
+                    undo=self._undo,
+                    services=self.services,
+                    workspace=self.workspace,
+                    clock=self._clock,
+                )
+            )
+        else:
+            self.start(self._add([selected.program.path]), name="add")
+
+    async def _add(self, places: Sequence[str]) -> None:
+        services = await self.services()
+        made = [await services.agents.add_program(place, actor=USER_ACTOR) for place in places]
+        self._mark(frozenset())
+        if not made:
+            return
+        self._made = made[-1].slug
+        names = agents_text(made)
+        self._undo.push(
+            AgentChange(
+                words=f"the adding of {names}",
+                inverses=[partial(remove_again, slug=agent.slug) for agent in made],
+                slug=self._made,
+            )
+        )
+        can = f" and can do {len(made[0].capabilities)} things" if len(made[0].capabilities) > 1 else ""
+        one = f"{names} is an agent now{can}; tab goes to it"
+        self.notify(one if len(made) == 1 else f"{names} are agents now")
+        self.request_refresh(at_once=True)
+
+    @property
+    def _table(self) -> RowTable:
+        return self.query_one("#programs", RowTable)
+
+    @property
+    def _selected(self) -> FoundProgram | None:
+        table = self.query_one_optional("#programs", RowTable)
+        key = None if table is None else table.selected_key
+        return None if key is None else self._by_path.get(key)
+
+    def _mark(self, marked: frozenset[str]) -> None:
+        self._marked = marked
+        self._table.marked = marked
+        self._show_summary()
+
+    def _sort(self, sorting: Sorting | None) -> None:
+        self._sorting = sorting
+        self._show()
+
+    def _read_planned(self) -> None:
+        self._is_read_planned = False
+        self.request_refresh()
+
+    def _show(self) -> None:
+        found = matching(self._found, self.query_one("#filter", Input).value)
+        if self._kind is ProgramNews.NEW:
+            found = [one for one in found if one.news in {ProgramNews.NEW, ProgramNews.CHANGED}]
+        elif self._kind is ProgramNews.AGENT:
+            found = [one for one in found if one.agent_slug]
+        elif self._kind is not None:
+            found = [one for one in found if one.news is self._kind]
+        if self._sorting is not None:
+            found = PROGRAM_SORTER.ordered(found, self._sorting)
+        self._marked &= self._by_path.keys()
+        with self.app.batch_update():
+            self.set_class(self._is_loaded and not self._found, "-empty")
+            self._table.sorting = self._sorting
+            self._table.marked = self._marked
+            self._table.rows = tuple(one.row for one in found)
+            self._show_summary()
+        self.refresh_bindings()
+
+    def _show_time(self) -> None:
+        self.query_one(StatusBar).time = self._clock.now().astimezone()
+
+    def _show_scan(self) -> None:
+        """Show how far a scan is; what one has found is read when it is over."""
+        if not self.is_current:
+            return
+        self.query_one(ScanLine).show(self._scanning)
+        outcome = self._scanning.outcome
+        if outcome is not self._shown_outcome:
+            self._shown_outcome = outcome
+            self.request_refresh(at_once=True)
+
+    def _show_summary(self) -> None:
+        parts: list[tuple[str, str]] = [("Agents", "$text-muted"), (" › On this machine", "bold")]
+        if self._is_loaded and self._found:
+            parts.append((f"   {len(self._found):,} programs", ""))
+            if self._kind is not None:
+                parts.append((f"   only {_KIND_WORDS[self._kind]}", "$primary"))
+            shown = len(self._table.rows)
+            if self._marked:
+                parts.append((f"   {len(self._marked):,} marked", "$warning"))
+            if not shown:
+                typed = self.query_one("#filter", Input).value.strip()
+                hint = "enter adds it by this path or name" if typed else "esc shows all again"
+                parts.append((f"   nothing of this; {hint}", "$text-muted"))
+            elif shown < len(self._found):
+                parts.append((f"   {shown:,} shown", "$text-muted"))
+            if self._sorting is not None:
+                way = "falling" if self._sorting.is_descending else "rising"
+                name = PROGRAM_COLUMNS[self._sorting.column].heading.lower()
+                parts.append((f"   by {name}, {way}", "$text-muted"))
+        self.query_one("#summary", Static).update(Content.assemble(*parts), layout=False)

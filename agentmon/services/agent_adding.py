@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySource, DangerLevel, DiscoveryMethod
 from agentmon.domain.errors import AgentNotInstalledError, ConflictError, UsageError
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
+from agentmon.runners.discovery.path_scan import describe_program
+from agentmon.runners.discovery.tool_types import guess_tool_type
 from agentmon.runners.presets import agents_of, load_library
 from agentmon.services.agent_checks import check_slug, require_person
 from agentmon.services.agent_editing import AgentEditing, startable
@@ -126,7 +128,18 @@ def _agent_of(found: _Found, presets_dir: Path) -> Agent:
         if found.name in {preset.binary, *preset.also_known_as}:
             (agent,) = agents_of([preset])
             return replace(agent, binary_path=found.binary)
-    return free_agent(found.name, found.binary)
+    agent = free_agent(found.name, found.binary)
+    path = found.binary if os.sep in found.binary else _on_path(found.binary, os.environ)
+    program = None if path is None else describe_program(path)
+    if program is None:
+        return agent
+    package = None if program.package_name is None else f"{program.package_manager}:{program.package_name}"
+    return replace(
+        agent,
+        tool_type=guess_tool_type(program),
+        package_name=package,
+        package_section=program.package_section,
+    )
 
 
 def free_agent(name: str, binary: str) -> Agent:

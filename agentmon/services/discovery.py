@@ -285,9 +285,12 @@ class DiscoveryService:
         different = {*changes.came, *changes.changed}
         asked: list[tuple[Agent, str]] = []
         for agent in await self._agents.registered():
-            path = _path_of(agent, look) if agent.slug in presets and agent.is_active else None
-            if path is not None and (agent.last_scanned_at is None or path in different):
+            path = _path_of(agent, look)
+            is_new = path is not None and (agent.last_scanned_at is None or path in different)
+            if path is not None and is_new and agent.slug in presets and agent.is_active:
                 asked.append((agent, path))
+            elif path is not None and is_new and agent.slug not in presets:
+                await self._write_facts(agent, look.by_path.get(path), agent.version)
         room = asyncio.Semaphore(_ASKED_AT_ONCE)
         problems: list[str] = []
         done = 0

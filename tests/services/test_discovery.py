@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.bootstrap import Services, open_services
-from agentmon.domain.agents import Agent, AgentKind
+from agentmon.domain.agents import Agent, AgentKind, ToolType
 from agentmon.domain.ids import AgentId, new_id
 from agentmon.domain.programs import ProgramKind, ScanProgress
 from agentmon.domain.scan_words import news_line, outcome_line
@@ -143,13 +143,17 @@ async def test_an_agent_of_a_version_manager_is_found_with_a_short_path(services
     assert health[agents["codex"].id].found_path == str(node / "v18.0.0/bin/codex")
 
 
-async def test_what_a_person_set_and_what_nobody_named_stays_as_it_is(services: Services, machine: Machine) -> None:
+async def test_what_a_person_set_and_what_nobody_named_stays_as_it_is(
+    services: Services, machine: Machine, tmp_path: Path
+) -> None:
     own = machine.add("deploy", f"touch {machine.bin}/ran; echo 3.2.1")
     git = machine.add("git", "echo git version 2.40.1")
     agent = Agent(id=AgentId(new_id()), slug="deploy", name="Deploy", kind=AgentKind.CUSTOM, binary_path=str(own))
     await services.agents.add(agent)
     await services.discovery.scan()
     assert not (machine.bin / "ran").exists()
+    daemon = await services.agents.add_program(str(machine.add("thingd", folder=tmp_path / "sbin")), actor=USER_ACTOR)
+    assert (daemon.tool_type, daemon.package_name) == (ToolType.DAEMON, None)
 
     assert await services.discovery.version("deploy") == "3.2.1"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.programs import Program, ProgramKind
+from agentmon.runners.discovery.packages import with_packages
 from agentmon.runners.discovery.program_kinds import kind_of
 
 if TYPE_CHECKING:
@@ -109,6 +110,13 @@ def read_folder(folder: Path) -> FolderScan:
         return FolderScan(real_path=real_path, problem=f"{folder} cannot be read: {error.strerror}")
     found = (_program(str(folder), name) for name in names)
     return FolderScan(real_path=real_path, programs=tuple(one for one in found if one is not None))
+
+
+def describe_program(path: str) -> Program | None:
+    """Return what stands at a whole path, with its package; None for what is no program."""
+    folder, _, name = path.rpartition("/")
+    found = _program(folder or "/", name)
+    return None if found is None else with_packages([found])[0]
 
 
 def _program(folder: str, name: str) -> Program | None:

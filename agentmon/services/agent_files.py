@@ -14,6 +14,7 @@ from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.runners.agent_files import AGENT_FILE, read_agents_text, read_workspace_file
 from agentmon.services.agent_checks import require_person
 from agentmon.services.agent_exchange import AgentExchange, checked
+from agentmon.worker.file_trust import require_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -100,20 +101,9 @@ class AgentFileService(AgentExchange):
         """Refuse an agent of a workspace's file that is not as it was trusted.
 
         Raises:
-            UsageError: The file has changed, is broken or is gone; the hint says what to do.
+            UsageError: The file has changed, cannot be read or is gone; the hint says what to do.
         """
-        if agent.workspace_id is None:
-            return
-        state = await self.state(workspace)
-        if state.trust is not FileTrust.TRUSTED:
-            why = {
-                FileTrust.CHANGED: "has changed since you trusted it",
-                FileTrust.BROKEN: f"cannot be used: {state.problem}",
-                FileTrust.GONE: "is gone",
-            }.get(state.trust, "is not trusted")
-            raise UsageError(
-                f"{agent.slug} comes from {state.path}, which {why}", hint="`agentmon agents trust` shows it and asks"
-            )
+        await require_trusted(self._files, agent, workspace.root_path)
 
     async def _named(self, agents: Sequence[Agent], workspace: Workspace) -> tuple[list[Agent], list[str]]:
         """Return the agents under names that nobody else has, and what is called otherwise than in the file.

@@ -89,6 +89,7 @@ class WorkerLoop:
         self._scheduler = Scheduler(
             schedules=repositories.schedules,
             agents=repositories.agents,
+            agent_files=repositories.agent_files,
             workspaces=repositories.workspaces,
             authors=repositories.task_authors,
             paths=paths,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentmon.store.activity import ActivityRepository
+from agentmon.store.agent_files import AgentFileRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
@@ -48,6 +49,7 @@ class Repositories:
     schedules: ScheduleRepository
     task_authors: TaskAuthorRepository
     agents: AgentRepository
+    agent_files: AgentFileRepository
     activity: ActivityRepository
     approvals: ApprovalRepository
     audit: AuditRepository
@@ -79,6 +81,7 @@ class Repositories:
             schedules=ScheduleRepository(database),
             task_authors=TaskAuthorRepository(database),
             agents=AgentRepository(database),
+            agent_files=AgentFileRepository(database),
             activity=ActivityRepository(database),
             approvals=ApprovalRepository(database),
             audit=AuditRepository(database),

@@ -11,6 +11,7 @@ from agentmon.domain.errors import AgentmonError
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.schedule import next_time
+from agentmon.worker.file_trust import require_trusted
 from agentmon.worker.project_folders import find_project
 from agentmon.worker.requests import build_request
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import ExecutionRequest
     from agentmon.domain.tasks import Task
     from agentmon.paths import Paths
+    from agentmon.store.agent_files import AgentFileRepository
     from agentmon.store.agents import AgentRepository
     from agentmon.store.schedules import ScheduleRepository
     from agentmon.store.task_authors import TaskAuthorRepository
@@ -37,6 +39,7 @@ class Scheduler:
         *,
         schedules: ScheduleRepository,
         agents: AgentRepository,
+        agent_files: AgentFileRepository,
         workspaces: WorkspaceRepository,
         authors: TaskAuthorRepository,
         paths: Paths,
@@ -44,6 +47,7 @@ class Scheduler:
     ) -> None:
         self._schedules = schedules
         self._agents = agents
+        self._agent_files = agent_files
         self._workspaces = workspaces
         self._authors = authors
         self._paths = paths
@@ -105,6 +109,7 @@ class Scheduler:
         workspace = await self._workspaces.find(task.workspace_id)
         if workspace is None:
             raise AgentmonError("its workspace is gone")
+        await require_trusted(self._agent_files, agent, workspace.root_path)
         working_dir = agent.work_folder(task.input_context.working_dir, workspace.root_path)
         request = build_request(
             task,

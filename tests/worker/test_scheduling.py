@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -16,6 +17,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store.agent_files import AgentFileRepository
 from agentmon.store.agents import AgentRepository
 from agentmon.store.moments import moment_text
 from agentmon.store.schedules import ScheduleRepository
@@ -26,8 +28,6 @@ from tests.stored_runs import stored
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agentmon.bootstrap import Services
     from agentmon.domain.tasks import Task, Workspace
     from tests.live_home import LiveHome
@@ -52,6 +52,7 @@ def scheduler_of(place: Stored, clock: FakeClock) -> Scheduler:
     return Scheduler(
         schedules=ScheduleRepository(database),
         agents=AgentRepository(database),
+        agent_files=AgentFileRepository(database),
         workspaces=WorkspaceRepository(database),
         authors=TaskAuthorRepository(database),
         paths=place.services.paths,
@@ -125,6 +126,37 @@ async def test_a_time_that_comes_while_the_last_run_goes_on_is_passed_over_and_t
         last = (await place.services.audit.of_task(task.id))[-1]
         assert last.event_type is TaskEventType.SCHEDULE_PASSED_OVER
         assert last.payload["reason"] == "it is still running"
+
+
+async def test_a_time_is_passed_over_when_the_file_of_its_agent_has_changed(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        services, workspace = place.services, place.workspace
+        file = Path(workspace.root_path) / ".agentmon" / "agents.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text(
+            '[[agent]]\nslug = "calm"\nname = "Calm"\nbinary = "true"\n'
+            '[[agent.capability]]\nkey = "rest"\nlabel = "Rest"\ncommand_tokens = []\n'
+        )
+        seen = await services.agent_files.state(workspace)
+        await services.agent_files.trust(workspace, seen.digest, actor=USER_ACTOR)
+        calm = await services.agents.by_slug("calm")
+        draft = TaskDraft(title="rest daily", assignee_agent_id=calm.id, schedule=DAILY)
+        task = await services.tasks.add(workspace, draft, actor=USER_ACTOR)
+        assert task.next_run_at is not None
+        clock = FakeClock(task.next_run_at)
+        scheduler = scheduler_of(place, clock)
+        await scheduler.look()
+
+        await scheduler.queue_due()
+        await services.queue.stop(task.id, actor=USER_ACTOR)
+        file.write_text(file.read_text() + "# more\n")
+        clock.move(timedelta(days=1, hours=1))
+        await scheduler.queue_due()
+
+        assert len(await services.executions.of_task(task.id)) == 1
+        last = (await services.audit.of_task(task.id))[-1]
+        assert last.event_type is TaskEventType.SCHEDULE_PASSED_OVER
+        assert "has changed since you trusted it" in str(last.payload["reason"])
 
 
 async def test_two_workers_queue_a_due_task_once(tmp_path: Path) -> None:

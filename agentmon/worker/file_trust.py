@@ -1,0 +1,38 @@
+"""Whether the file of agents that an agent came from is still the one that a person trusted."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentmon.domain.errors import UsageError
+from agentmon.runners.agent_files import AGENT_FILE, read_workspace_file
+
+if TYPE_CHECKING:
+    from agentmon.domain.agents import Agent
+    from agentmon.store.agent_files import AgentFileRepository
+
+
+async def require_trusted(files: AgentFileRepository, agent: Agent, workspace_root: str) -> None:
+    """Refuse an agent whose file is not as it was trusted; one of all workspaces came from no file.
+
+    Raises:
+        UsageError: The file has changed, is gone, cannot be read or is not trusted; the hint says what to do.
+    """
+    if agent.workspace_id is None:
+        return
+    trusted = await files.find(agent.workspace_id)
+    try:
+        found = await asyncio.to_thread(read_workspace_file, workspace_root)
+    except UsageError as error:
+        why = f"cannot be used: {error}"
+    else:
+        if trusted is not None and found is not None and trusted.digest == found.digest:
+            return
+        why = "is gone" if found is None else "has changed since you trusted it"
+    place = Path(workspace_root, *AGENT_FILE)
+    raise UsageError(
+        f"{agent.slug} comes from {place}, which {why if trusted is not None else 'is not trusted'}",
+        hint="`agentmon agents trust` shows it and asks",
+    )

@@ -14,11 +14,11 @@ from textual.widgets import Input, Static
 
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.errors import AgentmonError
-from agentmon.domain.plain_text import plain_line
 from agentmon.screens.agent_fields import AgentFields
 from agentmon.screens.bindings import AGENT_EDITOR
 from agentmon.screens.form_dialog import FormDialog
 from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import TextBox, plain_paragraphs
 from agentmon.widgets.key_footer import KeyFooter
@@ -66,8 +66,8 @@ class AgentEditor(FormDialog["Agent"]):
         """Yield the form, most needed fields first."""
         form, agent = self._form, self._agent
         with Vertical(id="dialog"):
-            name = plain_line(agent.name, max_characters=_LONGEST_HEADING)
-            yield Static(Content.assemble("Edit ", name, (f"  {plain_line(agent.slug)}", "$text-muted")), id="heading")
+            name = even_line(agent.name, max_characters=_LONGEST_HEADING)
+            yield Static(Content.assemble("Edit ", name, (f"  {even_line(agent.slug)}", "$text-muted")), id="heading")
             with VerticalScroll(id="fields", can_focus=False):
                 with Horizontal(classes="pair"):
                     yield form.name

@@ -10,7 +10,6 @@ from textual.widgets import Checkbox, Input, Select
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import FieldError
-from agentmon.domain.plain_text import plain_line
 from agentmon.screens.field_words import (
     parse_fraction,
     parse_names,
@@ -20,6 +19,7 @@ from agentmon.screens.field_words import (
     words_text,
 )
 from agentmon.screens.form_dialog import BoundField, bind
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import FormField, LineInput, TextBox
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class AgentFields:
                 help_text=", ".join(config.models),
             )
             if config.permission_modes:
-                modes = [(Content(plain_line(mode)), mode) for mode in sorted(config.permission_modes)]
+                modes = [(Content(even_line(mode)), mode) for mode in sorted(config.permission_modes)]
                 select: Select[str] = Select(
                     modes, value=config.permission_modes[0], allow_blank=False, compact=True, id="permission-modes"
                 )

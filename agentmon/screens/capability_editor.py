@@ -15,7 +15,6 @@ from agentmon.domain.argument_order import with_order
 from agentmon.domain.errors import AgentmonError, FieldError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.ids import CapabilityId, new_id
-from agentmon.domain.plain_text import plain_line
 from agentmon.screens.argument_schema import (
     with_argument,
     with_argument_moved,
@@ -30,6 +29,7 @@ from agentmon.screens.field_words import parse_words, words_text
 from agentmon.screens.form_dialog import FormDialog
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.arguments_form import ArgumentKind, argument_specs
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import FormField, TextBox, plain_paragraphs
 from agentmon.widgets.key_footer import KeyFooter
 
@@ -137,9 +137,8 @@ class CapabilityEditor(FormDialog[Agent]):
     @property
     def is_changed(self) -> bool:
         """Whether leaving would lose something."""
-        is_level_chosen = self._followed_level is None
         return self._schema != self._first_schema or any(
-            one.typed != one.first for one in self.bound if is_level_chosen or one.name != _DANGER
+            one.typed != one.first for one in self.bound if self._is_level_chosen or one.name != _DANGER
         )
 
     # Keys.
@@ -224,9 +223,7 @@ class CapabilityEditor(FormDialog[Agent]):
     def on_select_changed(self, event: Select.Changed) -> None:
         """Show what belongs to the kind, and what would be started now."""
         event.stop()
-        chosen = self._form.danger_select.value
-        if event.select is self._form.danger_select and chosen == event.value and chosen != self._followed_level:
-            self._followed_level = None
+        self._note_choice()
         self._show_kind()
         self._show_preview()
 
@@ -281,7 +278,8 @@ class CapabilityEditor(FormDialog[Agent]):
             return await self._services.agents.edit_capability(
                 self._agent.slug, key, replace(CapabilityChanges(), **changes), actor=USER_ACTOR
             )
-        made = replace(CapabilityChanges(), **changes).applied(replace(self._first, key=key))
+        own = (_DANGER,) if self._is_level_chosen else ()
+        made = replace(CapabilityChanges(), **changes).applied(replace(self._first, key=key, edited_fields=own))
         return await self._services.agents.add_capability(self._agent.slug, made, actor=USER_ACTOR)
 
     # Inside.
@@ -303,10 +301,10 @@ class CapabilityEditor(FormDialog[Agent]):
         return self._agent.session_config is not None and self._form.kind_select.value == InteractionMode.PROMPT.value
 
     def _heading(self) -> Content:
-        name = plain_line(self._agent.name, max_characters=_LONGEST_HEADING)
+        name = even_line(self._agent.name, max_characters=_LONGEST_HEADING)
         if self._edited is None:
             return Content.assemble("New capability of ", name)
-        return Content.assemble(f"{name}: ", plain_line(self._edited.key, max_characters=_LONGEST_HEADING))
+        return Content.assemble(f"{name}: ", even_line(self._edited.key, max_characters=_LONGEST_HEADING))
 
     def _show_kind(self) -> None:
         self._form.mode.display = self._form.prompt.display = self._is_prompt
@@ -377,12 +375,28 @@ class CapabilityEditor(FormDialog[Agent]):
     def _note_danger(self, preview: Preview) -> None:
         """Take what the rules say for a new capability; say so where the chosen level is lower than that."""
         level = preview.finding.level
+        self._note_choice()
         if self._followed_level is not None and not preview.problem:
             self._followed_level = level
             self._form.danger_select.value = int(level)
         chosen = self._form.danger_select.value
         is_lower = isinstance(chosen, int) and chosen < level
-        self._form.danger.show_note(f"rules say {int(level)}; yours counts" if is_lower else "")
+        is_persons = _DANGER in self._first.edited_fields or (
+            self._is_level_chosen and chosen != self._first.danger_level
+        )
+        counts = "yours" if is_persons else "that"
+        self._form.danger.show_note(f"rules say {int(level)}; {counts} counts" if is_lower else "")
+
+    def _note_choice(self) -> None:
+        """Follow the rules no more once the level is another than theirs."""
+        chosen = self._form.danger_select.value
+        if isinstance(chosen, int) and chosen != self._followed_level:
+            self._followed_level = None
+
+    @property
+    def _is_level_chosen(self) -> bool:
+        """Whether the level is not what the rules say by themselves for a new capability."""
+        return self._followed_level is None
 
     @staticmethod
     def _box(field: FormField) -> Input:

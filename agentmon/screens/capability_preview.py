@@ -12,11 +12,11 @@ from agentmon.domain.agents import DangerLevel, InteractionMode
 from agentmon.domain.danger import DangerFinding
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.executions import ConversationStart
-from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.runners.adapters.prompt import DEFAULT_PROMPT_TEMPLATE, conversation_command, mode_of
 from agentmon.runners.adapters.template import fill_text, render_tokens
 from agentmon.screens.argument_schema import sample_arguments
 from agentmon.widgets.capability_rows import DANGER_WORDS
+from agentmon.widgets.cells import even_line, even_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,14 +77,14 @@ def preview_text(preview: Preview) -> Content:
     """Return the preview as lines: what is filled in stands out."""
     if preview.problem:
         return Content.assemble(
-            (f"✗ {plain_lines(preview.problem)}", "$error"),
-            (f"\n{plain_lines(preview.hint)}" if preview.hint else "", "$text-muted"),
+            (f"✗ {even_lines(preview.problem)}", "$error"),
+            (f"\n{even_lines(preview.hint)}" if preview.hint else "", "$text-muted"),
         )
     lines = [_line("$ ", preview.full)]
     if preview.least != preview.full:
         lines.append(_line("at least  ", preview.least))
     if preview.message:
-        first = plain_line(preview.message, max_characters=_LONGEST)
+        first = even_line(preview.message, max_characters=_LONGEST)
         lines.append(Content.assemble(("says  ", "$text-muted"), first))
     if preview.finding.level > DangerLevel.SAFE:
         why = "; ".join(f"{one.command} {one.text}" for one in preview.finding.reasons)
@@ -96,14 +96,14 @@ def danger_line(level: DangerLevel, why: str) -> Content:
     """Return the words of a level with its reason."""
     words, style = DANGER_WORDS[level]
     colour = {"warning": "$warning", "bad": "$error"}.get(style, "")
-    reason = plain_line(why, max_characters=_LONGEST)
+    reason = even_line(why, max_characters=_LONGEST)
     return Content.assemble((words or "harmless", colour), (f"  {reason}" if reason else "", "$text-muted"))
 
 
 def _line(before: str, words: Sequence[PreviewWord]) -> Content:
     parts: list[str | tuple[str, str]] = [(before, "$text-muted")]
     for at, word in enumerate(words):
-        quoted = plain_line(shlex.quote(word.text), max_characters=_LONGEST)
+        quoted = even_line(shlex.quote(word.text), max_characters=_LONGEST)
         parts += [" " if at else "", (quoted, "$primary" if word.is_filled else "")]
     return Content.assemble(*parts)
 

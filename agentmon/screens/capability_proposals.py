@@ -12,11 +12,11 @@ from textual.widgets import Static
 from agentmon.domain.agents import Agent, CapabilitySource, DangerLevel
 from agentmon.domain.capability_proposals import ProposalChange
 from agentmon.domain.errors import AgentmonError
-from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.screens.bindings import PROPOSALS
 from agentmon.screens.capability_preview import preview_of
 from agentmon.screens.proposal_rows import PROPOSAL_COLUMNS, proposal_detail, proposal_rows, sources_text
 from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.cells import even_line, even_lines
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.row_table import RowTable
@@ -78,7 +78,7 @@ class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
     def compose(self) -> ComposeResult:
         """Yield heading, what happens, the table, the whole of the proposal under the cursor, and the keys."""
         with Vertical(id="dialog"):
-            name = plain_line(self._agent.name, max_characters=_LONGEST_NAME)
+            name = even_line(self._agent.name, max_characters=_LONGEST_NAME)
             yield Static(Content(f"What {name} can be asked to do"), id="heading")
             yield Static(id="told")
             yield RowTable(PROPOSAL_COLUMNS, id="proposals")
@@ -284,7 +284,7 @@ class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
     def _tell(self) -> None:
         """Say what is going on, or what was found where."""
         if self._is_scanning:
-            told = Content.styled(f"◌ {plain_line(self._progress)}…", "$secondary")
+            told = Content.styled(f"◌ {even_line(self._progress)}…", "$secondary")
         elif self._proposals:
             new = sum(one.change is ProposalChange.NEW for one in self._proposals)
             changed = sum(one.change is ProposalChange.CHANGED for one in self._proposals)
@@ -294,7 +294,7 @@ class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
             told = Content.assemble(counts, (f"   from {sources_text(self._sources)}", "$text-muted"))
         else:
             told = Content("Nothing was learned. m asks it as a server of tools, A lets an AI agent describe it.")
-        problems = [Content.styled(plain_lines(words), "$warning") for words in self._problems[:_MOST_PROBLEMS]]
+        problems = [Content.styled(even_lines(words), "$warning") for words in self._problems[:_MOST_PROBLEMS]]
         self.query_one("#told", Static).update(Content("\n").join([told, *problems]))
 
     def _leave_if(self, is_meant: bool | None) -> None:

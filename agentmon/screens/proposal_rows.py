@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from agentmon.domain.capability_proposals import ProposalChange
-from agentmon.domain.plain_text import plain_line
 from agentmon.screens.capability_preview import danger_line, preview_text
 from agentmon.widgets.arguments_form import argument_specs
 from agentmon.widgets.capability_rows import DANGER_WORDS, SOURCE_WORDS, does_text
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.row_table import Column, TableRow
 from agentmon.widgets.text_rows import Span
 
@@ -95,4 +95,4 @@ def _fields_text(names: Iterable[str]) -> str:
 def _fact(name: str, words: str) -> list[Content]:
     if not words:
         return []
-    return [Content.assemble((f"{name}  ", "$text-muted"), plain_line(words, max_characters=_LONGEST))]
+    return [Content.assemble((f"{name}  ", "$text-muted"), even_line(words, max_characters=_LONGEST))]

@@ -12,10 +12,10 @@ from textual.widgets import Static
 from agentmon.domain.agent_files import AgentFileState, FileTrust
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
-from agentmon.domain.plain_text import plain_line
 from agentmon.screens.bindings import TRUST_DIALOG
 from agentmon.screens.trust_text import file_text, trust_line
 from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 
@@ -63,7 +63,7 @@ class TrustDialog(Guarded, ModalScreen[bool | None]):
     def compose(self) -> ComposeResult:
         """Yield heading, how the file stands, what it would run, and the keys."""
         with Vertical(id="dialog"):
-            yield Static(Content(f"Agents that {plain_line(self._of.name)} brings along"), id="heading")
+            yield Static(Content(f"Agents that {even_line(self._of.name)} brings along"), id="heading")
             yield Static(id="told")
             with VerticalScroll(id="file"):
                 yield Static(id="content")
@@ -136,7 +136,7 @@ class TrustDialog(Guarded, ModalScreen[bool | None]):
 
     def _show(self, state: AgentFileState) -> None:
         self._state = state
-        path = Content.styled(plain_line(state.path), "$text-muted")
+        path = Content.styled(even_line(state.path), "$text-muted")
         told = Content("\n").join([path, trust_line(state, self._clock.now())])
         self.query_one("#told", Static).update(told)
         self.query_one("#content", Static).update(file_text(state))

@@ -43,6 +43,11 @@ def even_line(text: str, *, max_characters: int = 1000) -> str:
     return "".join(kept)
 
 
+def even_lines(text: str) -> str:
+    """Return the text with its line breaks kept and each line as ``even_line`` makes it."""
+    return "\n".join(even_line(line) for line in re.split(r"\r\n|\r|\n", text))
+
+
 def is_single(text: str) -> bool:
     """Return whether each character of the text is known to take one cell, without a look at each."""
     return re.fullmatch(_EVEN, text) is not None

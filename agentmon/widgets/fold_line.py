@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Static
 
-from agentmon.domain.plain_text import plain_line
+from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class FoldLine(Guarded, Static):
         self.post_message(self.Clicked(self))
 
     def _draw(self) -> None:
-        told = "" if self.is_open else plain_line(self.summary)
+        told = "" if self.is_open else even_line(self.summary)
         self.update(
             Content.assemble(
                 ("▾ " if self.is_open else "▸ ", "$primary"),

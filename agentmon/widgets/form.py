@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from agentmon.domain.plain_text import plain_line, plain_lines
+from agentmon.widgets.cells import even_line, even_lines
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.text_rows import wrapped
 from agentmon.widgets.theme_style import theme_style
@@ -102,10 +103,10 @@ class FormField(Guarded, Widget):
     ) -> None:
         super().__init__(id=id)
         self.control = control
-        self._label = plain_line(label, max_characters=60)
+        self._label = even_line(label, max_characters=60)
         self._label_rows = wrapped(self._label, _LABEL_CELLS)
         self._is_required = is_required
-        self._help = Content(plain_line(help_text, max_characters=400))
+        self._help = Content(even_line(help_text, max_characters=400))
         self._note = Content()
         self._complaint = Content()
         self._below: Static | None = None
@@ -148,7 +149,7 @@ class FormField(Guarded, Widget):
 
     def show_help(self, text: str) -> None:
         """Show another help line; an empty one takes no room."""
-        self._help = Content(plain_line(text, max_characters=400))
+        self._help = Content(even_line(text, max_characters=400))
         self._show_below()
 
     def show_error(self, message: str, *, hint: str = "") -> None:
@@ -156,13 +157,13 @@ class FormField(Guarded, Widget):
         self.error = message
         self._wrong_value = _value(self.control)
         self._complaint = Content.assemble(
-            (f"✗ {plain_lines(message)}", "$error"), (f"\n{plain_lines(hint)}" if hint else "", "$text-muted")
+            (f"✗ {even_lines(message)}", "$error"), (f"\n{even_lines(hint)}" if hint else "", "$text-muted")
         )
         self._show_below()
 
     def show_note(self, text: str) -> None:
         """Tell something that is no error; an empty text takes it away."""
-        self._note = Content(plain_line(text))
+        self._note = Content(even_line(text))
         self._show_below()
 
     def clear(self) -> None:

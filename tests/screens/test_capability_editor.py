@@ -105,7 +105,7 @@ async def test_a_capability_is_made_by_keys_alone_with_its_command_line_in_view(
         assert (made.label, made.source) == ("Push it!", CapabilitySource.MANUAL)
         assert made.command_tokens == ("push", "origin", "{{--force args.force}}", "{{args.branch}}")
         assert (made.timeout_s, made.max_output_bytes) == (900, 0)
-        assert made.danger_level is DangerLevel.DESTRUCTIVE
+        assert (made.danger_level, made.edited_fields) == (DangerLevel.DESTRUCTIVE, ())
         assert made.args_schema["properties"] == {"force": {"type": "boolean"}, "branch": {"type": "string"}}
         assert made.args_schema["required"] == ["branch"]
 
@@ -170,7 +170,9 @@ async def test_the_rules_say_how_dangerous_the_command_is_and_a_lower_level_is_t
     async with editing(tmp_path, a_tool(), "log") as edit:
         edit.box("command").value = "push --force"
         await edit.sees("git push replaces what others have pushed")
-        await edit.sees("rules say 3; yours")
+        await edit.sees("rules say 3; that")
+        edit.editor.query_one("#danger", Select).value = 1
+        await edit.sees("rules say 3; yours counts")
         edit.editor.query_one("#danger", Select).value = 3
         await until(edit.pilot, lambda: "rules say" not in screen_text(edit.stage))
 
@@ -188,9 +190,11 @@ async def test_a_message_to_an_agent_is_shown_as_it_is_said(tmp_path: Path, monk
         await edit.pilot.press("ctrl+o")
         await edit.sees("says  Review TITLE [/] now")
         edit.editor.query_one("#mode", Select).value = "tmux"
+        edit.editor.query_one("#danger", Select).value = 2
         await until(edit.pilot, lambda: "stream-json" not in screen_text(edit.stage))
 
         made = await edit.saved("review")
 
         assert made.interaction_mode is InteractionMode.PROMPT
+        assert made.edited_fields == ("danger_level",)
         assert (made.prompt_template, made.mode) == ("Review {{task_title}} [/] now", "tmux")

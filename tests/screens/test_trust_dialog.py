@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.screens.trust_dialog import TrustDialog
 from tests.screen_stage import Stage, screen_text, until
-from tests.screens.boards import make_place
+from tests.screens.boards import make_place, open_board
 from tests.services.test_agent_files import write_file
 
 if TYPE_CHECKING:
@@ -50,3 +50,15 @@ async def test_a_file_is_trusted_as_it_was_shown_and_the_trust_is_taken_back(tmp
         await until(pilot, lambda: stage.ended == [None, True, None, False])
         assert "greet" not in [agent.slug for agent in await services.agents.list(workspace_id=workspace.id)]
         assert stage.failures == []
+
+
+async def test_a_workspace_that_brings_agents_along_says_so_at_the_start_and_runs_nothing(tmp_path: Path) -> None:
+    place = make_place(tmp_path)
+    async with place.services() as (_services, workspace):
+        write_file(workspace)
+
+    async with open_board(place) as board:
+        await board.until(lambda: any("4, then T, shows what they run" in toast for toast in board.toasts), "the news")
+        services = await board.app.services()
+
+        assert "greet" not in [agent.slug for agent in await services.agents.list()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import NotFoundError
+from agentmon.screens.start_note import judge_finder
 from agentmon.screens.task_editor import TaskEditor, TemplateKeeping
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class EditorMaking:
             budget_nano=budget_nano,
             money=self.money,
             known_labels=self.known_labels,
+            find_judge=judge_finder(self.services),
         )
 
     async def _find_task(self, number: int) -> Task | None:

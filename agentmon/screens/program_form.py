@@ -16,6 +16,7 @@ from agentmon.domain.agents import DangerLevel
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.plain_text import plain_line
+from agentmon.screens.start_note import start_note
 from agentmon.widgets.arguments_form import ArgumentsForm
 from agentmon.widgets.form import FormField, LineInput
 from agentmon.widgets.guarded import Guarded
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from agentmon.domain.agents import Agent, Capability
+    from agentmon.screens.start_note import Judge, JudgeFinder
 
 _NO_PROGRAM: Final = ""
 _LONGEST_NAME: Final = 60
@@ -66,8 +68,12 @@ class ProgramForm(Guarded, Vertical):
         capability_key: str | None = None,
         args: Mapping[str, object] | None = None,
         allows_none: bool = False,
+        find_judge: JudgeFinder | None = None,
     ) -> None:
         super().__init__()
+        self._find_judge = find_judge
+        self._judge: Judge | None = None
+        self._note = ""
         self._agents = {agent.slug: agent for agent in sorted(agents, key=_place)}
         self._first_slug = agent_slug if agent_slug in self._agents else None
         self._first_key = capability_key
@@ -109,6 +115,13 @@ class ProgramForm(Guarded, Vertical):
     async def on_mount(self) -> None:
         """Show what belongs to the program of the start."""
         await self._show_program(self._start_slug)
+        if self._find_judge is not None:
+            self.call_after_refresh(self._begin_judging, self._find_judge)
+
+    async def _begin_judging(self, find_judge: JudgeFinder) -> None:
+        """Read the rules when the form stands there, and tell what they say to what is filled in."""
+        self._judge = await find_judge()
+        self._note_danger()
 
     @property
     def agent(self) -> Agent | None:
@@ -142,6 +155,8 @@ class ProgramForm(Guarded, Vertical):
         for one in (self._program_field, self._command_field, self._capability_field):
             one.clear()
         self.suggestion = ""
+        self._note = ""
+        self._note_danger()
         agent = self.agent
         if agent is None:
             if needs_program:
@@ -186,12 +201,48 @@ class ProgramForm(Guarded, Vertical):
             if key == self._capability.value and key and key != self._chosen_keys.get(self._shown_slug):
                 self._chosen_keys[self._shown_slug] = key
                 await self._show_arguments()
+        else:
+            self._note_danger()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Take the error away while the person mends it."""
         if event.input is self._command and self._command_field.clear_when_changed():
             self.suggestion = ""
             self.refresh_bindings()
+        self._note_danger()
+
+    def on_checkbox_changed(self) -> None:
+        """Say what harm it does with other arguments."""
+        self._note_danger()
+
+    def _note_danger(self) -> None:
+        """Say at the command or the capability what harm the start does, as long as it is not wrong otherwise."""
+        agent = self.agent
+        note = "" if self._judge is None or agent is None else self._danger_of(self._judge, agent)
+        if note != self._note:
+            self._note = note
+            is_command = self._command_field.display
+            self._command_field.show_note(note if is_command else "")
+            if self._capability_field.is_attached:
+                self._capability_field.show_note("" if is_command else note)
+
+    def _danger_of(self, judge: Judge, agent: Agent) -> str:
+        if agent.slug == ANY_COMMAND_SLUG:
+            return self._danger_of_command(judge, agent)
+        capability = self._shown_capability()
+        if capability is None:
+            return ""
+        return start_note(judge, agent, capability, None if self._form is None else self._form.peek())
+
+    def _danger_of_command(self, judge: Judge, agent: Agent) -> str:
+        from agentmon.runners.adapters.template import parse_command  # noqa: PLC0415 - after the first frame
+
+        try:
+            argv = parse_command(self._command.value)
+        except AgentmonError:
+            return ""
+        capability = next((one for one in agent.capabilities if one.key == ANY_COMMAND_KEY), None)
+        return "" if capability is None else start_note(judge, agent, capability, {"argv": list(argv)})
 
     def _read_command(self, agent: Agent) -> ProgramChoice | None:
         from agentmon.runners.adapters.template import parse_command  # noqa: PLC0415 - after the first frame
@@ -262,6 +313,8 @@ class ProgramForm(Guarded, Vertical):
             self._form.display = False
         self._form = None
         if capability is None:
+            self._note = ""
+            self._note_danger()
             return
         self._capability_field.clear()
         self._capability_field.show_help(_capability_help(capability))
@@ -274,6 +327,8 @@ class ProgramForm(Guarded, Vertical):
             await self.query_one("#arguments", Vertical).mount(form)
         form.display = True
         self._form = form
+        self._note = ""
+        self._note_danger()
 
     def _shown_capability(self) -> Capability | None:
         agent = self.agent

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Task
+    from agentmon.screens.start_note import JudgeFinder
 
 _LONGEST_TITLE: Final = 200
 
@@ -50,7 +51,13 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
     AUTO_FOCUS = "#program"
 
     def __init__(
-        self, *, agents: tuple[Agent, ...], task: Task, executions: tuple[Execution, ...] = (), others: int = 0
+        self,
+        *,
+        agents: tuple[Agent, ...],
+        task: Task,
+        executions: tuple[Execution, ...] = (),
+        others: int = 0,
+        find_judge: JudgeFinder | None = None,
     ) -> None:
         """Make the dialog.
 
@@ -59,6 +66,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
             task: What is run.
             executions: Of the task, newest first.
             others: How many other tasks are run with the same choice.
+            find_judge: Returns what says how dangerous a command line is; None says nothing of it.
         """
         super().__init__()
         self._conversation = ConversationForm(executions)
@@ -70,6 +78,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
             agent_slug=slug,
             capability_key=task.input_context.capability_key,
             args=task.input_context.args,
+            find_judge=find_judge,
         )
         self._is_over = False
 

@@ -36,12 +36,16 @@ async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others
         NotFoundError: The task is gone.
     """
     from agentmon.screens.run_dialog import RunDialog  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.start_note import judge_finder  # noqa: PLC0415 - as above
 
     services = await screen.services()
     task = await services.tasks.get(task_id)
     executions = () if others else tuple(await services.executions.of_task(task_id))
     agents = await services.agents.list(workspace_id=task.workspace_id)
-    return await screen.ask(RunDialog(agents=agents, task=task, executions=executions, others=others))
+    finder = judge_finder(services)
+    return await screen.ask(
+        RunDialog(agents=agents, task=task, executions=executions, others=others, find_judge=finder)
+    )
 
 
 async def run_tasks(

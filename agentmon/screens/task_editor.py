@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import TaskId
     from agentmon.domain.tasks import Task
     from agentmon.screens.completing import PickFinder
+    from agentmon.screens.start_note import JudgeFinder
 
     TaskFinder: TypeAlias = Callable[[int], Awaitable[Task | None]]
 
@@ -116,6 +117,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         budget_nano: int | None = None,
         money: MoneyFormat = DOLLARS,
         clock: Clock | None = None,
+        find_judge: JudgeFinder | None = None,
     ) -> None:
         """Make the editor.
 
@@ -135,6 +137,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             budget_nano: What all its runs together may cost.
             money: How amounts are read and shown.
             clock: Tells the present, for the next times of a schedule and the due date.
+            find_judge: Returns what says how dangerous a command line is; None says nothing of it.
         """
         super().__init__()
         self._edited = task
@@ -157,6 +160,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             capability_key=context.capability_key,
             args=context.args,
             allows_none=True,
+            find_judge=find_judge,
         )
         self._title = LineInput(start.title, placeholder="What is to be done", id="title")
         self._title_field = FormField("Title", self._title)

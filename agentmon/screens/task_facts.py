@@ -19,6 +19,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.moments import moment_words
 from agentmon.domain.spending import spent_words
 from agentmon.screens.command_preview import find_recorded_command, planned_command
+from agentmon.screens.start_note import judge_finder, start_note
 from agentmon.widgets.card_text import subtask_words
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
@@ -78,6 +79,8 @@ class TaskFacts:
     workspace_root: str = ""
     money: MoneyFormat = DOLLARS
     command: str = ""
+    danger: str = ""
+    """What harm the next run does; empty when there is nothing to say."""
 
     @property
     def newest(self) -> Execution | None:
@@ -134,7 +137,7 @@ async def read_task_facts(services: Services, workspace: Workspace, task_id: Tas
         workspace_root=workspace.root_path,
         money=await services.settings.money(),
     )
-    return replace(facts, command=await _command_of(services, facts))
+    return replace(facts, command=await _command_of(services, facts), danger=await _danger_of(services, facts))
 
 
 def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
@@ -152,6 +155,7 @@ def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
         "Labels": _line(labels_text(task.labels)),
         "Program": _line(_program_words(facts)),
         "Command": _line(facts.command),
+        "Danger": Content.styled(even_line(facts.danger, max_characters=4000), "$warning"),
         "Folder": _line(context.working_dir or f"{facts.workspace_root}  (the workspace)"),
         "Environment": _line(", ".join(given)),
         "Cost": _line(_cost_words(facts)),
@@ -300,6 +304,15 @@ def _task_line(task: Task) -> Content:
 
 def _line(text: str) -> Content:
     return Content(even_line(text, max_characters=4000))
+
+
+async def _danger_of(services: Services, facts: TaskFacts) -> str:
+    """Return what harm the next run of the task does, with what makes it wait."""
+    agent = facts.agent
+    capability = None if agent is None else facts.capability_of(agent)
+    if agent is None or capability is None or (facts.newest is not None and facts.newest.status.is_live):
+        return ""
+    return start_note(await judge_finder(services)(), agent, capability, facts.task.input_context.args)
 
 
 async def _command_of(services: Services, facts: TaskFacts) -> str:

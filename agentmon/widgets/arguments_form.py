@@ -184,6 +184,18 @@ class ArgumentsForm(Guarded, Vertical):
                 is_right = False
         return arguments if is_right else None
 
+    def peek(self) -> dict[str, object] | None:
+        """Return the arguments as far as they are filled in, without a word; None while one cannot be used."""
+        arguments: dict[str, object] = {}
+        for spec in self.specs:
+            try:
+                value = self._read(spec, self._fields[spec.name].control)
+            except ArgumentProblem:
+                return None
+            if value is not None:
+                arguments[spec.name] = value
+        return arguments
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Take the error away while the person mends it."""
         for field in self._fields.values():

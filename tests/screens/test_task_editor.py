@@ -12,6 +12,7 @@ from agentmon.domain.ids import TaskId, WorkspaceId
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Task
+from agentmon.runners.danger import load_danger_rules
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.run_dialog import RunChoice, RunDialog
 from agentmon.screens.task_editor import EditedTask, TaskEditor
@@ -19,11 +20,13 @@ from agentmon.widgets.form import FormField, LineInput
 from tests.screen_stage import NASTY_TITLES, Stage, agent, any_command, capability, screen_text, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from textual.pilot import Pilot
     from textual.widget import Widget
+
+    from agentmon.domain.danger import DangerFinding
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ARGUMENTS = {
@@ -477,6 +480,35 @@ async def test_a_run_with_other_arguments_leaves_the_task_as_it_is() -> None:
         await pilot.press(*["ctrl+r"] * 3)
 
         assert stage.ended == [RunChoice(agent_slug="command", capability_key="run", args={"argv": ["make", "other"]})]
+
+
+async def test_what_harm_a_start_does_is_told_while_it_is_typed() -> None:
+    async def find_judge() -> Callable[[Sequence[str]], DangerFinding]:
+        return load_danger_rules().judge
+
+    wiper = agent("rm", capability("run", {"type": "object", "properties": {"path": {"type": "string"}}}))
+    wiper = replace(
+        wiper,
+        binary_path="rm",
+        capabilities=tuple(replace(one, command_tokens=("-r", "{{args.path}}")) for one in wiper.capabilities),
+    )
+    stage = Stage()
+    async with stage.run_test(size=(120, 40)) as pilot:
+        dialog = RunDialog(agents=(any_command(), wiper), task=a_task(), find_judge=find_judge)
+        await opened(stage, pilot, dialog)
+        line(stage, "command").value = "git push --force"
+        await until(pilot, lambda: "▲ level 3, destroys things: git push: replaces" in screen_text(stage))
+        assert "waits for your leave" not in screen_text(stage)
+        line(stage, "command").value = "git push --force-with-lease"
+        await until(pilot, lambda: "▲ level 2, dangerous: git push: replaces" in screen_text(stage))
+        line(stage, "command").value = "git push"
+        await until(pilot, lambda: "▲" not in screen_text(stage))
+
+        stage.screen.query_one("#program", Select).value = "rm"
+        await until(pilot, lambda: bool(stage.screen.query("ArgumentsForm LineInput")))
+        stage.screen.query_one("ArgumentsForm LineInput", LineInput).value = "src"
+        await until(pilot, lambda: "dangerous: rm: deletes folders" in " ".join(screen_text(stage).split()))
+        assert "it waits for your leave" in " ".join(screen_text(stage).split())
 
 
 async def test_the_run_dialog_tells_what_is_wrong_and_leaves_on_escape() -> None:

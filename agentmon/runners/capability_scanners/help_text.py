@@ -48,7 +48,15 @@ _LITERAL_BOOLEANS: Final = frozenset({"true", "false"})
 _MOST_OPTIONS: Final = 3_000
 _LONGEST_DESCRIPTION: Final = 600
 _MOST_HEADING_WORDS: Final = 4
-_PROSE: Final = re.compile(r"[A-Z*'\"][^:]{8,}")
+_PROSE: Final = re.compile(r"[A-Z][^:]{0,200} ")
+_TITLE: Final = re.compile(r"([\w.-]{1,40})(?: - | – |: )(?=\S+ \S)")
+_TO_READER: Final = re.compile(
+    r"(?:usage|use|try|see|run [`']|report|note|warning|copyright|examples?|written|more|options?|arguments?|commands?"
+    r"|global|version|the available|there (?:are|were)|error)\b|[^@]{0,60}@",
+    re.IGNORECASE,
+)
+_SENTENCE_END: Final = re.compile(r"(?<=[\w)])[.;] ")
+_SUMMARY_LINES: Final = 60
 
 
 @dataclass(slots=True)
@@ -86,7 +94,7 @@ def parse_help(text: str, *, program: str, subcommand: Sequence[str] = ()) -> tu
     command = ScannedCapability(
         key=capability_key(subcommand),
         label=" ".join((program, *subcommand)),
-        description=_summary(lines, usage, reader.places),
+        description=_summary(lines, usage, reader.places, program=program),
         subcommand=tuple(subcommand),
         options=_in_order(options, arguments),
         takes_double_dash=usage.has_double_dash or _is_double_dash_known(text, options),
@@ -422,11 +430,21 @@ def _described_arguments(lines: Sequence[HelpLine]) -> dict[str, tuple[str, bool
     return described
 
 
-def _summary(lines: Sequence[HelpLine], usage: Usage, places: set[int]) -> str:
-    """Return the first sentence-like line that is neither usage nor an option."""
-    for at, line in enumerate(lines[:60]):
+def _summary(lines: Sequence[HelpLine], usage: Usage, places: set[int], *, program: str) -> str:
+    """Return the first sentence of the text that is neither usage nor an option, nor a word to the reader."""
+    for at, line in enumerate(lines[:_SUMMARY_LINES]):
         if at in places:
             return ""
-        if at not in usage.lines and _PROSE.fullmatch(line.text) and " " in line.text:
-            return line.text[:_LONGEST_DESCRIPTION]
+        titled = _TITLE.match(line.text)
+        if titled and titled[1].casefold() == program.casefold():
+            return line.text[titled.end() :][:_LONGEST_DESCRIPTION]
+        is_prose = _PROSE.match(line.text) or line.text.startswith(f"{program} is ")
+        if at in usage.lines or not is_prose or _TO_READER.match(line.text) or line.text.endswith(":"):
+            continue
+        paragraph = [line.text]
+        for later in lines[at + 1 : at + _SUMMARY_LINES]:
+            if not later.text or later.indent > line.indent:
+                break
+            paragraph.append(later.text)
+        return _SENTENCE_END.split(" ".join(paragraph), maxsplit=1)[0][:_LONGEST_DESCRIPTION].rstrip(".")
     return ""

@@ -22,6 +22,8 @@ _SEVERAL_TIMES: Final = re.compile(r"\.\.\.(?! -)|(?:\|([a-z])\1+)+(?=[, ])")
 """``-v...``, or ``-v|vv|vvv``."""
 _ONE_OF_LETTERS: Final = re.compile(r"-\[(?!no\])([A-Za-z]{2,4})\]((?:\[[^\]\s]{1,20}\])?\S{1,40})")
 """``-[mM][-]module`` of perl."""
+_NUMBER_ITSELF: Final = frozenset({"-NUM", "-NUMBER"})
+"""An option that is a number: ``-5``."""
 _RANGE: Final = " ... -"
 """Between ``-0`` and ``-9``."""
 _GAP: Final = re.compile(r" {2,}| (?== )")
@@ -31,6 +33,8 @@ _UPPER_WORD: Final = re.compile(
 _PLAIN_WORD: Final = re.compile(r"[^\s,]+")
 _LOWER_WORD: Final = re.compile(r"[a-z](?:,?[\w./:=|+-]){0,60}(?:\[[^\s\]]{0,60}\])?(?:\.\.\.)?|\+int")
 _CLOSING: Final = {"<": ">", "[": "]", "{": "}", "(": ")"}
+_REMARKS: Final = ("[default", "[env", "[possible", "[required", "[boolean", "[string", "[number", "[array", "[count")
+"""Brackets that say something of an option and are no value."""
 _QUOTES: Final = "'\"`"
 _MOST_VALUE_CHARACTERS: Final = 400
 _MOST_VALUE_WORDS: Final = 4
@@ -124,6 +128,8 @@ class _SpecReader:
         is_prefix = name.endswith("-") and self._text[self.place + len(name) :][:1] == "<"
         name = name.rstrip("*+!?.-") if len(name.strip("-")) > 1 and not is_prefix else name
         self.place += len(name)
+        if name in _NUMBER_ITSELF:
+            return OptionSpec(names=[name], value="NUM", join=ValueJoin.NOTHING)
         if len(name) > len("-#") and name.endswith("#") and name[1] != "#":
             return OptionSpec(names=[name[:-1]], value="#", join=ValueJoin.NOTHING)
         spec = OptionSpec(names=[name])
@@ -242,18 +248,13 @@ class _SpecReader:
             self.place = place + 1
             self._add(spec, mark)
             return True
-        if mark in "<{" or (
-            mark == "["
-            and not text.startswith(
-                ("[default", "[env", "[possible", "[required", "[boolean", "[string", "[number", "[array", "[count"),
-                place,
-            )
-        ):
+        if mark in "<{" or (mark == "[" and not text.startswith(_REMARKS, place)):
             self.place = place
-            value = self._bracketed() + self._attached_rest()
-            if value.startswith("[") and value.endswith("]") and not spec.value:
+            bracketed = self._bracketed()
+            value = bracketed + self._attached_rest()
+            if mark == "[" and value.removesuffix("...") == bracketed and not spec.value:
                 spec.is_value_optional = True
-                value = value[1:-1].strip()
+                value = bracketed[1:-1].strip()
             self._add(spec, value)
             return True
         word = _UPPER_WORD.match(text, place)

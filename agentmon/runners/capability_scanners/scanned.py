@@ -57,7 +57,12 @@ class ScannedOption:
 
     @property
     def spelling(self) -> str:
-        """The name that a command line gets: the first long one, or else the first; empty for a positional one."""
+        """The name that a command line gets: the first long one, or else the first; empty for a positional one.
+
+        ``-NUM`` stands for the number itself, and its name is the dash alone.
+        """
+        if self.names and self.names[0] in {"-NUM", "-NUMBER"}:
+            return "-"
         return next((name for name in self.names if name.startswith("--")), next(iter(self.names), ""))
 
 

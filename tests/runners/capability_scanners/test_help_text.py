@@ -123,6 +123,21 @@ def test_an_option_is_told_with_its_value(command: str, key: str, expected: dict
     assert {name: getattr(found, name) for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "description"),
+    [
+        ("jq", "commandline JSON processor [version 1.6]"),
+        ("docker image ls", "List images"),
+        ("typer", "Run Typer scripts with completion, without having to create a package"),
+        ("npx", "Run a command from a local or remote npm package"),
+        ("find", "Default path is the current directory"),
+        ("git", ""),
+    ],
+)
+def test_what_a_command_does_is_the_first_sentence_about_it(command: str, description: str) -> None:
+    assert scanned(command)[0].description == description
+
+
 def test_subcommands_are_named_with_their_words_and_not_learned() -> None:
     first, *named = scanned("git")
 

@@ -17,6 +17,7 @@ from agentmon.runners.adapters.prompt import (
     model_of,
     permission_mode_of,
     render_prompt,
+    with_instructions,
 )
 from agentmon.runners.adapters.template import check_arguments, render_command
 
@@ -72,7 +73,7 @@ def build_request(
     conversation = None
     if mode.is_conversation:
         conversation = ConversationRequest(
-            prompt=render_prompt(capability, agent=agent, task=task, args=args) if message is None else message,
+            prompt=_prompt(task, agent, capability, args=args, message=message, start=start),
             working_dir=working_dir,
             project=project,
             start=start,
@@ -92,6 +93,20 @@ def build_request(
         ),
         max_retries=task.input_context.max_retries,
     )
+
+
+def _prompt(
+    task: Task,
+    agent: Agent,
+    capability: Capability,
+    *,
+    args: Mapping[str, object],
+    message: str | None,
+    start: ConversationStart,
+) -> str:
+    if message is None:
+        return render_prompt(capability, agent=agent, task=task, args=args)
+    return with_instructions(agent, message) if start is ConversationStart.FRESH else message
 
 
 def _start_approval(

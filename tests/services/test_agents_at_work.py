@@ -12,6 +12,7 @@ from agentmon.domain.errors import AgentNotInstalledError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import WorkspaceId
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 from tests.live_home import add_command
 
 if TYPE_CHECKING:
@@ -63,3 +64,19 @@ async def test_an_agent_works_in_its_own_workspace_only_and_a_missing_program_sa
     with pytest.raises(AgentNotInstalledError, match="no-such-shell is not on the PATH") as missing:
         await services.queue.run(task.id, agent_slug="sh", args={"script": "true"}, actor=USER_ACTOR)
     assert "`agentmon agents edit sh --program PATH`" in missing.value.hint
+
+
+async def test_an_agent_is_told_its_role_and_instructions_whatever_begins_the_conversation(
+    services: Services, workspace: Workspace
+) -> None:
+    await services.queue.pause(actor=USER_ACTOR)
+    await services.agents.add(make_demo_agent())
+    changes = AgentChanges(role="reviewer", instructions="Be brief.\n")
+    await services.agents.edit(DEMO_AGENT_SLUG, changes, actor=USER_ACTOR)
+    prompts = []
+    for message in (None, "Begin here"):
+        task = await add_command(services, workspace, "true")
+        run = await services.queue.run(task.id, agent_slug=DEMO_AGENT_SLUG, message=message, actor=USER_ACTOR)
+        prompts.append((await services.executions.get(run.id)).prompt)
+
+    assert prompts == [f"Your role: reviewer\n\nBe brief.\n\n{text}" for text in (task.title, "Begin here")]

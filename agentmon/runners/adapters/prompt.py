@@ -56,11 +56,15 @@ def render_prompt(capability: Capability, *, agent: Agent, task: Task, args: Map
         capability=capability,
         prompt_additions=task.input_context.prompt_additions,
     )
-    role = f"Your role: {agent.told_role}" if agent.told_role else ""
-    parts = [part for part in (role, (agent.instructions or "").strip(), text) if part]
     if not text:
         raise ArgumentsError("the prompt is empty", hint="give the task a title or a description")
-    return "\n\n".join(parts)
+    return with_instructions(agent, text)
+
+
+def with_instructions(agent: Agent, text: str) -> str:
+    """Return what begins a conversation: the role and the instructions that a person gave the agent, then the text."""
+    role = f"Your role: {agent.told_role}" if agent.told_role else ""
+    return "\n\n".join(part for part in (role, (agent.instructions or "").strip(), text) if part)
 
 
 def conversation_command(

@@ -65,20 +65,20 @@ class _Reader:
             self._read_statement(statement, branches)
             branches.read(statement, token)
             if token.text == "(":
-                self._open(statement, is_function=_is_sign(self._tokens, at + 1, ")"))
+                self._open(statement, is_empty=_is_sign(self._tokens, at + 1, ")"))
             elif token.text == ")":
                 self._list = ""
             statement = []
         self._read_statement(statement, branches)
         return self._tree.capabilities()
 
-    def _open(self, statement: Sequence[Token], *, is_function: bool) -> None:
+    def _open(self, statement: Sequence[Token], *, is_empty: bool) -> None:
         name = statement[-1].text if statement else ""
-        if is_function:
+        if name.endswith("="):
+            self._list = name.rstrip("+=")
+        elif is_empty:
             self._function = self._command_of_function(name)
             self._list, self._depth = "", 0
-        elif name.endswith("="):
-            self._list = name.rstrip("+=")
 
     def _command_of_function(self, name: str) -> tuple[str, ...]:
         start = f"_{self._program.replace('-', '_')}_"

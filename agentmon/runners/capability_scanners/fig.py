@@ -44,7 +44,7 @@ def read_fig(
 ) -> tuple[ScannedCapability, ...]:
     """Return what a description in a module tells; parts in other files are looked for in the folder."""
     spec = JsModule(text).default_export()
-    if not isinstance(spec, dict):
+    if not isinstance(spec, dict) or not _names(spec.get("name")):
         return ()
     tree = CommandTree(program, CapabilitySource.SCAN_FIG)
     _Reader(tree, folder, wanted).read((), spec, [])

@@ -20,6 +20,7 @@ _EXPRESSION: Final = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": "", "\r\n": ""}
 _DECIMAL: Final = re.compile(r"\d+\.?\d*")
+_END: Final = ("end", "")
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 _ENDS: Final = frozenset({",", ";", ")", "]", "}", ""})
@@ -93,9 +94,8 @@ class JsModule:
         found, after = self._primary(at, depth)
         while isinstance(found, str) and self._token(after) == ("sign", "+") and self._token(after + 1)[0] == "text":
             found, after = found + self._token(after + 1)[1], after + 2
-        kind, text = self._token(after)
         # What goes on is an expression, of which nothing is known.
-        return (found, after) if text in _ENDS and kind != "text" else (UNKNOWN, self._end(at))
+        return (found, after) if self._is_end(after) else (UNKNOWN, self._end(at))
 
     def _primary(self, at: int, depth: int) -> tuple[object, int]:
         """Return the first value of an expression, and where what is behind it begins."""
@@ -115,24 +115,24 @@ class JsModule:
                 return None, at + 2
             case "name", _ if text in _WORDS:
                 return _WORDS[text], at + 1
-            case "name", _ if self._token(at + 1)[1] in _ENDS:
+            case "name", _ if self._is_end(at + 1):
                 return self._variable(text, depth), at + 1
             case _:
                 return UNKNOWN, self._end(at)
 
     def _object(self, at: int, depth: int) -> tuple[object, int]:
         found: dict[str, object] = {}
-        while (token := self._token(at))[1] not in {"}", ""}:
+        while (token := self._token(at)) not in {("sign", "}"), _END}:
             kind, text = token
-            if text == "," and kind == "sign":
+            if token in {("sign", ","), ("sign", ")"), ("sign", "]")}:
                 at += 1
-            elif text == "...":
+            elif token == ("sign", "..."):
                 spread, at = self._value(at + 1, depth + 1)
                 if isinstance(spread, dict):
                     found |= spread
             elif kind in {"name", "text", "number"} and self._token(at + 1) == ("sign", ":"):
                 found[text], at = self._value(at + 2, depth + 1)
-            elif kind == "name" and self._token(at + 1)[1] in {",", "}"}:
+            elif kind == "name" and self._is_end(at + 1):
                 found[text], at = self._variable(text, depth), at + 1
             else:
                 # A method, or a name that is worked out.
@@ -141,8 +141,8 @@ class JsModule:
 
     def _list(self, at: int, depth: int) -> tuple[object, int]:
         found: list[object] = []
-        while (token := self._token(at))[1] not in {"]", ""} or token[0] == "text":
-            if token == ("sign", ","):
+        while (token := self._token(at)) not in {("sign", "]"), _END}:
+            if token in {("sign", ","), ("sign", ")"), ("sign", "}")}:
                 at += 1
             elif token == ("sign", "..."):
                 spread, at = self._value(at + 1, depth + 1)
@@ -153,10 +153,15 @@ class JsModule:
         return found, at + 1
 
     def _token(self, at: int) -> tuple[str, str]:
-        return self._tokens[at] if at < len(self._tokens) else ("end", "")
+        return self._tokens[at] if at < len(self._tokens) else _END
+
+    def _is_end(self, at: int) -> bool:
+        """Return whether an expression ends before this token."""
+        kind, text = self._token(at)
+        return kind != "text" and text in _ENDS
 
     def _end(self, at: int) -> int:
-        """Return where the expression that begins there ends; always at least one further, but for its very end."""
+        """Return where the expression that begins there ends; never there itself, but before what closes around it."""
         depth = 0
         start = at
         while at < len(self._tokens):

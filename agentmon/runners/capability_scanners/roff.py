@@ -283,7 +283,7 @@ def _mdoc(rest: str, strings: dict[str, str]) -> str:
             is_flag = raw == "Fl"
             continue
         if raw == "Ns":
-            is_tight = True
+            is_flag, is_tight = False, True
             continue
         if raw in _MDOC_OPENING:
             parts.append(("" if is_tight or not parts else " ") + _MDOC_OPENING[raw])

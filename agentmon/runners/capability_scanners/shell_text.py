@@ -52,9 +52,11 @@ class ShellText:
         self._at = 0
         self._is_fish = is_fish
         self._tokens: list[Token] = []
+        self._line_start = 0
+        """Where in the tokens the present line of the script begins."""
 
     def tokens(self) -> list[Token]:
-        """Return all words and signs; those of a command inside of a word come before the word."""
+        """Return all words and signs; a command inside of a word is a line of its own before the line of the word."""
         self._read_until(None)
         return self._tokens
 
@@ -83,17 +85,26 @@ class ShellText:
             elif self._is_fish and character == "(":
                 self._at += 1
                 word.is_there, word.is_fixed = True, False
-                self._read_until(")")
+                self._read_command(")")
             elif sign := next((sign for sign in _SIGNS if text.startswith(sign, self._at)), None):
                 self._finish(word)
                 depth += {"(": 1, ")": -1}.get(sign, 0)
                 # A pattern of a case has no opening sign.
                 depth = max(depth, 0)
                 self._tokens.append(Token(sign, is_sign=True))
+                self._line_start = len(self._tokens)
                 self._at += len(sign)
             else:
                 self._read_part(word)
         self._finish(word)
+
+    def _read_command(self, end: str) -> None:
+        outer, start = self._tokens, self._line_start
+        self._tokens, self._line_start = [], 0
+        self._read_until(end)
+        inner = [*self._tokens, Token("\n", is_sign=True)]
+        self._tokens = [*outer[:start], *inner, *outer[start:]]
+        self._line_start = start + len(inner)
 
     def _read_part(self, word: _Word) -> None:
         text, at = self._text, self._at
@@ -161,10 +172,10 @@ class ShellText:
             self._at = len(text) if end < 0 else end + 2
         elif text.startswith("$(", at):
             self._at += 2
-            self._read_until(")")
+            self._read_command(")")
         elif text[at] == "`":
             self._at += 1
-            self._read_until("`")
+            self._read_command("`")
         elif text.startswith("${", at):
             end = _brace_end(text, at + 2)
             word.text += text[at:end]

@@ -70,11 +70,12 @@ async def connect(
         raise _problem(server[0], error) from error
 
 
-def _problem(program: str, error: BaseException) -> RunnerError:
+def _problem(program: str, error: BaseException) -> AgentmonError:
+    """Return the first error inside of groups of them, in words; one of agentmon's own as it is."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     if isinstance(error, AgentmonError):
-        return RunnerError(str(error), hint=error.hint)
+        return error
     if isinstance(error, FileNotFoundError | PermissionError):
         return RunnerError(f"the MCP server {program} cannot be started: {error.strerror}", hint="check its command")
     words = " ".join(str(error).split())[:_PROBLEM_MAX_CHARACTERS] or type(error).__name__

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.agent_changes import AgentChanges
+from agentmon.domain.errors import AgentmonError
+from agentmon.screens.undo import UndoStack
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.cells import even_line
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.agents import Agent
     from agentmon.screens.frame import ServiceScreen
-    from agentmon.screens.undo import Inverse, UndoStack
+    from agentmon.screens.undo import Inverse
 
 _MOST_NAMES: Final = 3
 _SLUG: Final = "name"
@@ -34,19 +37,32 @@ class AgentChange(NamedTuple):
     """The agent to select afterwards."""
 
 
+class AgentUndo(UndoStack[AgentChange]):
+    """The newest changes of agents from any screen.
+
+    Attributes:
+        order: Held while a change is made or taken back, so that keys in quick succession are stored in their order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order = asyncio.Lock()
+
+
 def agents_text(agents: Sequence[Agent]) -> str:
     """Return whom it is about: ``claude``, ``claude, codex, git and 4 more``."""
     names = ", ".join(agent.slug for agent in agents[:_MOST_NAMES])
     return names + (f" and {len(agents) - _MOST_NAMES} more" if len(agents) > _MOST_NAMES else "")
 
 
-async def turn(screen: ServiceScreen[None], agents: Sequence[Agent], undo: UndoStack[AgentChange]) -> None:
+async def turn(screen: ServiceScreen[None], agents: Sequence[Agent], undo: AgentUndo) -> None:
     """Turn agents off when all of them are on, else those on that are off. Must run in a worker."""
     service = (await screen.services()).agents
     is_turning_on = not all(agent.is_active for agent in agents)
     changed = [agent for agent in agents if agent.is_active is not is_turning_on]
-    for agent in changed:
-        await (service.enable if is_turning_on else service.disable)(agent.slug, actor=USER_ACTOR)
+    async with undo.order:
+        for agent in changed:
+            await (service.enable if is_turning_on else service.disable)(agent.slug, actor=USER_ACTOR)
     word = "on" if is_turning_on else "off"
     back = _disable if is_turning_on else _enable
     undo.push(
@@ -60,7 +76,7 @@ async def turn(screen: ServiceScreen[None], agents: Sequence[Agent], undo: UndoS
     screen.request_refresh(at_once=True)
 
 
-async def edit(screen: ServiceScreen[None], agent: Agent, undo: UndoStack[AgentChange]) -> None:
+async def edit(screen: ServiceScreen[None], agent: Agent, undo: AgentUndo) -> None:
     """Show all that can be changed of the agent. Must run in a worker."""
     from agentmon.screens.agent_editor import AgentEditor  # noqa: PLC0415 - not needed before
 
@@ -70,7 +86,7 @@ async def edit(screen: ServiceScreen[None], agent: Agent, undo: UndoStack[AgentC
         screen.request_refresh(at_once=True)
 
 
-async def copy(screen: ServiceScreen[None], agent: Agent, undo: UndoStack[AgentChange]) -> str | None:
+async def copy(screen: ServiceScreen[None], agent: Agent, undo: AgentUndo) -> str | None:
     """Ask for a name, and make a copy of the agent; return its slug. Must run in a worker."""
     from agentmon.screens.menu_dialog import MenuDialog, MenuEntry  # noqa: PLC0415 - not needed before
 
@@ -93,11 +109,12 @@ async def copy(screen: ServiceScreen[None], agent: Agent, undo: UndoStack[AgentC
     return made.slug
 
 
-async def remove(screen: ServiceScreen[None], agents: Sequence[Agent], undo: UndoStack[AgentChange]) -> None:
+async def remove(screen: ServiceScreen[None], agents: Sequence[Agent], undo: AgentUndo) -> None:
     """Take agents out of the registry; what they did stays. Must run in a worker."""
     services = await screen.services()
-    for agent in agents:
-        await services.agents.remove(agent.slug, actor=USER_ACTOR)
+    async with undo.order:
+        for agent in agents:
+            await services.agents.remove(agent.slug, actor=USER_ACTOR)
     undo.push(
         AgentChange(
             words=f"the removal of {agents_text(agents)}",
@@ -144,15 +161,21 @@ async def learn(screen: ServiceScreen[None], agent: Agent) -> None:
         screen.request_refresh(at_once=True)
 
 
-async def take_back(screen: ServiceScreen[None], undo: UndoStack[AgentChange]) -> str | None:
+async def take_back(screen: ServiceScreen[None], undo: AgentUndo) -> str | None:
     """Undo the newest change; return the agent it was about. Must run in a worker."""
-    change = undo.pop()
-    if change is None:
-        screen.notify("nothing to undo")
-        return None
     services = await screen.services()
-    for inverse in change.inverses:
-        await inverse(services)
+    async with undo.order:
+        change = undo.pop()
+        if change is None:
+            screen.notify("nothing to undo")
+            return None
+        for at, inverse in enumerate(change.inverses):
+            try:
+                await inverse(services)
+            except AgentmonError:
+                # What could not be taken back can be tried again.
+                undo.push(change._replace(inverses=change.inverses[at:]))
+                raise
     screen.notify(f"undone: {change.words}")
     screen.request_refresh(at_once=True)
     return change.slug

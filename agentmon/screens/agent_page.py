@@ -14,7 +14,7 @@ from agentmon.screens.agent_actions import edit, learn, release, take_back, test
 from agentmon.screens.agent_facts import FIRST_FACTS, OTHER_FACTS, agent_facts, heading_content, told_content
 from agentmon.screens.bindings import AGENT_PAGE
 from agentmon.screens.capability_actions import change, remove_capability, turn_capability
-from agentmon.screens.frame import ServiceScreen
+from agentmon.screens.paced_screen import PacedScreen
 from agentmon.widgets.agent_rows import KnownAgent
 from agentmon.widgets.capability_rows import CAPABILITY_COLUMNS, capability_rows
 from agentmon.widgets.fact_list import FactList
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Capability
     from agentmon.domain.clock import Clock
-    from agentmon.screens.agent_actions import AgentChange
+    from agentmon.screens.agent_actions import AgentUndo
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
-    from agentmon.screens.undo import UndoStack
 
 _CLOCK_INTERVAL_S: Final = 20.0
 _EMPTY: Final = (
@@ -43,7 +42,7 @@ _EMPTY: Final = (
 _ON_CAPABILITY: Final = {"change_capability", "turn_capability", "remove_capability"}
 
 
-class AgentPage(ServiceScreen[None]):
+class AgentPage(PacedScreen[None]):
     """Facts of an agent beside or above the table of its capabilities."""
 
     CSS_PATH = "agent_page.tcss"
@@ -56,7 +55,7 @@ class AgentPage(ServiceScreen[None]):
         self,
         slug: str,
         *,
-        undo: UndoStack[AgentChange],
+        undo: AgentUndo,
         services: ServicesGetter,
         workspace: WorkspaceGetter,
         clock: Clock | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -13,12 +12,11 @@ from agentmon.domain.agent_files import FileTrust
 from agentmon.domain.agents import ToolType
 from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.clock import SystemClock
-from agentmon.screens.agent_actions import copy, edit, learn, release, remove, take_back, test_run, turn
+from agentmon.screens.agent_actions import AgentUndo, copy, edit, learn, release, remove, take_back, test_run, turn
 from agentmon.screens.agent_facts import FIRST_FACTS, OTHER_FACTS, agent_facts, capability_content, heading_content
 from agentmon.screens.bindings import AGENTS
-from agentmon.screens.frame import ServiceScreen
+from agentmon.screens.paced_screen import PacedScreen
 from agentmon.screens.scanning import LOOK_INTERVAL_S, ScanLine, Scanning
-from agentmon.screens.undo import UndoStack
 from agentmon.widgets.agent_rows import AGENT_COLUMNS, AGENT_SORTER, KnownAgent, agent_rows, has_words
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.fact_list import FactList
@@ -33,21 +31,15 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from agentmon.bootstrap import Services
     from agentmon.domain.agent_files import AgentFileState
     from agentmon.domain.agent_health import AgentHealth
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import AgentId
     from agentmon.domain.programs import ScanOutcome
-    from agentmon.screens.agent_actions import AgentChange
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
 
 _CLOCK_INTERVAL_S: Final = 20.0
-_HEALTH_INTERVAL_S: Final = 2.0
-"""While a hundred agents run, how they fare is looked up so often at most."""
-_PAUSES: Final = 5
-"""A pause takes so many times as long as the look before it."""
 _EMPTY: Final = (
     ("No agents yet.\n\n", "bold"),
     ("Press ", ""),
@@ -61,7 +53,7 @@ _EMPTY: Final = (
 _ON_SELECTED: Final = {"open_agent", "turn", "edit", "test", "learn", "copy", "remove", "mark"}
 
 
-class AgentsScreen(ServiceScreen[None]):
+class AgentsScreen(PacedScreen[None]):
     """A table of agents with how they fare, and all about the one under the cursor beside it."""
 
     CSS_PATH = "agents.tcss"
@@ -74,16 +66,13 @@ class AgentsScreen(ServiceScreen[None]):
         self._clock = clock or SystemClock()
         self._known: dict[str, Agent] = {}
         self._health: Mapping[AgentId, AgentHealth] = {}
-        self._health_read_at = float("-inf")
-        self._health_pause_s = _HEALTH_INTERVAL_S
-        self._is_read_planned = False
         self._money = DOLLARS
         self._marked: frozenset[str] = frozenset()
         self._sorting: Sorting | None = None
         self._is_loaded = False
         self._wanted: str | None = None
         """The agent that the cursor goes to as soon as it is there."""
-        self._undo: UndoStack[AgentChange] = UndoStack()
+        self._undo = AgentUndo()
         self._file: AgentFileState | None = None
         self._scanning = Scanning(self)
         self._shown_outcome: ScanOutcome | None = None
@@ -114,7 +103,7 @@ class AgentsScreen(ServiceScreen[None]):
         self._show_summary()
 
     async def refresh_snapshot(self) -> None:
-        """Read the agents, and how they fare; that with pauses while nobody asked for it."""
+        """Read the agents, and how they fare."""
         services = await self.services()
         workspace = await self.workspace()
         self._scanning.take(services)
@@ -131,22 +120,8 @@ class AgentsScreen(ServiceScreen[None]):
             # How they fare takes longer than who they are.
             self._is_loaded = True
             self._show()
-        await self._read_health(services)
+        self._health = await services.discovery.health(agents)
         self._show()
-
-    async def _read_health(self, services: Services) -> None:
-        wait_s = self._health_read_at + self._health_pause_s - monotonic()
-        if wait_s > 0:
-            self._plan_read(wait_s)
-            return
-        begun_at = monotonic()
-        self._health = await services.discovery.health(tuple(self._known.values()))
-        self._health_read_at = monotonic()
-        self._health_pause_s = max(_HEALTH_INTERVAL_S, _PAUSES * (self._health_read_at - begun_at))
-
-    def on_screen_resume(self) -> None:
-        """Look anew how they fare: a login or a program may be there meanwhile."""
-        self._health_read_at = float("-inf")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the row under the cursor allows."""
@@ -185,7 +160,7 @@ class AgentsScreen(ServiceScreen[None]):
         """Ask the program under the cursor for its version and its login."""
         selected = self._selected
         if selected is not None:
-            self.start(self._test(selected), name="test")
+            self.start(test_run(self, selected), name="test")
 
     def action_learn(self) -> None:
         """Learn what the agent under the cursor can be asked to do."""
@@ -326,10 +301,6 @@ class AgentsScreen(ServiceScreen[None]):
         if made is not None:
             self.select(made)
 
-    async def _test(self, agent: Agent) -> None:
-        await test_run(self, agent)
-        self._health_read_at = float("-inf")
-
     async def _take_back(self) -> None:
         slug = await take_back(self, self._undo)
         if slug is not None:
@@ -381,7 +352,7 @@ class AgentsScreen(ServiceScreen[None]):
 
     def _with_selected(
         self,
-        work: Callable[[AgentsScreen, Agent, UndoStack[AgentChange]], Coroutine[None, None, object]],
+        work: Callable[[AgentsScreen, Agent, AgentUndo], Coroutine[None, None, object]],
         name: str,
     ) -> None:
         selected = self._selected
@@ -396,15 +367,6 @@ class AgentsScreen(ServiceScreen[None]):
     def _sort(self, sorting: Sorting | None) -> None:
         self._sorting = sorting
         self._show()
-
-    def _plan_read(self, wait_s: float) -> None:
-        if not self._is_read_planned:
-            self._is_read_planned = True
-            self.set_timer(wait_s, self._read_planned, name="health")
-
-    def _read_planned(self) -> None:
-        self._is_read_planned = False
-        self.request_refresh()
 
     def _go_to_wanted(self) -> None:
         place = next((at for at, row in enumerate(self._table.rows) if row.key == self._wanted), None)
@@ -461,7 +423,6 @@ class AgentsScreen(ServiceScreen[None]):
         outcome = self._scanning.outcome
         if outcome is not self._shown_outcome:
             self._shown_outcome = outcome
-            self._health_read_at = float("-inf")
             self.request_refresh(at_once=True)
 
     def _show_summary(self) -> None:

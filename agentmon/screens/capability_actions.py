@@ -13,12 +13,12 @@ from agentmon.services.actors import USER_ACTOR
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.agents import Agent, Capability
+    from agentmon.screens.agent_actions import AgentUndo
     from agentmon.screens.frame import ServiceScreen
-    from agentmon.screens.undo import UndoStack
 
 
 async def change(
-    screen: ServiceScreen[None], agent: Agent, capability: Capability | None, undo: UndoStack[AgentChange]
+    screen: ServiceScreen[None], agent: Agent, capability: Capability | None, undo: AgentUndo
 ) -> str | None:
     """Show all that can be changed of a capability, or make one; return the key of a new one. Must run in a worker."""
     from agentmon.screens.capability_editor import CapabilityEditor  # noqa: PLC0415 - not needed before
@@ -45,13 +45,12 @@ async def change(
     return made
 
 
-async def turn_capability(
-    screen: ServiceScreen[None], agent: Agent, capability: Capability, undo: UndoStack[AgentChange]
-) -> None:
+async def turn_capability(screen: ServiceScreen[None], agent: Agent, capability: Capability, undo: AgentUndo) -> None:
     """Turn a capability on or off. Must run in a worker."""
     services = await screen.services()
     is_on = not capability.is_enabled
-    await _set_enabled(services, slug=agent.slug, key=capability.key, is_enabled=is_on)
+    async with undo.order:
+        await _set_enabled(services, slug=agent.slug, key=capability.key, is_enabled=is_on)
     word = "on" if is_on else "off"
     undo.push(
         AgentChange(
@@ -63,12 +62,11 @@ async def turn_capability(
     screen.request_refresh(at_once=True)
 
 
-async def remove_capability(
-    screen: ServiceScreen[None], agent: Agent, capability: Capability, undo: UndoStack[AgentChange]
-) -> None:
+async def remove_capability(screen: ServiceScreen[None], agent: Agent, capability: Capability, undo: AgentUndo) -> None:
     """Take a capability away; what ran with it stays. Must run in a worker."""
     services = await screen.services()
-    await _remove(services, slug=agent.slug, key=capability.key)
+    async with undo.order:
+        await _remove(services, slug=agent.slug, key=capability.key)
     undo.push(
         AgentChange(
             words=f"the removal of {agent.slug}.{capability.key}",

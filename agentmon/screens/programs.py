@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.content import Content
@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 from agentmon.domain.clock import SystemClock
 from agentmon.screens.agent_actions import AgentChange, agents_text, remove_again
 from agentmon.screens.bindings import PROGRAMS
-from agentmon.screens.frame import ServiceScreen
+from agentmon.screens.paced_screen import PacedScreen
 from agentmon.screens.scanning import LOOK_INTERVAL_S, ScanLine
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.form import LineInput
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.programs import ScanOutcome
-    from agentmon.screens.frame import ServicesGetter, StoreChanged, WorkspaceGetter
+    from agentmon.screens.agent_actions import AgentUndo
+    from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.screens.scanning import Scanning
-    from agentmon.screens.undo import UndoStack
     from agentmon.widgets.program_rows import FoundProgram
 
 _CLOCK_INTERVAL_S: Final = 20.0
-_READ_INTERVAL_S: Final = 2.0
-"""Other processes change the database ten times a second, and programs once a day."""
 _EMPTY: Final = (
     ("This machine was not looked at yet.\n\n", "bold"),
     ("r", "$primary bold"),
@@ -53,7 +51,7 @@ _KIND_WORDS: Final = {
 }
 
 
-class ProgramsPage(ServiceScreen[str | None]):
+class ProgramsPage(PacedScreen[str | None]):
     """A table of programs; ends with the agent that was made last, or with None."""
 
     CSS_PATH = "programs.tcss"
@@ -64,7 +62,7 @@ class ProgramsPage(ServiceScreen[str | None]):
         self,
         *,
         scanning: Scanning,
-        undo: UndoStack[AgentChange],
+        undo: AgentUndo,
         services: ServicesGetter,
         workspace: WorkspaceGetter,
         is_typing: bool = False,
@@ -93,8 +91,6 @@ class ProgramsPage(ServiceScreen[str | None]):
         self._made: str | None = None
         self._is_loaded = False
         self._shown_outcome: ScanOutcome | None = None
-        self._read_at = float("-inf")
-        self._is_read_planned = False
 
     def compose(self) -> ComposeResult:
         """Yield summary, scan, table and filter."""
@@ -121,12 +117,12 @@ class ProgramsPage(ServiceScreen[str | None]):
         services = await self.services()
         workspace = await self.workspace()
         self._scanning.take(services)
-        self._read_at = monotonic()
         agents = await services.agents.registered(workspace_id=workspace.id)
         programs = await services.discovery.programs(with_missing=True)
         health = await services.discovery.health(agents)
         slugs = {one.found_path: agent.slug for agent in agents if (one := health.get(agent.id)) and one.found_path}
-        self._found = found_programs(programs, slugs)
+        # Two thousand rows take longer than a frame.
+        self._found = await asyncio.to_thread(found_programs, programs, slugs)
         self._by_path = {one.program.path: one for one in self._found}
         self._is_loaded = True
         page = await services.board.page(workspace, ())
@@ -135,17 +131,6 @@ class ProgramsPage(ServiceScreen[str | None]):
         status_bar.numbers = page.status_line
         self.is_queue_paused = page.status_line.is_paused
         self._show()
-
-    def on_store_changed(self, message: StoreChanged) -> None:
-        """Read anew, with pauses."""
-        message.stop()
-        message.prevent_default()
-        wait_s = self._read_at + _READ_INTERVAL_S - monotonic()
-        if wait_s <= 0:
-            self.request_refresh()
-        elif not self._is_read_planned:
-            self._is_read_planned = True
-            self.set_timer(wait_s, self._read_planned, name="read")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the row under the cursor allows."""
@@ -279,7 +264,8 @@ class ProgramsPage(ServiceScreen[str | None]):
 
     async def _add(self, places: Sequence[str]) -> None:
         services = await self.services()
-        made = [await services.agents.add_program(place, actor=USER_ACTOR) for place in places]
+        async with self._undo.order:
+            made = [await services.agents.add_program(place, actor=USER_ACTOR) for place in places]
         self._mark(frozenset())
         if not made:
             return
@@ -315,10 +301,6 @@ class ProgramsPage(ServiceScreen[str | None]):
     def _sort(self, sorting: Sorting | None) -> None:
         self._sorting = sorting
         self._show()
-
-    def _read_planned(self) -> None:
-        self._is_read_planned = False
-        self.request_refresh()
 
     def _show(self) -> None:
         found = matching(self._found, self.query_one("#filter", Input).value)

@@ -86,16 +86,21 @@ class ScanLine(Static):
         &.-shown { display: block; }
     }
     """
+    _told = Content("")
 
     def show(self, scanning: Scanning) -> None:
         """Show how it is now."""
         progress, outcome = scanning.progress, scanning.outcome
+        told = Content("")
         if progress is not None:
             width = self.screen.size.width - self.styles.padding.width
-            self.update(progress_content(progress, width, can_stop=scanning.can_stop), layout=False)
+            told = progress_content(progress, width, can_stop=scanning.can_stop)
         elif outcome is not None:
-            self.update(outcome_content(outcome), layout=False)
-        self.set_class(progress is not None or outcome is not None, "-shown")
+            told = outcome_content(outcome)
+        if told != self._told:
+            self._told = told
+            self.update(told, layout=False)
+            self.set_class(bool(told), "-shown")
 
 
 def progress_content(progress: ScanProgress, width: int, *, can_stop: bool) -> Content:

@@ -31,6 +31,7 @@ from agentmon.screens.inbox import InboxScreen
 from agentmon.screens.menu_dialog import MenuDialog
 from agentmon.screens.name_dialog import NameDialog
 from agentmon.screens.operation_dialog import OperationDialog
+from agentmon.screens.paced_screen import PacedScreen
 from agentmon.screens.quick_add import QuickAddDialog
 from agentmon.screens.request_dialog import RequestDialog
 from agentmon.screens.request_screen import RequestScreen
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.proof
 
-BASES = {FormDialog, ServiceScreen, RequestScreen, TaskLogScreen}
+BASES = {FormDialog, PacedScreen, ServiceScreen, RequestScreen, TaskLogScreen}
 """Screens that are never shown themselves."""
 
 

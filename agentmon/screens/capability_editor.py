@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from agentmon.widgets.row_table import RowTable
 
 _DANGER: Final = "danger_level"
+_ASKS: Final = {2: "asks before it starts", 3: "asks for its name"}
 _OF_ROWS: Final = frozenset({"change_argument", "remove_argument", "move_argument", "go_row"})
 """What the keys do while the focus is on the table of arguments."""
 _LONGEST_HEADING: Final = 60
@@ -380,6 +381,7 @@ class CapabilityEditor(FormDialog[Agent]):
             self._followed_level = level
             self._form.danger_select.value = int(level)
         chosen = self._form.danger_select.value
+        self._form.danger.show_help(_ASKS.get(chosen, "") if isinstance(chosen, int) else "")
         is_lower = isinstance(chosen, int) and chosen < level
         is_persons = _DANGER in self._first.edited_fields or (
             self._is_level_chosen and chosen != self._first.danger_level

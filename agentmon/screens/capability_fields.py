@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _LEVEL_WORDS: Final = {
     DangerLevel.SAFE: "0  harmless",
     DangerLevel.CAUTION: "1  changes files",
-    DangerLevel.DANGEROUS: "2  dangerous: asks first",
-    DangerLevel.DESTRUCTIVE: "3  destroys: its name is typed",
+    DangerLevel.DANGEROUS: "2  dangerous",
+    DangerLevel.DESTRUCTIVE: "3  destroys things",
 }
 _KIND_WORDS: Final = {InteractionMode.TEMPLATE: "a command line", InteractionMode.PROMPT: "a message to it"}
 _OWN_PROTOCOL: Final = ""

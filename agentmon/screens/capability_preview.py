@@ -73,16 +73,16 @@ def preview_of(agent: Agent, capability: Capability, judge: Judge | None = None)
     return Preview(full=full, least=least, message=message, finding=finding)
 
 
-def preview_text(preview: Preview) -> Content:
-    """Return the preview as lines: what is filled in stands out."""
+def preview_text(preview: Preview, *, max_characters: int = _LONGEST) -> Content:
+    """Return the preview as lines of at most so many characters: what is filled in stands out."""
     if preview.problem:
         return Content.assemble(
             (f"✗ {even_lines(preview.problem)}", "$error"),
             (f"\n{even_lines(preview.hint)}" if preview.hint else "", "$text-muted"),
         )
-    lines = [_line("$ ", preview.full)]
+    lines = [_line("$ ", preview.full, max_characters)]
     if preview.least != preview.full:
-        lines.append(_line("at least  ", preview.least))
+        lines.append(_line("at least  ", preview.least, max_characters))
     if preview.message:
         first = even_line(preview.message, max_characters=_LONGEST)
         lines.append(Content.assemble(("says  ", "$text-muted"), first))
@@ -100,10 +100,15 @@ def danger_line(level: DangerLevel, why: str) -> Content:
     return Content.assemble((words or "harmless", colour), (f"  {reason}" if reason else "", "$text-muted"))
 
 
-def _line(before: str, words: Sequence[PreviewWord]) -> Content:
+def _line(before: str, words: Sequence[PreviewWord], max_characters: int) -> Content:
     parts: list[str | tuple[str, str]] = [(before, "$text-muted")]
+    room = max_characters
     for at, word in enumerate(words):
+        if room <= 0:
+            parts.append((f" … and {len(words) - at} more", "$text-muted"))
+            break
         quoted = even_line(shlex.quote(word.text), max_characters=_LONGEST)
+        room -= len(quoted) + 1
         parts += [" " if at else "", (quoted, "$primary" if word.is_filled else "")]
     return Content.assemble(*parts)
 

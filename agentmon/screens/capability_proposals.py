@@ -291,7 +291,7 @@ class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
             counts = (
                 f"{len(self._proposals):,} found · {new:,} new · {changed:,} changed · {len(self._marked):,} marked"
             )
-            told = Content.assemble(counts, (f"   from {sources_text(self._sources)}", "$text-muted"))
+            told = Content.assemble(counts, (f"   asked: {sources_text(self._sources)}", "$text-muted"))
         else:
             told = Content("Nothing was learned. m asks it as a server of tools, A lets an AI agent describe it.")
         problems = [Content.styled(even_lines(words), "$warning") for words in self._problems[:_MOST_PROBLEMS]]

@@ -42,6 +42,7 @@ _FIELD_WORDS: Final = {
     "requires_approval": "asking first",
 }
 _LONGEST: Final = 2000
+_LONGEST_COMMAND: Final = 280
 
 
 def proposal_rows(proposals: Iterable[CapabilityProposal], marked: Collection[str]) -> tuple[TableRow, ...]:
@@ -77,7 +78,7 @@ def sources_text(sources: Iterable[CapabilitySource]) -> str:
 def proposal_detail(proposal: CapabilityProposal, preview: Preview) -> Content:
     """Return what accepting the proposal would do: the command line, its arguments, what changes and what stays."""
     capability = proposal.capability
-    lines = [preview_text(preview)]
+    lines = [preview_text(preview, max_characters=_LONGEST_COMMAND)]
     if capability.danger_level:
         lines.append(danger_line(capability.danger_level, "; ".join(proposal.danger_reasons)))
     arguments = [f"{spec.name}*" if spec.is_required else spec.name for spec in argument_specs(capability.args_schema)]

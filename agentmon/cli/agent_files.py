@@ -1,6 +1,7 @@
 """``agentmon agents export|import|trust|untrust``: agents as files, and the file of a workspace."""
 
 import sys
+import termios
 from pathlib import Path
 from typing import Annotated
 
@@ -146,6 +147,8 @@ def _asked(state: AgentFileState) -> str:
             "nothing was trusted, since nobody could be asked", hint=f"agentmon agents trust --digest {state.digest}"
         )
     flush()
+    # What was typed before the question was shown is no answer to it.
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
     if not typer.confirm("Do you trust this file, as it is?", err=True):
         raise typer.Exit(exit_codes.INTERRUPTED)
     return state.digest

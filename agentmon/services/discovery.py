@@ -222,8 +222,8 @@ class DiscoveryService:
         places = find_places(environ)
         folders = tuple(dict.fromkeys((*on_path, *places)))
         scan = path_scan.scan_path(folders, on_folder=on_folder, is_left=is_left)
-        forget_packages()
         scan = replace(scan, programs=() if is_left() else with_packages(scan.programs))
+        forget_packages()
         # A folder that did not answer is not waited for once more.
         read = [folder for folder in folders if str(folder) not in scan.unread]
         installed = find_installed(

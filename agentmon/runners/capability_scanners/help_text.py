@@ -42,6 +42,7 @@ _ENDS_OPTIONS: Final = re.compile(
 _OTHER_ENTRY: Final = re.compile(r"\S{1,30}(?:, -\S{1,30})? {2,}\S")
 _SINGLE_DASH_WORD: Final = re.compile(r"-[A-Za-z][\w-]{2,}")
 _JOINED_VALUE: Final = re.compile(r"-[A-Z][a-z]{3,}")
+_LAST_OPTION: Final = re.compile(r"terminates? (?:the )?option|(?:ends|stops) option", re.IGNORECASE)
 _PROGRAM_KEY: Final = "run"
 _NOT_A_KEY: Final = re.compile(r"[^A-Za-z0-9]+")
 _LITERAL_BOOLEANS: Final = frozenset({"true", "false"})
@@ -116,7 +117,11 @@ def parse_help(text: str, *, program: str, subcommand: Sequence[str] = ()) -> tu
 
 
 def _in_order(options: list[ScannedOption], arguments: list[ScannedOption]) -> tuple[ScannedOption, ...]:
-    """Return options before arguments, but behind them where options are words of an expression, as those of find."""
+    """Return the options, those that end the options last, then the arguments.
+
+    Where options are words of an expression, as those of find, the arguments stand before them.
+    """
+    options = sorted(options, key=lambda option: _LAST_OPTION.search(option.description) is not None)
     if arguments and arguments[-1].value_name == "expression":
         return (*arguments[:-1], *options)
     return (*options, *arguments)
@@ -194,7 +199,7 @@ class _OptionReader:
         self._indents.add(line.indent)
         self._indent = line.indent
         self._column = line.indent + spec_line.description_column if spec_line.description else 0
-        is_default = line.text.rstrip().endswith(":") and not spec_line.description
+        is_default = line.text.endswith(":") and "=" in line.text and not spec_line.description
         self._current = [_Found(spec, is_value_default=is_default) for spec in spec_line.specs]
         if spec_line.description:
             self._current[-1].description.append(spec_line.description)

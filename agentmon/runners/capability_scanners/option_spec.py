@@ -26,7 +26,7 @@ _NUMBER_ITSELF: Final = frozenset({"-NUM", "-NUMBER"})
 """An option that is a number: ``-5``."""
 _RANGE: Final = " ... -"
 """Between ``-0`` and ``-9``."""
-_GAP: Final = re.compile(r" {2,}| (?== )")
+_GAP: Final = re.compile(r" {2,}| (?=[=:] )")
 _UPPER_WORD: Final = re.compile(
     r"[A-Z][A-Z0-9_]*(?:[-./:=,+@|][A-Za-z0-9_]+|\[[^\s\]]{0,60}\]|<[^\s>]{0,60}>|\.{2,3}|s\b)*(?=\s|,|$)"
 )
@@ -275,6 +275,8 @@ class _SpecReader:
         bar = self._text.find(" | -", start, end)
         end = min((place for place in (comma, bar) if place >= 0), default=end)
         words = self._text[start:end]
+        if end == len(self._text) and words.endswith(":") and _is_value_like(words):
+            words, end = words[:-1], end - 1
         count = words.count(" ") + 1
         most = _MOST_VALUE_WORDS if gap else 1
         if not words or count > most or " -" in words:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agentmon.domain.errors import RunnerError
-from agentmon.runners.capability_scanners import help_scan, scan_help
+from agentmon.domain.ids import AgentId
+from agentmon.runners.adapters.arguments import check_arguments, coerce_arguments
+from agentmon.runners.adapters.template import render_command
+from agentmon.runners.capability_scanners import help_scan, scan_help, to_capability
 from agentmon.runners.discovery.probe import ProbeAnswer, ask
 
 if TYPE_CHECKING:
@@ -86,6 +90,20 @@ async def test_no_other_way_is_tried_that_the_answer_does_not_name(tmp_path: Pat
         await scan_help(path)
 
     assert asked == ["--help"]
+
+
+async def test_what_python_tells_of_itself_runs_as_it_was_learned() -> None:
+    learned = (await scan_help(sys.executable))[0]
+    capability = to_capability(learned, agent_id=AgentId("python"))
+    chosen = {"I": "yes", "v": "0", "c": "import sys; print(sys.flags.isolated, sys.argv[1:])", "arg": ["--all", "x y"]}
+    args = check_arguments(capability.args_schema, coerce_arguments(capability.args_schema, chosen))
+    words = render_command(
+        capability, binary=sys.executable, base_args=(), task_title="", args=args, prompt_additions=""
+    )
+
+    answer = await ask(words[0], words[1:])
+
+    assert answer.output == "1 ['--all', 'x y']\n"
 
 
 async def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ OPTIONS: Final = {
     "ninja": "--version -v,--verbose --quiet -C -f -j -k -l -n -d -t -w",
     "jq": "-c -n -e -s -r -R -C -M -S --tab --arg --argjson --slurpfile --rawfile --args --jsonargs",
     "perl": "-0 -a -C -c -d -D -e -E -f -F -i -I -l -m -M -n -p -s -S -t -T -u -U -v -V -w -W -x -X",
+    "python": "-b -B -d -E -h -i -I -O -OO -P -q -s -S -u -v -V -W -x -X --check-hash-based-pycs --help-env"
+    " --help-xoptions --help-all -c -m",
     "ip": "-force -batch,-b -V,-Version -s,-statistics -d,-details -r,-resolve -h,-human-readable -iec -j,-json"
     " -p,-pretty -f,-family -4 -6 -M -B -0 -l,-loops -br,-brief -o,-oneline -t,-timestamp -ts,-tshort"
     " -rc,-rcvbuf -n,-netns -N,-Numeric -a,-all -c,-color",
@@ -109,6 +111,8 @@ def test_what_is_scanned_is_a_valid_capability_that_passes_nothing_by_itself(com
         ("npx", "workspace", {"value_name": "workspace-name"}),
         ("ninja", "k", {"kind": ValueKind.INTEGER, "default": 1, "join": ValueJoin.WORD}),
         ("ip", "family", {"choices": ("inet", "inet6", "mpls", "bridge", "link")}),
+        ("python", "W", {"value_name": "arg", "join": ValueJoin.WORD}),
+        ("python", "check_hash_based_pycs", {"choices": ("always", "default", "never"), "join": ValueJoin.WORD}),
         ("perl", "i", {"is_value_optional": True, "join": ValueJoin.NOTHING}),
         ("perl", "I", {"value_name": "directory", "is_repeated": True, "join": ValueJoin.NOTHING}),
         ("find", "maxdepth", {"value_name": "LEVELS", "join": ValueJoin.WORD}),

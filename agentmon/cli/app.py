@@ -14,6 +14,7 @@ from agentmon.cli import (
     budget,
     conversation,
     costs,
+    danger,
     demo,
     doctor,
     executions,
@@ -104,6 +105,7 @@ register(root, "board", board.board)
 register(root, "workspaces", workspaces.workspaces)
 register(root, "executions", executions.list_executions)
 register(root, "explain", explain.explain)
+register(root, "danger", danger.danger)
 register(root, "audit", audit.audit)
 register(root, "notify", notify.notify)
 register(root, "keys", keys.keys)

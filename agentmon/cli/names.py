@@ -12,6 +12,7 @@ COMMAND_NAMES = frozenset(
         "budget",
         "conversation",
         "costs",
+        "danger",
         "demo",
         "deny",
         "doctor",

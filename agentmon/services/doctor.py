@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.domain.amounts import size_text
-from agentmon.domain.errors import AgentmonError
+from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.logs.crash_reports import crash_reports
+from agentmon.runners.danger import load_danger_rules
 from agentmon.runners.tmux import Tmux, find_version
 from agentmon.services.findings import Finding, FindingLevel, fine, warning
 
@@ -72,6 +73,7 @@ class DoctorService:
             ("dependencies", self._queue.dependencies),
             ("requests", self._requests.waiting),
             ("programs", self._programs),
+            ("danger rules", self._danger_rules),
             ("crashes", self._crashes),
         )
         return tuple([await _looked_at(name, check) for name, check in checks])
@@ -139,6 +141,16 @@ class DoctorService:
             f"the app crashed {newest.at:%Y-%m-%d %H:%M} UTC: {newest.summary}; {len(reports)} reports in all",
             hint=f"{newest.file} has no secrets in it and can go with a bug report; delete it and this line goes too",
         )
+
+    async def _danger_rules(self) -> Finding:
+        own_file = self._paths.danger_rules_file
+        try:
+            rules = await asyncio.to_thread(load_danger_rules, own_file)
+        except UsageError as error:
+            return warning("danger rules", f"yours do not count: {error}", hint=error.hint)
+        lowered = sum(rule.lowers for rule in rules.own_rules)
+        own = f", {len(rules.own_rules)} of yours, {lowered} of which lower" if rules.own_rules else ""
+        return fine("danger rules", f"{len(rules.rules)}{own}")
 
     async def _programs(self) -> Finding:
         slugs = [agent.slug for agent in await self._agents.list()]

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.agents import DangerLevel
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import WorkerId
 from agentmon.domain.owners import Owner
+from agentmon.runners.danger import danger_rules_in_force
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.findings import FindingLevel
 from agentmon.store.live_executions import LiveExecutionRepository
@@ -49,6 +51,20 @@ async def _beat(place: Stored, owner: Owner, *, age: timedelta) -> None:
 def _change(place: Stored, statement: str, *parameters: object) -> None:
     with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
         connection.execute(statement, parameters)
+
+
+async def test_danger_rules_that_cannot_be_used_are_told_and_the_others_count(place: Stored) -> None:
+    own = place.services.paths.danger_rules_file
+    own.write_text('[[rule]]\nprograms = ["pytest"]\nlevel = 2\nreason = "slow"\nlowers = true\n')
+    usable = await _finding(place, "danger rules")
+    own.write_text("[[rule]]\nlevel = 9\n")
+    broken = await _finding(place, "danger rules")
+
+    assert usable.level is FindingLevel.OK
+    assert "1 of yours, 1 of which lower" in usable.text
+    assert broken.level is FindingLevel.WARN
+    assert "yours do not count" in broken.text
+    assert danger_rules_in_force(own).judge(["git", "push", "-f"]).level is DangerLevel.DESTRUCTIVE
 
 
 async def test_everything_of_a_new_place_is_well(place: Stored) -> None:

@@ -295,6 +295,7 @@ _AGENT_FIELD_WORDS: Final = {
 }
 _AGENT_VERBS: Final = {
     "added": "added",
+    "learned": "took over what was learned of",
     "copied": "added a copy:",
     "removed": "removed",
     "restored": "brought back",

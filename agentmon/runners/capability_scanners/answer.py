@@ -100,9 +100,11 @@ def read_answer(said: str, *, program: str, text: str, agent_id: AgentId) -> Ans
         agent_id: Whose capabilities they become.
 
     Raises:
-        RunnerError: There is no such object in it.
+        RunnerError: There is no such object in it, or nothing in that.
     """
     entries = _entries(said)
+    if not entries:
+        raise RunnerError("the agent found nothing that the program can be asked to do", hint="ask another agent")
     known = frozenset(_OPTION.findall(text[:MOST_TEXT_CHARACTERS]))
     found: dict[str, Capability] = {}
     problems: list[str] = []

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FREE_WORDS: Final = "words"
 """The argument of a command whose options nobody has learned yet."""
+_HELP: Final = frozenset({"--help", "-help"})
 _VALUE_SUFFIX: Final = "_value"
 _LONGEST_DESCRIPTION: Final = 400
 
@@ -40,11 +41,12 @@ def command_tokens(scanned: ScannedCapability) -> tuple[str, ...]:
     if not scanned.is_learned:
         return (*scanned.subcommand, f"{{{{args.{FREE_WORDS}}}}}")
     tokens: list[str] = []
-    for place, option in enumerate(scanned.options):
+    options = _offered(scanned)
+    for place, option in enumerate(options):
         if not option.is_positional:
-            tokens += _option_tokens(option)
+            tokens += _option_tokens(option, value_key=_value_key(option, scanned))
             continue
-        if scanned.takes_double_dash and "--" not in tokens and all(map(_is_positional, scanned.options[place:])):
+        if scanned.takes_double_dash and "--" not in tokens and all(map(_is_positional, options[place:])):
             tokens.append("--")
         tokens.append(f"{{{{args.{option.key}}}}}")
     return (*scanned.subcommand, *tokens)
@@ -54,16 +56,17 @@ def args_schema(scanned: ScannedCapability) -> dict[str, object]:
     """Return the arguments of a scanned command as a JSON Schema of type ``object``.
 
     An option whose value may be left out and has no choices becomes two arguments: ``stat`` (true or false) and
-    ``stat_value``. Defaults stand in the descriptions alone, so that nothing is passed that nobody chose.
+    ``stat_value``. The question for help is no argument. Defaults stand in the descriptions alone, so that nothing is
+    passed that nobody chose.
     """
     if not scanned.is_learned:
         words = {"type": "array", "title": "Words", "items": {"type": "string"}}
         return {"type": "object", "properties": {FREE_WORDS: words}, "required": []}
     properties: dict[str, Mapping[str, object]] = {}
-    for option in scanned.options:
+    for option in _offered(scanned):
         if option.kind is not ValueKind.BOOLEAN and _has_bare_form(option):
             properties[option.key] = {"type": "boolean", **_words(option)}
-            properties[option.key + _VALUE_SUFFIX] = _value_schema(option)
+            properties[_value_key(option, scanned)] = _value_schema(option)
         else:
             properties[option.key] = _value_schema(option)
     return {
@@ -73,11 +76,26 @@ def args_schema(scanned: ScannedCapability) -> dict[str, object]:
     }
 
 
+def _offered(scanned: ScannedCapability) -> list[ScannedOption]:
+    return [
+        option
+        for option in scanned.options
+        if option.kind is not ValueKind.BOOLEAN or _HELP.isdisjoint(option.names) or option.is_required
+    ]
+
+
+def _value_key(option: ScannedOption, scanned: ScannedCapability) -> str:
+    """Return the name of the argument for a value that may be left out, which no option has."""
+    taken = {other.key for other in scanned.options}
+    key = option.key + _VALUE_SUFFIX
+    return key if key not in taken else key + _VALUE_SUFFIX
+
+
 def _is_positional(option: ScannedOption) -> bool:
     return option.is_positional
 
 
-def _option_tokens(option: ScannedOption) -> list[str]:
+def _option_tokens(option: ScannedOption, *, value_key: str) -> list[str]:
     name = option.spelling
     if option.kind is ValueKind.BOOLEAN:
         return [f"{{{{{name}{'*' if option.is_repeated else ''} args.{option.key}}}}}"]
@@ -85,7 +103,7 @@ def _option_tokens(option: ScannedOption) -> list[str]:
     argument = option.key
     if _has_bare_form(option):
         tokens.append(f"{{{{{name} args.{option.key}}}}}")
-        argument += _VALUE_SUFFIX
+        argument = value_key
     if option.join is ValueJoin.WORD:
         return [*tokens, f"{{{{{name} args.{argument}}}}}"]
     if option.is_repeated:
@@ -113,7 +131,7 @@ def _value_schema(option: ScannedOption) -> dict[str, object]:
         return {"type": "boolean", **_words(option)}
     value: dict[str, object] = {"type": option.kind.value}
     if option.choices:
-        value["enum"] = list(option.choices)
+        value = {"type": ValueKind.STRING.value, "enum": list(option.choices)}
     words = _words(option)
     if option.value_name and not option.is_positional:
         words["title"] = f"{words.get('title', '')} {option.value_name}".strip()

@@ -34,6 +34,8 @@ SEARCH = ScannedCapability(
         ScannedOption(key="I", names=("-I",), kind=ValueKind.STRING, is_repeated=True, join=ValueJoin.NOTHING),
         ScannedOption(key="cp", names=("-cp",), kind=ValueKind.STRING, join=ValueJoin.WORD),
         ScannedOption(key="stat", names=("--stat",), kind=ValueKind.STRING, value_name="W", is_value_optional=True),
+        ScannedOption(key="stat_value", names=("--stat-value",), kind=ValueKind.STRING),
+        ScannedOption(key="help", names=("-h", "--help")),
         ScannedOption(key="pattern", kind=ValueKind.STRING, value_name="PATTERN", is_required=True),
         ScannedOption(key="files", kind=ValueKind.STRING, value_name="FILES", is_repeated=True),
     ),
@@ -54,7 +56,7 @@ def command_line(words: dict[str, str | Sequence[str]], scanned: ScannedCapabili
         ({"all": "no", "verbose": "0", "color": "never"}, "--color=never -- p"),
         ({"not": ["x", "y"], "I": ["lib"], "cp": "a:b"}, "--not=x --not=y -Ilib -cp a:b -- p"),
         ({"stat": "yes"}, "--stat -- p"),
-        ({"stat_value": "80"}, "--stat=80 -- p"),
+        ({"stat_value_value": "80", "stat_value": "x"}, "--stat=80 --stat-value=x -- p"),
         ({"files": ["-f", "g"]}, "-- p -f g"),
     ],
 )
@@ -70,6 +72,7 @@ def test_arguments_are_described_with_title_kind_choices_and_default() -> None:
     assert schema["required"] == ["pattern"]
     properties = schema["properties"]
     assert isinstance(properties, dict)
+    assert "help" not in properties
     assert properties["max"] == {"type": "integer", "title": "-m, --max N", "description": "(default: 20)"}
     assert properties["color"]["enum"] == ["auto", "never"]
     assert properties["not"]["items"] == {"type": "string"}

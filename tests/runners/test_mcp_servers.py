@@ -99,6 +99,15 @@ async def test_a_server_that_does_not_answer_ends_with_all_that_it_started() -> 
     assert [process for process in read_processes(marker) if process.has_marker] == []
 
 
+async def test_without_the_client_library_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+
+    with pytest.raises(RunnerError, match="need the package mcp") as failure:
+        await scan("notes")
+
+    assert failure.value.hint == f"{sys.executable} -m pip install 'mcp>=2.3,<3'"
+
+
 async def test_a_server_that_crashes_or_is_none_is_told_with_its_last_words() -> None:
     with pytest.raises(RunnerError, match="does not answer as one") as crash:
         await scan("crash")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from mcp import Client
 
-_INSTALL: Final = "pip install 'agentmon[mcp]'"
+_INSTALL: Final = "-m pip install 'mcp>=2.3,<3'"
 _PROBLEM_MAX_CHARACTERS: Final = 300
 
 
@@ -45,7 +46,9 @@ async def connect(
         from mcp.client.stdio import stdio_client  # noqa: PLC0415
         from mcp_types import Implementation  # noqa: PLC0415
     except ImportError as error:
-        raise RunnerError("MCP servers need the package mcp, which is not installed", hint=_INSTALL) from error
+        raise RunnerError(
+            "MCP servers need the package mcp, which is not installed", hint=f"{sys.executable} {_INSTALL}"
+        ) from error
     # What it cannot read it would tell on the terminal, over the screen.
     log = logging.getLogger("mcp")
     log.addHandler(logging.NullHandler())

@@ -39,12 +39,13 @@ class ArgumentDialog(FormDialog[ArgumentSpec]):
     BINDINGS: ClassVar[list[BindingType]] = [*ARGUMENT_DIALOG]
     AUTO_FOCUS = "#argument-name"
 
-    def __init__(self, spec: ArgumentSpec | None, schema: Mapping[str, object]) -> None:
+    def __init__(self, spec: ArgumentSpec | None, schema: Mapping[str, object], *, new_name: str = "") -> None:
         """Make the dialog.
 
         Args:
             spec: What is changed; None makes a new one.
             schema: The one that it belongs to, for the other names and for what the default has to fit.
+            new_name: What a new one is called at first.
         """
         super().__init__()
         self._spec = spec
@@ -52,7 +53,7 @@ class ArgumentDialog(FormDialog[ArgumentSpec]):
         one = spec or ArgumentSpec(name="", kind=ArgumentKind.TEXT, label="")
         self._first = one
         kinds = [(Content(words), kind.value) for kind, words in KIND_WORDS.items()]
-        name = LineInput(one.name, placeholder="max_count", id="argument-name")
+        name = LineInput(one.name or new_name, placeholder="max_count", id="argument-name")
         self._name_field = FormField("Name", name, is_required=True)
         self._kind_select: Select[str] = Select(
             kinds, value=one.kind.value, allow_blank=False, compact=True, id="argument-kind"
@@ -108,12 +109,13 @@ class ArgumentDialog(FormDialog[ArgumentSpec]):
         changes = self.read_changes()
         if changes is None:
             return None
-        if self._spec is None and "name" not in changes:
+        if not self._text("name"):
             raise FieldError("name", "an argument needs a name", hint="placeholders call it so: {{args.max_count}}")
         kind = self._present_kind
+        kept_name = self._first.name if self._spec is not None else self._read_name(self._text("name"))
         spec = replace(
             self._first,
-            name=changes.get("name", self._first.name),
+            name=changes.get("name", kept_name),
             kind=kind,
             description=changes.get("description", self._first.description),
             is_required=changes.get("is_required", self._first.is_required),

@@ -32,6 +32,7 @@ _TYPES: Final = {
     ArgumentKind.BOOLEAN: "boolean",
     ArgumentKind.TEXTS: "array",
 }
+_ARGUMENT_PLACEHOLDER: Final = re.compile(r"\{\{\s*(?:[^{}\s]+\s+)?args\.([^{}\s]+)\s*\}\}")
 _OF_KIND: Final = ("type", "enum", "items")
 """What a schema says about the kind of an argument."""
 _OF_VALUE: Final = (
@@ -84,6 +85,13 @@ def with_placeholder_renamed(text: str, before: str, after: str) -> str:
     """Return the text with the placeholders of an argument naming it as it is called now."""
     pattern = rf"(\{{\{{[^{{}}]*?args\.){re.escape(before)}(\s*\}}\}})"
     return re.sub(pattern, lambda found: f"{found[1]}{after}{found[2]}", text)
+
+
+def undescribed_arguments(text: str, schema: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of arguments that placeholders of the text name and the schema does not describe, each once."""
+    named = (found[1] for found in _ARGUMENT_PLACEHOLDER.finditer(text))
+    known = argument_names(schema)
+    return tuple(name for name in dict.fromkeys(named) if name not in known)
 
 
 def sample_arguments(schema: Mapping[str, object], *, is_least: bool = False) -> dict[str, object]:

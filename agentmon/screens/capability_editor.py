@@ -16,6 +16,7 @@ from agentmon.domain.errors import AgentmonError, FieldError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.ids import CapabilityId, new_id
 from agentmon.screens.argument_schema import (
+    undescribed_arguments,
     with_argument,
     with_argument_moved,
     with_placeholder_renamed,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from agentmon.widgets.row_table import RowTable
 
 _DANGER: Final = "danger_level"
-_ASKS: Final = {2: "asks before it starts", 3: "asks for its name"}
+_ASKS: Final = {2: "asks first", 3: "asks for its name first"}
 _OF_ROWS: Final = frozenset({"change_argument", "remove_argument", "move_argument", "go_row"})
 """What the keys do while the focus is on the table of arguments."""
 _LONGEST_HEADING: Final = 60
@@ -145,10 +146,12 @@ class CapabilityEditor(FormDialog[Agent]):
     # Keys.
 
     def action_add_argument(self) -> None:
-        """Describe an argument more."""
+        """Describe an argument more; one that a placeholder names already comes first."""
         from agentmon.screens.argument_dialog import ArgumentDialog  # noqa: PLC0415 - needed on this way only
 
-        self.app.push_screen(ArgumentDialog(None, self._schema), self._take_new)
+        names = self._undescribed
+        dialog = ArgumentDialog(None, self._schema, new_name=names[0] if names else "")
+        self.app.push_screen(dialog, self._take_new)
 
     def action_change_argument(self) -> None:
         """Change the argument under the cursor."""
@@ -203,6 +206,12 @@ class CapabilityEditor(FormDialog[Agent]):
         lent.remove()
         self._form.prompt.show_note(f"{written.complaint}; its text is here" if written.complaint else "")
         box.focus()
+
+    @property
+    def _undescribed(self) -> tuple[str, ...]:
+        prompt = self._form.prompt.control
+        told = prompt.text if isinstance(prompt, TextArea) and self._is_prompt else ""
+        return undescribed_arguments(f"{self._box(self._form.command).value} {told}", self._schema)
 
     # What is typed.
 
@@ -361,6 +370,9 @@ class CapabilityEditor(FormDialog[Agent]):
                 args_schema=self._schema,
             )
             preview = preview_of(self._agent, present, self._judge)
+            names = self._undescribed
+            if preview.problem and names:
+                preview = preview._replace(hint=f"ctrl+n describes {names[0]}; {preview.hint}")
         if preview != self._preview:
             self._preview = preview
             self._preview_lines.update(preview_text(preview))

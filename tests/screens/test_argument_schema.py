@@ -10,6 +10,7 @@ from agentmon.domain.argument_order import with_order
 from agentmon.runners.adapters.template import check_arguments
 from agentmon.screens.argument_schema import (
     sample_arguments,
+    undescribed_arguments,
     with_argument,
     with_argument_moved,
     with_placeholder_renamed,
@@ -77,6 +78,12 @@ def test_a_placeholder_follows_the_name_of_its_argument_and_no_other_does() -> N
     assert with_placeholder_renamed(text, "max", "top") == (
         "a {{args.top}} {{ args.top }} {{--max args.top}} {{args.max_count}} args.max"
     )
+
+
+def test_arguments_that_nobody_has_described_are_named_once() -> None:
+    text = "a {{args.count}} {{--x args.new}} {{ args.new }} {{task_title}} {{args.other_one}}"
+
+    assert undescribed_arguments(text, SCHEMA) == ("new", "other_one")
 
 
 def test_the_order_of_arguments_outlives_a_store_that_sorts_names() -> None:

@@ -157,6 +157,12 @@ async def test_what_is_wrong_stands_at_its_field_and_leaving_asks(tmp_path: Path
         edit.box("key").value = "log-2"
         edit.box("command").value = "log {{args.gone}}"
         await edit.sees("✗ the placeholder {{args.gone}} is unknown")
+        await edit.sees("ctrl+n describes gone")
+        await edit.pilot.press("ctrl+n")
+        await edit.until_open(ArgumentDialog)
+        assert edit.box("argument-name").value == "gone"
+        await edit.pilot.press("escape")
+        await edit.until_open(CapabilityEditor)
         await edit.pilot.press("ctrl+s")
         await until(edit.pilot, lambda: edit.editor.focused is edit.box("command"))
 

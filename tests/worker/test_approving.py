@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.clock import SystemClock
@@ -101,6 +103,37 @@ async def test_a_rule_for_the_beginning_of_a_command_lets_nothing_through_that_d
         await stage.add_rule(RuleDecision.ALLOW, command_prefix="git push --force")
         named = await stage.asked(with_danger(a_wish("git push --force", request_id="4"), rules))
         assert named.status is ApprovalStatus.ALLOWED
+
+
+async def test_what_an_agent_asks_leave_for_has_its_danger_when_it_comes_into_the_inbox(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        place = stage.place
+        asked = {
+            "kind": "ask",
+            "request_id": "r1",
+            "ask_kind": "permission",
+            "tool_name": "Bash",
+            "type": "execute",
+            "title": "Bash: rm -rf ~",
+            "tool_input": {"command": "rm -rf ~"},
+            "can_allow_for_session": True,
+            "danger_level": 0,
+        }
+        journal = place.services.paths.execution_dir(stage.execution_id) / "journal.jsonl"
+        told = {"n": 1, "at_ms": 1_767_268_800_000, "type": "agent_event", "event": asked}
+        # What was read of it already is as long as in the database.
+        journal.write_text(" " * (place.offsets[stage.execution_id] - 1) + "\n" + json.dumps(told) + "\n")
+
+        watched = stage.watch.find(stage.execution_id)
+        assert watched is not None
+        watched.journal_offset = place.offsets[stage.execution_id]
+
+        await stage.watch.read_journals()
+
+        (waiting,) = await place.services.approvals.inbox(None)
+        approval = waiting.approval
+        assert (approval.danger_level, approval.name_to_type) == (DangerLevel.DESTRUCTIVE, "rm")
+        assert not approval.can_allow_for_session
 
 
 async def test_a_decision_of_a_rule_stands_in_the_trail_with_who_and_what(tmp_path: Path) -> None:

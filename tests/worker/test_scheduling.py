@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +13,10 @@ import pytest
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.errors import UsageError
-from agentmon.domain.events import ActorType, TaskEventType
+from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
-from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
+from agentmon.domain.tasks import InputContext, Schedule, TaskDraft, draft_of
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.agent_files import AgentFileRepository
 from agentmon.store.agents import AgentRepository
@@ -86,6 +87,25 @@ async def test_a_schedule_that_cannot_be_read_is_refused(tmp_path: Path, schedul
             await add_scheduled(place.services, place.workspace, schedule)
 
         assert await place.services.tasks.list(place.workspace) == ()
+
+
+@pytest.mark.parametrize("author", list(ActorType))
+async def test_a_dangerous_command_that_an_agent_wrote_waits_when_its_time_comes(
+    tmp_path: Path, author: ActorType
+) -> None:
+    async with stored(tmp_path) as place:
+        services = place.services
+        task = await add_scheduled(services, place.workspace, DAILY)
+        draft = replace(draft_of(task), input_context=InputContext(args={"argv": ["rm", "-rf", "src"]}))
+        await services.tasks.edit(task.id, draft, expected_version=task.version, actor=Actor(type=author))
+        clock = FakeClock(datetime.now(UTC) + timedelta(days=2))
+        scheduler = scheduler_of(place, clock)
+        await scheduler.look()
+
+        assert await scheduler.queue_due()
+
+        (run,) = await services.executions.of_task(task.id)
+        assert run.is_held is (author is ActorType.AGENT)
 
 
 async def test_times_that_were_missed_run_once(tmp_path: Path) -> None:

@@ -20,15 +20,16 @@ PROGRAMS = 2_000
 FOLDERS = 10
 ROUNDS = 5
 GOAL_S = 3.0
-GOAL_MS = 100
+GOAL_MS = 50
 _ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 8185
 _TICK_S = 0.005
+_IDLE_S = 2.0
 
 
 def measure() -> list[tuple[str, str, str]]:
     """Return rows of name, what was measured, and the goal."""
     with scratch_home() as paths, _search_path(paths.data_dir.parent / "bin") as folders:
-        scans_s, delays_ms = asyncio.run(_scan())
+        scans_s, idle_ms, late_ms = asyncio.run(_scan())
         bare_s = statistics.median(_look_once(folders) for _ in range(ROUNDS))
     first_s, again_s = scans_s[0], statistics.median(scans_s[1:])
     ratio = f"{again_s / bare_s:.0f} ({again_s * 1000:.0f} ms ÷ {bare_s * 1000:.0f} ms)"
@@ -38,7 +39,11 @@ def measure() -> list[tuple[str, str, str]]:
             f"{first_s:.2f} s · {ratio}",
             f"≤ {GOAL_S:g} s",
         ),
-        ("how long it keeps a key waiting at most", f"{max(delays_ms):.0f} ms", f"≤ {GOAL_MS} ms"),
+        (
+            "how long it keeps a key waiting: p99 · at most; without a scan",
+            f"{_p99(late_ms):.0f} ms · {max(late_ms):.0f} ms; {_p99(idle_ms):.0f} ms · {max(idle_ms):.0f} ms",
+            f"p99 ≤ {GOAL_MS} ms",
+        ),
     ]
 
 
@@ -68,8 +73,12 @@ def _search_path(root: Path) -> Iterator[list[Path]]:
         os.environ["PATH"] = before
 
 
-async def _scan() -> tuple[list[float], list[float]]:
-    """Return how long each scan took, in seconds, and how late the event loop was at its ticks, in milliseconds."""
+def _p99(late_ms: list[float]) -> float:
+    return statistics.quantiles(late_ms, n=100)[-1]
+
+
+async def _scan() -> tuple[list[float], list[float], list[float]]:
+    """Return how long each scan took, in seconds, and how late the loop's ticks were before and meanwhile, in ms."""
     times_s: list[float] = []
     late_ms: list[float] = []
 
@@ -82,13 +91,16 @@ async def _scan() -> tuple[list[float], list[float]]:
     async with open_services() as services:
         await services.agents.list()
         ticking = asyncio.create_task(tick())
+        await asyncio.sleep(_IDLE_S)
+        idle_ms = late_ms.copy()
+        late_ms.clear()
         for _ in range(ROUNDS + 1):
             began = time.perf_counter()
             outcome = await services.discovery.scan()
             times_s.append(time.perf_counter() - began)
             assert outcome.programs >= PROGRAMS
         ticking.cancel()
-    return times_s, late_ms
+    return times_s, idle_ms, late_ms
 
 
 def _look_once(folders: list[Path]) -> float:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, func, insert, or_, select, update
+from sqlalchemy import bindparam, func, or_, select, update
+from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.programs import Program, ProgramKind
 from agentmon.store import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import RowMapping, Select
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agentmon.store.database import Database
 
 _MOST_PROGRAMS: Final = 50_000
+_AT_ONCE: Final = 200
 _FACTS: Final = (
     *("real_path", "kind", "size_bytes", "modified_ms"),
     *("package_manager", "package_name", "package_version"),
@@ -84,42 +86,80 @@ class ProgramRepository:
         return tuple(_program_of(row) for row in rows)
 
     async def record(self, programs: Sequence[Program], *, unread: Collection[str], at: datetime) -> ProgramChanges:
-        """Write what a scan found, and return what is different; all in one transaction.
+        """Write what a scan found in one transaction, and return what is different.
+
+        It is compared and written some hundred programs at a time, so that nothing else on the event loop waits long.
 
         Args:
             programs: All that there are, each path once.
             unread: Folders of which the scan knows nothing: what was known of them stays as it is.
             at: When it was.
         """
+        found = {program.path: program for program in programs}
+        different = await self._compare(found, unread)
         rows = tables.programs
+        new, moved, went = different.back | different.changed, different.moved, different.went
         async with self._database.writing() as connection:
-            known = (await connection.execute(_known())).mappings()
-            stored = {row["path"]: row for row in known}
-            found = {program.path: program for program in programs}
-            fresh = [path for path in found if path not in stored]
-            back = {path for path in found if path in stored and stored[path]["is_missing"]}
-            changed = {path for path in found if path in stored and _differs(found[path], stored[path], _FACTS)}
-            moved = {path for path in found if path in stored and _differs(found[path], stored[path], _BESIDE)}
-            went = [
-                path
-                for path, row in stored.items()
-                if path not in found and not row["is_missing"] and path.rpartition("/")[0] not in unread
-            ]
-            if fresh:
-                seen = dict.fromkeys(("first_seen_at", "last_seen_at", "changed_at", "created_at", "updated_at"), at)
-                await connection.execute(insert(rows), [_row_of(found[path]) | seen for path in fresh])
-            new = [_row_of(found[path]) for path in sorted(back | changed)]
-            await _update(connection, new, {"changed_at": at, "missing_since": None, "updated_at": at})
-            other = [_row_of(found[path]) for path in sorted(moved - back - changed)]
-            await _update(connection, other, {"updated_at": at})
-            await _update(connection, [{"path": path} for path in went], {"missing_since": at, "updated_at": at})
+            is_first = (await connection.execute(select(rows.c.path).limit(1))).first() is None
+            seen = dict.fromkeys(("first_seen_at", "last_seen_at", "changed_at", "created_at", "updated_at"), at)
+            for paths in _parts(different.fresh):
+                # Another process may have scanned meanwhile.
+                added = [_row_of(found[path]) | seen for path in paths]
+                await connection.execute(insert(rows).on_conflict_do_nothing(), added)
+            for paths in _parts(new):
+                facts = [_row_of(found[path]) for path in paths]
+                await _update(connection, facts, {"changed_at": at, "missing_since": None, "updated_at": at})
+            for paths in _parts(moved):
+                await _update(connection, [_row_of(found[path]) for path in paths], {"updated_at": at})
+            for paths in _parts(went):
+                await _update(connection, [{"path": path} for path in paths], {"missing_since": at, "updated_at": at})
             await connection.execute(update(rows).where(rows.c.missing_since.is_(None)).values(last_seen_at=at))
         return ProgramChanges(
-            came=tuple(sorted({*fresh, *back})),
-            changed=tuple(sorted(changed - back)),
+            came=tuple(sorted(different.fresh | different.back)),
+            changed=tuple(sorted(different.changed)),
             went=tuple(sorted(went)),
-            is_first=not stored,
+            is_first=is_first,
         )
+
+    async def _compare(self, found: Mapping[str, Program], unread: Collection[str]) -> _Different:
+        different = _Different(fresh=set(found))
+        async with self._database.reading() as connection:
+            result = await connection.stream(_known())
+            async for rows in result.mappings().partitions(_AT_ONCE):
+                for row in rows:
+                    different.take(row, found.get(row["path"]), unread)
+        return different
+
+
+@dataclass(slots=True, kw_only=True)
+class _Different:
+    """Paths by what is different about their programs."""
+
+    fresh: set[str]
+    back: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
+    """Only what hides it, or the like, is another one."""
+    went: set[str] = field(default_factory=set)
+
+    def take(self, row: RowMapping, program: Program | None, unread: Collection[str]) -> None:
+        """Put a known program where it belongs; None for one that was not found."""
+        path = row["path"]
+        self.fresh.discard(path)
+        if program is None:
+            if not row["is_missing"] and path.rpartition("/")[0] not in unread:
+                self.went.add(path)
+        elif row["is_missing"]:
+            self.back.add(path)
+        elif _differs(program, row, _FACTS):
+            self.changed.add(path)
+        elif _differs(program, row, _BESIDE):
+            self.moved.add(path)
+
+
+def _parts(paths: Collection[str]) -> Iterator[Sequence[str]]:
+    ordered = sorted(paths)
+    return (ordered[begin : begin + _AT_ONCE] for begin in range(0, len(ordered), _AT_ONCE))
 
 
 async def _update(

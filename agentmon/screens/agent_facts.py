@@ -239,12 +239,12 @@ def _package(agent: Agent) -> Content:
 
 def _login(known: KnownAgent) -> Content:
     health = known.health
-    if known.agent.tool_type is not ToolType.AI_AGENT or health is None:
+    if health is None:
         return Content("")
     if health.is_logged_in is None:
-        return Content.styled(
-            even_line(health.login_note) or "it cannot tell without being asked; t tries", "$text-muted"
-        )
+        is_ai = known.agent.tool_type is ToolType.AI_AGENT
+        note = even_line(health.login_note) or ("it cannot tell without being asked; t tries" if is_ai else "")
+        return Content.styled(note, "$text-muted")
     words, style = ("✓ logged in", "$success") if health.is_logged_in else ("◆ not logged in", "$warning")
     note = f" – {even_line(health.login_note)}" if health.login_note else ""
     return Content.assemble((words, style), (note, "$text-muted"))

@@ -28,6 +28,7 @@ from agentmon.widgets.status_line import StatusBar
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
@@ -251,10 +252,17 @@ class AgentsScreen(PacedScreen[None]):
         """Move the cursor by half a screenful."""
         self._table.go_page(direction)
 
+    def on_click(self, event: events.Click) -> None:
+        """Show the workspace's own file where it is told."""
+        if event.widget is not None and event.widget.id == "file":
+            self.action_trust()
+
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter as the person types."""
+        """Filter as the person types; the best match is under the cursor."""
         event.stop()
         self._show()
+        if event.value.strip():
+            self._table.move_to(0)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go back to the rows; an empty filter goes away."""
@@ -386,7 +394,7 @@ class AgentsScreen(PacedScreen[None]):
             table = self._table
             table.sorting = self._sorting
             table.marked = self._marked
-            table.rows = agent_rows(found, self._clock.now(), money=self._money, sorting=self._sorting)
+            table.rows = agent_rows(found, self._clock.now(), money=self._money, sorting=self._sorting, words=words)
             self._go_to_wanted()
             self._show_summary()
             self._show_pane()
@@ -429,7 +437,7 @@ class AgentsScreen(PacedScreen[None]):
         table = self.query_one_optional("#agents", RowTable)
         if table is None:
             return
-        parts: list[tuple[str, str]] = [("Agents", "bold")]
+        parts: list[tuple[str, str]] = [("Agents", "bold"), ("" if self._is_loaded else "   reading…", "$text-muted")]
         if self._is_loaded:
             agents = self._known.values()
             working = sum(agent.is_active for agent in agents)

@@ -214,7 +214,8 @@ class ProgramsPage(PacedScreen[str | None]):
         """Filter as the person types; the best match is under the cursor."""
         event.stop()
         self._show()
-        self._table.move_to(0)
+        if event.value.strip():
+            self._table.move_to(0)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go to the rows; what no scan has found is taken by its path or its name."""
@@ -336,7 +337,9 @@ class ProgramsPage(PacedScreen[str | None]):
 
     def _show_summary(self) -> None:
         parts: list[tuple[str, str]] = [("Agents", "$text-muted"), (" › On this machine", "bold")]
-        if self._is_loaded and self._found:
+        if not self._is_loaded:
+            parts.append(("   reading…", "$text-muted"))
+        elif self._found:
             parts.append((f"   {len(self._found):,} programs", ""))
             if self._kind is not None:
                 parts.append((f"   only {_KIND_WORDS[self._kind]}", "$primary"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AGENT_COLUMNS: Final = (
     Column("State", 16),
     Column("Agent"),
-    Column("Name", 14, from_width=92),
+    Column("Slug", 14, from_width=92),
     Column("Version", 10, from_width=56),
     Column("Can", 4, from_width=104, is_right=True),
     Column("Last run", 15, from_width=76),
@@ -90,11 +90,28 @@ def week_text(health: AgentHealth | None, money: MoneyFormat) -> str:
 
 
 def agent_rows(
-    agents: Iterable[KnownAgent], now: datetime, *, money: MoneyFormat = DOLLARS, sorting: Sorting | None = None
+    agents: Iterable[KnownAgent],
+    now: datetime,
+    *,
+    money: MoneyFormat = DOLLARS,
+    sorting: Sorting | None = None,
+    words: str = "",
 ) -> tuple[TableRow, ...]:
-    """Return a row for each agent; unsorted, AI agents come first, and what is on before what is off."""
+    """Return a row for each agent.
+
+    Args:
+        agents: In any order.
+        now: The present.
+        money: How amounts are shown.
+        sorting: Without it AI agents come first, and what is on before what is off.
+        words: What was looked for; unsorted, the agents whose names have the first one come before all others.
+    """
+    ordered = AGENT_SORTER.ordered(agents, sorting)
+    if words.strip() and sorting is None:
+        first = words.casefold().split()[0]
+        ordered.sort(key=lambda known: name_distance((known.agent.slug, known.agent.name.casefold()), first))
     rows = []
-    for known in AGENT_SORTER.ordered(agents, sorting):
+    for known in ordered:
         agent, health = known
         state, last = agent_state(known, now), last_run_words(health, now)
         ground = "text" if agent.is_active else "muted"
@@ -116,6 +133,19 @@ def has_words(agent: Agent, words: str) -> bool:
     fields = (agent.slug, agent.name, agent.description, agent.role, agent.package_name, agent.model, agent.tool_type)
     text = " ".join(field for field in fields if field).casefold()
     return all(word in text for word in words.casefold().split())
+
+
+def name_distance(names: Iterable[str], word: str) -> int:
+    """Return how far a word is from one of the names, all in lower case: 0 is the name itself, 3 is not in it."""
+    return min(_distance(name, word) for name in names)
+
+
+def _distance(name: str, word: str) -> int:
+    if name == word:
+        return 0
+    if name.startswith(word):
+        return 1
+    return 2 if word in name else 3
 
 
 def _is_gone(known: KnownAgent) -> bool:

@@ -69,7 +69,7 @@ def danger_words(capability: Capability) -> tuple[str, str]:
     """Return how dangerous it is, or that it asks before it starts, and the style."""
     words, style = DANGER_WORDS[capability.danger_level]
     if capability.requires_approval and capability.danger_level < DangerLevel.DANGEROUS:
-        return f"{words} · asks" if words else _ASKS, "warning"
+        return f"! {_ASKS}" if words else _ASKS, "warning"
     return words, style
 
 

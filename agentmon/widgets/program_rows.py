@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import size_text
 from agentmon.domain.programs import Program, ProgramKind
+from agentmon.widgets.agent_rows import name_distance
 from agentmon.widgets.row_sorting import RowSorter
 from agentmon.widgets.row_table import Column, TableRow
 from agentmon.widgets.text_rows import Span
@@ -90,15 +91,7 @@ def matching(found: Iterable[FoundProgram], words: str) -> list[FoundProgram]:
     if not wanted:
         return list(found)
     fits = [one for one in found if all(word in one.text or word in one.program.name.lower() for word in wanted)]
-    return sorted(fits, key=lambda one: _distance(one.program.name.lower(), wanted[0]))
-
-
-def _distance(name: str, word: str) -> int:
-    if name == word:
-        return 0
-    if name.startswith(word):
-        return 1
-    return 2 if word in name else 3
+    return sorted(fits, key=lambda one: name_distance((one.program.name.lower(),), wanted[0]))
 
 
 def _row(program: Program, news: ProgramNews, slug: str) -> TableRow:

@@ -226,6 +226,9 @@ async def test_a_parked_agent_is_let_go_and_a_file_of_the_workspace_is_shown(
         await board.press("T")
         await board.until(lambda: isinstance(board.app.screen, TrustDialog), "the file")
         await board.press("escape")
+        await board.pilot.click("#file")
+        await board.until(lambda: isinstance(board.app.screen, TrustDialog), "the file again")
+        await board.press("escape")
 
         await go(board, "qwen")
         await board.until(lambda: state(board, "qwen") == "⏸ until 15:00", "that it is parked")

@@ -55,6 +55,7 @@ def test_agents_that_are_off_come_last_and_ai_agents_first() -> None:
 
     assert [row.key for row in agent_rows(known, NOW)] == ["zed", "git", "make", "able"]
     assert [row.key for row in agent_rows(known, NOW, sorting=Sorting(1))] == ["able", "git", "make", "zed"]
+    assert [row.key for row in agent_rows(known, NOW, words="mak")] == ["make", "zed", "git", "able"]
 
 
 def test_the_last_run_and_the_week_are_told_in_few_cells() -> None:

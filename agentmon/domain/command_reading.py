@@ -143,6 +143,7 @@ class CommandReading:
                 self._operand_places.append(place)
             elif word == "--":
                 is_over = True
+                self._options.add(word)
             else:
                 is_value_of = self._read_option(word)
         self.operands = tuple(operands)
@@ -174,7 +175,7 @@ class CommandReading:
         return ""
 
     def _has(self, option: str) -> bool:
-        if option.startswith("--"):
+        if option.startswith("--") and option != "--":
             is_there = option in self._options or any(self._abbreviates(word, option) for word in self._long)
             return is_there and f"--no-{option[2:]}" not in self._options
         return option in self._options or option in self._clusters

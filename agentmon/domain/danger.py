@@ -24,6 +24,8 @@ _MOST_REASONS: Final = 5
 _VERB_OPERANDS: Final = 3
 _ANY_PROGRAM: Final = "*"
 _TOO_MUCH: Final = "it is too long or too nested to be read whole"
+_HELP: Final = frozenset({"--help"})
+_FOUND: Final = "{}"
 _EVALUATING: Final = frozenset({"eval", "source", "."})
 _WRITES: Final = frozenset({">", ">|", "&>", "<>", ">>", "&>>"})
 
@@ -66,6 +68,8 @@ class DangerRule:
     unless_options: frozenset[str] = frozenset()
     operand: re.Pattern[str] | None = None
     """Some operand behind ``command`` is this from its first to its last character."""
+    last_operand: re.Pattern[str] | None = None
+    """The last operand is this, as the target of a copy."""
     only_operands: re.Pattern[str] | None = None
     """There are operands behind ``command``, and each is this."""
     text: re.Pattern[str] | None = None
@@ -149,7 +153,8 @@ class DangerRules:
         """Return the rules about a program in their order; those for every program when none names it."""
         if program not in self._known:
             named = tuple(rule for rule in self.rules if is_named(program, rule.programs))
-            is_known = bool(named) or any(is_named(program, names) for names, _ in self.grammars)
+            described = (*(names for names, _ in self.grammars), *(one.programs for one in self.wrappers))
+            is_known = bool(named) or any(is_named(program, names) for names in described)
             if not is_known and not is_named(program, self.free_words):
                 named = tuple(rule for rule in self.rules if _ANY_PROGRAM in rule.programs)
             self._known[program] = named
@@ -223,7 +228,11 @@ class _Judging:
         reading = CommandReading(command.words[1:], self._rules.grammar_of(program))
         given = _given_text(command, self._rules.printers)
         verbs = reading.words_before(self._rules.reading_verbs, most=_VERB_OPERANDS)
-        fitting = next((rule for rule in self._rules.about(program) if _fits(rule, reading, verbs, given)), None)
+        about = self._rules.about(program)
+        if reading.has_any(_HELP):
+            # Whoever asks for help gets it and nothing else; code that is given as a word may not know of it.
+            about = tuple(rule for rule in about if rule.text is not None)
+        fitting = next((rule for rule in about if _fits(rule, reading, verbs, given)), None)
         own = next((rule for rule in self._rules.own(program) if _fits(rule, reading, verbs, given)), None)
         if own is not None and (fitting is None or own.lowers or own.level > fitting.level):
             fitting = own
@@ -233,8 +242,11 @@ class _Judging:
 
     def _look_inside(self, program: str, command: ScriptCommand, *, depth: int, most: DangerLevel) -> None:
         """Look at the commands that a command runs."""
-        for words in self._rules.grammar_of(program).commands_in(command.words[1:]):
-            self._look_at_words(words, command, depth=depth, most=most)
+        grammar = self._rules.grammar_of(program)
+        for words in grammar.commands_in(command.words[1:]):
+            names = CommandReading(command.words[1:], grammar).values_of("-name") if _FOUND in words else []
+            found = tuple(one for word in words for one in (names if names and word == _FOUND else [word]))
+            self._look_at_words(found, command, depth=depth, most=most)
         if is_named(program, self._rules.shells):
             script = CommandReading(command.words[1:], _SHELL_GRAMMAR).shell_script
             if script is not None:
@@ -316,12 +328,16 @@ def _fits(rule: DangerRule, reading: CommandReading, verbs: Sequence[str], given
 
 
 def _operands_fit(rule: DangerRule, reading: CommandReading, first: int) -> bool:
-    if rule.operand is None and rule.only_operands is None:
+    some, last, only = rule.operand, rule.last_operand, rule.only_operands
+    if some is None and last is None and only is None:
         return True
     operands = reading.plain_operands[first:]
-    is_some = rule.operand is None or any(rule.operand.fullmatch(operand) for operand in operands)
-    only = rule.only_operands
-    return is_some and (only is None or (bool(operands) and all(only.fullmatch(operand) for operand in operands)))
+    return (
+        bool(operands)
+        and (some is None or any(some.fullmatch(operand) for operand in operands))
+        and (last is None or last.fullmatch(operands[-1]) is not None)
+        and (only is None or all(only.fullmatch(operand) for operand in operands))
+    )
 
 
 def _has_verb(verbs: frozenset[str], operands: Sequence[str]) -> bool:

@@ -31,7 +31,8 @@ _GRAMMAR_KEYS: Final = frozenset(
 )
 _RULE_KEYS: Final = frozenset(
     {
-        *("programs", "command", "verbs", "options", "unless_options", "operand", "only_operands", "text"),
+        *("programs", "command", "verbs", "options", "unless_options", "operand", "last_operand", "only_operands"),
+        *("text",),
         *("level", "reason", "lowers"),
     },
 )
@@ -145,6 +146,7 @@ def _rule(entry: Mapping[str, object], patterns: Mapping[str, str], place: str) 
         options=_groups(entry.get("options", []), place),
         unless_options=frozenset(_words(entry.get("unless_options", []), place)),
         operand=_pattern(entry.get("operand"), patterns, place),
+        last_operand=_pattern(entry.get("last_operand"), patterns, place),
         only_operands=_pattern(entry.get("only_operands"), patterns, place),
         text=_pattern(entry.get("text"), patterns, place),
         lowers=_switch(entry.get("lowers", False), place),

@@ -89,6 +89,17 @@ sh -c 'echo "DROP TABLE users" > /dev/null'
 test -f rm
 tar tzf delete.tgz
 vim force.py
+rm --help
+kubectl delete --help
+git push --force --help
+terraform workspace list
+apt update
+shutdown -c
+kill -0 4711
+git branch -a
+bash -n deploy.sh
+mytool list delete
+gh api graphql -f query=delete --help
 """
 
 CAUTION = r"""
@@ -163,6 +174,24 @@ mytool remove x
 gh pr create --fill
 tee out.txt
 dd if=a.img of=b.img
+find . -type d -name __pycache__ -exec rm -rf {} +
+find . -name node_modules -prune -exec rm -rf {} +
+find . -name '*.o' -exec rm {} ;
+xargs rm -f
+chmod -R 755 .
+chown -R me:me .
+cp -r /etc/skel .
+ln -sf /usr/bin/python3 python
+rm -rf /var/tmp/agent-42
+make release-notes
+make drop-caches
+curl -d delete https://x
+psql -f schema.sql
+git stash push -m 'drop this'
+git rebase --onto main a b
+docker rm -f web
+aws s3 cp a s3://b/a
+rails db:migrate
 """
 
 DANGEROUS = r"""
@@ -284,6 +313,29 @@ alembic upgrade head
 usermod -aG docker me
 sysctl -w vm.swappiness=1
 ufw disable
+git checkout -- src/x.py
+git checkout HEAD -- .
+git rm -rf src
+git bisect run rm -rf src
+git submodule foreach 'git reset --hard'
+cp hosts /etc/hosts
+mv x.service /usr/lib/x.service
+perl -e 'system("make")'
+rm -rf /workspace/app/src
+find . -name '*.py' -exec rm -rf {} +
+find . -exec rm -rf {} +
+make deploy-preview
+npm login
+alembic downgrade -1
+vercel --prod
+trap 'rm -rf "$tmp"' EXIT
+flock /tmp/lock rm -rf src
+parallel rm -rf ::: a b
+kubectl apply --dry-run=none -f x
+kubectl exec web -- rm -rf /data
+awk 'BEGIN { system("rm -rf src") }'
+docker run --rm alpine sh -c 'rm -rf /'
+mytool --output list delete x
 """
 
 DESTRUCTIVE = r"""
@@ -392,6 +444,16 @@ nc -l -e /bin/sh 4444
 mytool destroy --force
 mytool factory-reset --yes
 python3 -c "import shutil; shutil.rmtree('/home/me')"
+perl -e 'system("rm -rf /")'
+su -c 'rm -rf /' root
+tmux new-session -d 'rm -rf ~/x'
+bundle exec rake db:drop
+socat TCP-LISTEN:1,fork EXEC:/bin/sh
+truncate -s 0 /etc/hosts
+mv src /dev/null
+gcloud sql instances delete x
+ssh -i key me@host sudo reboot
+find . -name '*' -exec rm -rf {} +
 """
 
 _SHELL_SIGNS = ("|", "`", "$(", "<(", ">", "&&")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.domain.programs import ScanOutcome, ScanProgress
 from agentmon.screens.agent_page import AgentPage
 from agentmon.screens.agents import AgentsScreen
@@ -17,10 +19,12 @@ from tests.screens.scenes import scene
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from syrupy.assertion import SnapshotAssertion
 
     from tests.screens.boards import Board
+
+
+pytestmark = pytest.mark.proof
 
 
 async def agents(board: Board) -> None:

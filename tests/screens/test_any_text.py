@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as runs
 from hypothesis import strategies as st
 
+from agentmon.domain.agents import Agent, Capability
+from agentmon.domain.ids import AgentId, CapabilityId, new_id
+from agentmon.domain.programs import Program, ProgramKind
 from agentmon.screens.choice import Answer, ChoiceDialog
 from agentmon.screens.confirm import ConfirmDialog
 from agentmon.screens.failure import FailureScreen
@@ -16,9 +19,12 @@ from agentmon.screens.menu_dialog import MenuDialog, MenuEntry
 from agentmon.screens.name_dialog import NameDialog
 from agentmon.screens.text_dialog import TextDialog
 from agentmon.screens.welcome import WelcomeScreen
+from agentmon.store.programs import ProgramRepository
 from agentmon.widgets.cells import cells, even_line
 from tests.screen_stage import screen_text
-from tests.screens.scenes import DEEDS, scene
+from tests.screens.agent_places import on_agents, table
+from tests.screens.machines import fixed_machine
+from tests.screens.scenes import DEEDS, NOW, scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,3 +142,64 @@ async def test_nothing_in_a_dialog_is_markup_and_its_rows_stay_straight(
             board.app.notify(text)
             await board.until(lambda: text in screen_text(board.app), f"toast {text}")  # noqa: B023 - awaited here
             board.app.clear_notifications()
+
+
+async def test_agents_and_programs_of_any_text_stay_straight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*MARKUP, *collected()]
+    fixed_machine(tmp_path, monkeypatch)
+
+    async with scene(tmp_path, monkeypatch, size=(120, 40), deeds=(), has_toasts=True) as board:
+        services = await board.app.services()
+        for number, text in enumerate(texts):
+            await services.agents.add(agent_with(number, text))
+        programs = [program_with(number, text) for number, text in enumerate(texts)]
+        await ProgramRepository(services.database).record(programs, unread=(), at=NOW)
+        await on_agents(board)
+        await board.until(lambda: len(table(board).rows) > len(texts), "the agents")
+        for number in range(len(texts)):
+            await board.press("j")
+            await board.pilot.pause()
+            assert_straight(board, f"agent {number}")
+        for size in ((80, 24), (140, 40)):
+            await board.pilot.resize_terminal(*size)
+            await board.press("g", "j", "enter")
+            await board.until(lambda: bool(table(board).rows), "the page")
+            assert_straight(board, f"page {size}")
+            await board.press("escape", "tab")
+            await board.until(lambda: len(table(board).rows) == len(texts), "the programs")
+            assert_straight(board, f"programs {size}")
+            await board.press("escape")
+
+
+def agent_with(number: int, text: str) -> Agent:
+    facts = dict.fromkeys(("name", "version", "package_name", "role", "model", "instructions", "description"), text)
+    agent_id = AgentId(new_id())
+    able = Capability(
+        id=CapabilityId(new_id()),
+        agent_id=agent_id,
+        key=f"k{number}",
+        label=text,
+        description=text,
+        command_tokens=(text,),
+    )
+    return Agent(
+        id=agent_id,
+        slug=f"a-{number}",
+        binary_path="sh",
+        base_args=(text,),
+        env_allowlist=(text,),
+        capabilities=(able,),
+        **facts,  # type: ignore[arg-type] # all are texts
+    )
+
+
+def program_with(number: int, text: str) -> Program:
+    path = f"/usr/bin/{number}-{text}"
+    return Program(
+        path=path,
+        name=f"{number}{text}",
+        real_path=text,
+        kind=ProgramKind.BINARY,
+        package_manager="x",
+        package_name=text,
+    )

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.errors import NotFoundError
 from agentmon.runners.presets import agents_of, find_installed
+from agentmon.store.agent_refresh import is_behind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import AgentId, WorkspaceId
     from agentmon.paths import Paths
+    from agentmon.runners.presets import PresetAgent
     from agentmon.services.discovery import DiscoveryService
     from agentmon.store.agent_edits import AgentEditRepository
     from agentmon.store.agents import AgentRepository
@@ -93,7 +98,7 @@ class AgentReading:
         async with self._scan:
             if self._is_scanned:
                 return
-            known = {agent.slug: agent for agent in await self._repository.list(active_only=False)}
+            known = {agent.slug: agent for agent in await self._repository.ever()}
             installed = await asyncio.to_thread(find_installed, dict(os.environ), own_folder=self._paths.presets_dir)
             fresh = [preset for preset in installed if preset.slug not in known]
             if fresh:
@@ -101,7 +106,17 @@ class AgentReading:
             found = [known[preset.slug].id for preset in installed if _came_with_history(known.get(preset.slug))]
             if found:
                 await self._repository.activate(found, at=self._clock.now())
+            await self._refresh(installed, known)
             self._is_scanned = True
+
+    async def _refresh(self, installed: Sequence[PresetAgent], known: Mapping[str, Agent]) -> None:
+        """Bring what presets of this release say into the registry; nothing is written where all is as they say."""
+        told = [agent for agent in agents_of(installed) if agent.slug in known]
+        # Where the program lies is for the scan to say, which looks at more than the PATH of this process.
+        told = [replace(agent, binary_path=known[agent.slug].binary_path) for agent in told]
+        behind = [agent for agent in told if is_behind(known[agent.slug], agent)]
+        if behind:
+            await self._repository.refresh(behind, at=self._clock.now())
 
 
 def _came_with_history(agent: Agent | None) -> bool:

@@ -32,22 +32,19 @@ _OF_CAPABILITY: Final = (
 )
 
 
-async def refresh_agents(
-    connection: AsyncConnection, agents: Sequence[Agent], *, at: datetime, with_custom: bool = False
-) -> tuple[str, ...]:
+async def refresh_agents(connection: AsyncConnection, agents: Sequence[Agent], *, at: datetime) -> tuple[str, ...]:
     """Write into the agents of the same slugs what these say; return the slugs of those that changed.
 
     Args:
         connection: Of the caller's transaction.
-        agents: As their presets or their file say; ids count for new capabilities only.
+        agents: As their presets say; ids count for new capabilities only.
         at: The time now.
-        with_custom: Whether agents that a person made are changed too.
     """
     by_slug = {agent.slug: agent for agent in agents}
     stored = await read_agents(connection, tables.agents.c.slug.in_(by_slug), with_removed_capabilities=True)
     changed = []
     for before in stored:
-        if before.removed_at is not None or (before.kind is AgentKind.CUSTOM and not with_custom):
+        if before.removed_at is not None or before.kind is AgentKind.CUSTOM:
             continue
         told = by_slug[before.slug]
         is_changed = await _refresh_agent(connection, before, refreshed(before, told), at=at)
@@ -78,6 +75,18 @@ def refreshed(before: Agent, told: Agent) -> Agent:
     return after
 
 
+def is_behind(known: Agent, told: Agent) -> bool:
+    """Return whether a preset says something of a registered agent that a refresh would write; cheap."""
+    if known.removed_at is not None or known.kind is AgentKind.CUSTOM:
+        return False
+    parts = {part.key: part for part in known.capabilities}
+    return agent_row(refreshed(known, told)) != agent_row(known) or any(
+        part.key not in parts
+        or capability_row(_refreshed_part(parts[part.key], part)) != capability_row(parts[part.key])
+        for part in told.capabilities
+    )
+
+
 async def _refresh_agent(connection: AsyncConnection, before: Agent, after: Agent, *, at: datetime) -> bool:
     old, new = agent_row(before), agent_row(after)
     differing = {name: value for name, value in new.items() if value != old[name]}
@@ -94,12 +103,16 @@ async def _refresh_capability(connection: AsyncConnection, agent: Agent, told: C
         new = capability_row(replace(told, agent_id=agent.id))
         await connection.execute(insert(rows).values(**new, created_at=at, updated_at=at))
         return True
-    if before.removed_at is not None or before.source is not told.source:
-        return False
-    new_fields = {name: getattr(told, name) for name in _OF_CAPABILITY if name not in before.edited_fields}
-    after = replace(before, **new_fields)
-    old, new = capability_row(before), capability_row(after)
+    old, new = capability_row(before), capability_row(_refreshed_part(before, told))
     differing = {name: value for name, value in new.items() if value != old[name]}
     if differing:
         await connection.execute(update(rows).where(rows.c.id == before.id).values(**differing, updated_at=at))
     return bool(differing)
+
+
+def _refreshed_part(before: Capability, told: Capability) -> Capability:
+    """Return the capability as it is told, but for what a person changed; one of another source stays as it is."""
+    if before.removed_at is not None or before.source is not told.source:
+        return before
+    new = {name: getattr(told, name) for name in _OF_CAPABILITY if name not in before.edited_fields}
+    return replace(before, **new)

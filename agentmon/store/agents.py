@@ -45,6 +45,11 @@ class AgentRepository:
         async with self._database.reading() as connection:
             return await read_agents(connection, condition if active_only else None)
 
+    async def ever(self) -> tuple[Agent, ...]:
+        """Return all agents that there ever were, with removed capabilities: what a preset may add to, or may not."""
+        async with self._database.reading() as connection:
+            return await read_agents(connection, None, with_removed_capabilities=True)
+
     async def registered(self, *, workspace_id: WorkspaceId | None = None) -> tuple[Agent, ...]:
         """Return the agents that are not removed, on and off: those of all workspaces, and those of this one."""
         condition = tables.agents.c.removed_at.is_(None) & _reaches(workspace_id)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.bootstrap import open_services
 from agentmon.domain.agent_changes import AgentChanges, CapabilityChanges
 from agentmon.domain.agents import AgentKind, Capability, CapabilitySource, DangerLevel
 from agentmon.domain.clock import SystemClock
@@ -183,3 +185,25 @@ async def test_a_program_becomes_an_agent_by_its_preset_or_with_free_words(servi
         await agents.duplicate("git", "git-two", actor=USER_ACTOR)
     with pytest.raises(AgentNotInstalledError, match="no-such-program"):
         await agents.add_program("no-such-program", actor=USER_ACTOR)
+
+
+async def test_a_new_release_reaches_the_registry_at_its_first_look_and_writes_nothing_when_all_is_said(
+    services: Services, live_home: LiveHome
+) -> None:
+    await services.agents.edit("git", AgentChanges(name="My git"), actor=USER_ACTOR)
+    await services.agents.remove_capability("git", "blame", actor=USER_ACTOR)
+    connection = sqlite3.connect(services.paths.database_path)
+    with connection:
+        connection.execute("UPDATE agents SET name = 'Old', base_args = '[\"--old\"]' WHERE slug IN ('git', 'sh')")
+        connection.execute("DELETE FROM agent_capabilities WHERE key = 'diff'")
+    connection.close()
+
+    async with open_services(live_home.paths) as next_release:
+        agents = {agent.slug: agent for agent in await next_release.agents.list()}
+    at_rest = services.data_version()
+    async with open_services(live_home.paths) as once_more:
+        await once_more.agents.list()
+
+    assert (agents["git"].name, agents["git"].base_args, agents["sh"].name) == ("Old", ("--no-pager",), "Shell")
+    assert {"diff", "blame"} & {one.key for one in agents["git"].capabilities} == {"diff"}
+    assert services.data_version() == at_rest

@@ -109,7 +109,8 @@ class DiscoveryService:
 
         Files are read, in a thread, and no program is run but those of presets in the registry that are switched on
         and new or changed: they are asked for their versions. A call while a scan goes on waits for that one. A scan
-        that nobody waits for any more ends soon; before its end nothing is written.
+        that nobody waits for any more ends soon: while files are read nothing is written, and a version that was not
+        told yet is asked for with the next scan.
 
         Args:
             on_progress: Told on the event loop how far it is.

@@ -121,18 +121,21 @@ def describe_program(path: str) -> Program | None:
 
 def _program(folder: str, name: str) -> Program | None:
     path = f"{folder.rstrip('/')}/{name}"
-    if not name.isprintable():
+    if not name.isprintable() or not _is_text(path):
         return None
     try:
         status = os.stat(path)  # noqa: PTH116 - thousands of them, each a third dearer by pathlib
     except OSError:
         if not os.path.islink(path):  # noqa: PTH114 - as above
             return None
-        return Program(path=path, name=name, real_path=os.path.realpath(path), kind=ProgramKind.BROKEN)
+        leads_to = os.path.realpath(path)
+        real_path = leads_to if _is_text(leads_to) else path
+        return Program(path=path, name=name, real_path=real_path, kind=ProgramKind.BROKEN)
     found = kind_of(path, status)
     if found is None:
         return None
     kind, real_path = found
+    real_path = real_path if _is_text(real_path) else path
     return Program(
         path=path,
         name=name,
@@ -141,6 +144,15 @@ def _program(folder: str, name: str) -> Program | None:
         size_bytes=status.st_size,
         modified_ms=status.st_mtime_ns // 1_000_000,
     )
+
+
+def _is_text(path: str) -> bool:
+    """Return whether the path is UTF-8, as all is that can be stored and shown."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _with_shadows(programs: Sequence[Program]) -> tuple[Program, ...]:

@@ -139,6 +139,23 @@ def test_what_comes_first_on_the_path_hides_the_others(tmp_path: Path) -> None:
     assert scan.folders == (str(first), str(second), str(none))
 
 
+def test_names_that_are_no_text_are_left_out(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff"))
+    real = put(odd / "inside")
+    good = tmp_path / "good"
+    put(Path(f"{good}/line\nfeed"))
+    put(Path(os.fsdecode(os.fsencode(good) + b"/name\xff")))
+    (good / "tool").symlink_to(real)
+    (good / "broken").symlink_to(odd / "none")
+
+    programs = found(odd, good)
+
+    assert {path: program.real_path for path, program in programs.items()} == {
+        str(good / "tool"): str(good / "tool"),
+        str(good / "broken"): str(good / "broken"),
+    }
+
+
 def test_a_folder_that_does_not_answer_holds_up_nobody(tmp_path: Path) -> None:
     is_over = threading.Event()
     put(tmp_path / "good/tool")

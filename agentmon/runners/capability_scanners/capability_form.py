@@ -107,7 +107,8 @@ def _option_tokens(option: ScannedOption, *, value_key: str) -> list[str]:
     if option.join is ValueJoin.WORD:
         return [*tokens, f"{{{{{name} args.{argument}}}}}"]
     if option.is_repeated:
-        return [*tokens, f"{{{{{name}{'=' if option.join is ValueJoin.EQUALS else '+'} args.{argument}}}}}"]
+        joined = "=" if option.join is ValueJoin.EQUALS else f"{option.join.value}+"
+        return [*tokens, f"{{{{{name}{joined} args.{argument}}}}}"]
     return [*tokens, f"{name}{option.join.value}{{{{args.{argument}}}}}"]
 
 

@@ -247,7 +247,7 @@ def _scanned_options(found: list[_Found], usage: Usage, *, has_types: bool) -> l
                 _fill_gap(options, known[names[0]], option)
                 continue
             # "-p, --style=slash" behind "--style=WORD": a short name for one of its values.
-            is_shortcut = len(fresh) < len(names)
+            is_shortcut = len(fresh) < len(names) and not any(map(_is_long, fresh))
             scanned = _scanned_option(option, tuple(fresh), keys, takes_value=not is_shortcut)
             if usage.required_options.intersection(fresh) and scanned.kind is not ValueKind.BOOLEAN:
                 scanned = _replaced(scanned, is_required=True)
@@ -336,9 +336,9 @@ def _value(value: str, words: str, *, is_default: bool) -> tuple[ValueKind, str,
 def _join_of(spec: OptionSpec, names: tuple[str, ...]) -> ValueJoin:
     is_long = any(name.startswith("--") for name in names)
     if is_long:
-        return ValueJoin.WORD if spec.join is ValueJoin.WORD and not spec.is_value_optional else ValueJoin.EQUALS
+        return ValueJoin.WORD if spec.join is ValueJoin.WORD else ValueJoin.EQUALS
     is_short = all(len(name) == len("-x") for name in names)
-    if is_short and (spec.join is ValueJoin.EQUALS or spec.is_value_optional):
+    if is_short and spec.join is ValueJoin.EQUALS:
         return ValueJoin.NOTHING
     return spec.join
 

@@ -35,6 +35,7 @@ _LOWER_WORD: Final = re.compile(r"[a-z](?:,?[\w./:=|+-]){0,60}(?:\[[^\s\]]{0,60}
 _CLOSING: Final = {"<": ">", "[": "]", "{": "}", "(": ")"}
 _REMARKS: Final = ("[default", "[env", "[possible", "[required", "[boolean", "[string", "[number", "[array", "[count")
 """Brackets that say something of an option and are no value."""
+_JOINS: Final = {"=": ValueJoin.EQUALS, ":": ValueJoin.COLON}
 _QUOTES: Final = "'\"`"
 _MOST_VALUE_CHARACTERS: Final = 400
 _MOST_VALUE_WORDS: Final = 4
@@ -205,13 +206,13 @@ class _SpecReader:
             if value.startswith("[") and value.endswith("]"):
                 spec.is_value_optional = True
                 inner = value[1:-1]
-                is_equal = inner.startswith("=")
-                value = inner.removeprefix("=").strip() or "VALUE"
+                join = _JOINS.get(inner[:1], ValueJoin.NOTHING)
+                value = inner.removeprefix(join.value).strip() or "VALUE"
             else:
-                is_equal = False
+                join = ValueJoin.NOTHING
             value += self._attached_rest()
             spec.value = value
-            spec.join = ValueJoin.EQUALS if is_equal else ValueJoin.NOTHING
+            spec.join = join
             return
         if mark == " ":
             self._spaced_value(spec)

@@ -22,6 +22,7 @@ class ValueJoin(StrEnum):
     """What stands between an option and its value on the command line."""
 
     EQUALS = "="
+    COLON = ":"
     NOTHING = ""
     WORD = " "
     """The value is a word of its own."""

@@ -113,6 +113,7 @@ def test_what_is_scanned_is_a_valid_capability_that_passes_nothing_by_itself(com
         ("ip", "family", {"choices": ("inet", "inet6", "mpls", "bridge", "link")}),
         ("python", "W", {"value_name": "arg", "join": ValueJoin.WORD}),
         ("python", "check_hash_based_pycs", {"choices": ("always", "default", "never"), "join": ValueJoin.WORD}),
+        ("perl", "V", {"value_name": "configvar", "is_value_optional": True, "join": ValueJoin.COLON}),
         ("perl", "i", {"is_value_optional": True, "join": ValueJoin.NOTHING}),
         ("perl", "I", {"value_name": "directory", "is_repeated": True, "join": ValueJoin.NOTHING}),
         ("find", "maxdepth", {"value_name": "LEVELS", "join": ValueJoin.WORD}),
@@ -232,6 +233,15 @@ PIECES: Final = st.sampled_from(
         *("a\x08a", "│", ":", ":=", "--[no-]x", "where X := {", "[default: ", "'", '"', "#", "or: ", "é", "\0", "-#"),
     ]
 )
+
+
+def test_a_long_name_keeps_its_value_beside_a_short_one_of_several_uses() -> None:
+    strace = parse_help("  -e read=SET, --read=SET\n  -e write=SET, --write=SET  dump it\n", program="strace")[0]
+
+    assert [(found.names, found.value_name) for found in strace.options] == [
+        (("-e", "--read"), "SET"),
+        (("--write",), "SET"),
+    ]
 
 
 @given(text=st.lists(PIECES | st.text(max_size=5), max_size=60).map("".join))

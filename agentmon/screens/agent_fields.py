@@ -133,8 +133,8 @@ class AgentFields:
     @property
     def seldom_rows(self) -> tuple[Widget, ...]:
         """The fields that are seldom needed, in new rows."""
-        pairs = [fields for fields in (self._of_model, self._looks) if fields]
-        return (self.description, *(Horizontal(*fields, classes="pair") for fields in pairs))
+        of_model = (Horizontal(*self._of_model, classes="pair"),) if len(self._of_model) > 1 else self._of_model
+        return (self.description, *of_model, Horizontal(*self._looks, classes="pair"))
 
     @property
     def summary(self) -> str:

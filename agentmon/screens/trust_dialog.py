@@ -73,6 +73,10 @@ class TrustDialog(Guarded, ModalScreen[bool | None]):
         """Read the file."""
         self._work(self._read())
 
+    def on_resize(self) -> None:
+        """Break the lines anew."""
+        self.call_after_refresh(self._draw_file)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer only what can be decided."""
         if action == "trust":
@@ -139,8 +143,13 @@ class TrustDialog(Guarded, ModalScreen[bool | None]):
         path = Content.styled(even_line(state.path), "$text-muted")
         told = Content("\n").join([path, trust_line(state, self._clock.now())])
         self.query_one("#told", Static).update(told)
-        self.query_one("#content", Static).update(file_text(state))
+        self._draw_file()
         self.refresh_bindings()
+
+    def _draw_file(self) -> None:
+        content = self.query_one("#content", Static)
+        if self._state is not None and content.size.width:
+            content.update(file_text(self._state, content.size.width))
 
     def _end(self, is_trusted: bool | None) -> None:
         if not self._is_over:

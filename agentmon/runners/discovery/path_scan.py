@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 3.0
 """How long a folder may take until it is left out."""
 _MOST_PER_FOLDER: Final = 20_000
+_OF_WINDOWS: Final = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +50,13 @@ class PathScan:
 
 
 def path_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the absolute folders of the PATH; what a relative one means differs from folder to folder."""
+    """Return the absolute folders of the PATH; what a relative one means differs from folder to folder.
+
+    Those of Windows are left out in its subsystem for Linux: every file there counts as a program, and is read slowly.
+    """
     names = environ.get("PATH", os.defpath).split(os.pathsep)
+    if environ.get("WSL_DISTRO_NAME"):
+        names = [name for name in names if not _OF_WINDOWS.match(name)]
     return tuple(dict.fromkeys(Path(name) for name in names if Path(name).is_absolute()))
 
 

@@ -175,6 +175,8 @@ def test_a_folder_that_does_not_answer_holds_up_nobody(tmp_path: Path) -> None:
 
 def test_only_whole_folders_of_the_path_count() -> None:
     assert path_folders({"PATH": "bin:/usr/bin::.:/bin:/usr/bin"}) == (Path("/usr/bin"), Path("/bin"))
+    in_windows = {"PATH": "/bin:/mnt/c/Windows/System32:/mnt/data/bin", "WSL_DISTRO_NAME": "Debian"}
+    assert path_folders(in_windows) == (Path("/bin"), Path("/mnt/data/bin"))
 
 
 def test_aliases_are_read_and_never_run(tmp_path: Path) -> None:

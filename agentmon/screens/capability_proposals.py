@@ -219,6 +219,8 @@ class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
         finally:
             self._is_scanning = False
             self._progress = ""
+            if self.is_attached:
+                self._tell()
         self._take(found, is_deeper=bool(subcommand))
 
     def _take(self, found: Sequence[CapabilityProposal], *, is_deeper: bool) -> None:
@@ -247,6 +249,8 @@ class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
         except AgentmonError as error:
             words = f"{error}\n{error.hint}" if error.hint else str(error)
             self.notify(f"Not stored: {words}", severity="warning", timeout=8, markup=False)
+            # Somebody else changed the agent meanwhile: what a proposal would do is another thing now.
+            self._scan(())
             return
         count = len(chosen)
         asks = sum(one.capability.danger_level >= DangerLevel.DANGEROUS for one in chosen)

@@ -145,7 +145,7 @@ async def test_the_pane_and_the_page_tell_all_about_an_agent(tmp_path: Path, mon
 async def test_a_scan_tells_what_came_and_programs_become_agents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs = stub_machine(tmp_path, monkeypatch, "make", "hello", "world")
+    programs = stub_machine(tmp_path, monkeypatch, "hello", "there", "world")
     async with scene(tmp_path, monkeypatch, size=(120, 40), deeds=()) as board:
         clock = board.app._clock
         assert isinstance(clock, FakeClock)
@@ -164,7 +164,9 @@ async def test_a_scan_tells_what_came_and_programs_become_agents(
         await board.until(lambda: rows(board) == [str(programs / "jq")], "only what is new")
         await board.press("escape", "slash", *"wor", "enter", "enter")
         await board.until(lambda: state(board, str(programs / "world")) == "● agent", "an agent")
-        await board.press("escape", "slash", *str(programs / "missing"), "enter")
+        await board.press("escape", "slash")
+        board.app.screen.query_one(Input).value = str(programs / "missing")
+        await board.press("enter")
         await board.until(lambda: any("missing" in toast for toast in board.toasts), "what is wrong")
         await board.press("escape", "tab")
 

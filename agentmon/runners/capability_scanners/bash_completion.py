@@ -48,8 +48,8 @@ class _Reader:
         self._functions = _functions(self._tokens)
         self._mains = _main_functions(self._tokens, program)
         self._offered = _offered_names(self._tokens)
-        self._function: tuple[str, ...] = ()
-        """The command whose function is read."""
+        self._function: tuple[str, ...] | None = ()
+        """The command whose function is read; None in one that serves several commands."""
         self._depth = 0
         """Of braces around what is read; a function ends with the last of its own."""
         self._list = ""
@@ -80,8 +80,10 @@ class _Reader:
             self._function = self._command_of_function(name)
             self._list, self._depth = "", 0
 
-    def _command_of_function(self, name: str) -> tuple[str, ...]:
+    def _command_of_function(self, name: str) -> tuple[str, ...] | None:
         start = f"_{self._program.replace('-', '_')}_"
+        if name.startswith("__") and name not in self._mains and name != f"_{start}main":
+            return None
         word = name.removeprefix(start)
         if not name.startswith(start) or name in self._mains or word in {"root_command", "main"}:
             return ()
@@ -132,8 +134,10 @@ class _Reader:
 
     def _command(self, branches: CaseBranches) -> tuple[str, ...] | None:
         typed = branches.command
-        if typed is None or not typed:
-            return None if typed is None else self._function
+        if typed is None or self._function is None:
+            return None
+        if not typed:
+            return self._function
         words: list[str] = []
         for part in typed:
             # clap names the way to a command: git__remote__add, in newer releases with subcmd between.

@@ -83,6 +83,8 @@ def test_bash_files_of_systemd_clap_cobra_and_git_tell_their_subcommands() -> No
     __git_options="--quiet"
     _git_cherry_pick () { local unused="--hidden --other"; __gitcomp "$__git_options --edit"; }
     _git_cherry () { __gitcomp "--abbrev="; }
+    __git_complete_file () { __gitcomp "--of-several"; }
+    __git_main () { __gitcomp "--paginate"; }
     """
 
     ctl = by_command(read_bash(systemd, "ctl"))
@@ -98,6 +100,7 @@ def test_bash_files_of_systemd_clap_cobra_and_git_tell_their_subcommands() -> No
     assert set(kube) == {"", "get", "apply"}
     assert [one.names for one in of_git["cherry-pick"].options] == [("--quiet",), ("--edit",)]
     assert option(of_git["cherry"], "--abbrev").kind is ValueKind.STRING
+    assert [one.names for one in of_git[""].options] == [("--paginate",)]
 
 
 def test_zsh_specifications_tell_names_values_choices_and_arguments() -> None:

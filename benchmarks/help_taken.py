@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMMANDS = (
-    *("cargo build", "curl", "docker run", "fdfind", "find", "gcc", "gh pr create", "git commit", "git log", "gofmt"),
-    *("grep", "jq", "kubectl get", "ls", "node", "openssl req", "python", "rclone copy", "restic backup", "rg"),
-    *("ruff check", "sed", "shellcheck", "sort", "ss", "tar", "tree", "uv pip install", "wget", "xz"),
+    *("black", "cargo build", "cmake", "curl", "docker run", "esbuild", "fdfind", "find", "gcc", "gh pr create"),
+    *("git commit", "git log", "gofmt", "grep", "isort", "java", "jq", "kubectl get", "ls", "make", "node"),
+    *("openssl req", "perl", "psql", "python", "rclone copy", "restic backup", "rg", "ruff check", "sed"),
+    *("shellcheck", "sort", "sqlite3", "ss", "strace", "tar", "tmux", "tree", "uv pip install", "wget", "xz"),
 )
 
 _REFUSAL = re.compile(

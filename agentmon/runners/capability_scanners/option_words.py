@@ -87,7 +87,7 @@ def choices_of(value: str, description: str) -> tuple[str, ...]:
     """Return the values that an option takes, as far as its head or its description lists all of them."""
     marked = _MARKED_CHOICES.search(description)
     if marked:
-        return _checked(re.split(r", ?", marked[1] or marked[2]))
+        return _checked(re.split(r", ?", marked[1] or marked[2]), is_sure=True)
     braces = _CHOICE_BRACES.fullmatch(value.strip().removesuffix("..."))
     if braces:
         inside = braces[1] or braces[2]
@@ -138,9 +138,10 @@ def is_repeated(value: str, description: str) -> bool:
     )
 
 
-def _checked(found: list[str]) -> tuple[str, ...]:
+def _checked(found: list[str], *, is_sure: bool = False) -> tuple[str, ...]:
+    """Return the words when they can be choices; unless that is sure, ``FILE|DIR`` only names what is meant."""
     words = [word.strip(_CHOICE_QUOTES) for word in found]
     is_list = 1 < len(words) <= _MOST_CHOICES and all(_CHOICE.fullmatch(word) for word in words)
-    if not is_list or any(word.casefold() in _PLACEHOLDERS or word == "..." for word in words):
+    if not is_list or (not is_sure and any(word.casefold() in _PLACEHOLDERS or word == "..." for word in words)):
         return ()
     return tuple(dict.fromkeys(words))

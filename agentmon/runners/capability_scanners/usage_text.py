@@ -67,6 +67,7 @@ def read_usage(lines: Sequence[HelpLine], *, program: str, subcommand: Sequence[
     """Return what the usage lines of a help text say; an empty one when it has none."""
     usage = Usage()
     forms = usage_forms(lines, program=program, places=usage.lines)
+    starts_with_word = False
     for number, form in enumerate(forms):
         defined = DEFINITION.match(form)
         tokens = [found[0] for found in _TOKEN.finditer(form[defined.end() :] if defined else form)][:_MOST_TOKENS]
@@ -79,13 +80,15 @@ def read_usage(lines: Sequence[HelpLine], *, program: str, subcommand: Sequence[
         if rest and _LITERAL.fullmatch(rest[0]) and len(forms) > 1:
             usage.literals.append(rest[0])
             rest = rest[1:]
+            starts_with_word |= number == 0
         _UsageReader(rest, usage, is_first=number == 0).read()
     if len(forms) > 1:
         usage.required_options.clear()
     if len(set(usage.literals)) < 2:  # noqa: PLR2004 - one word alone may as well be an argument
         usage.literals.clear()
-    else:
-        usage.arguments = [argument for argument in usage.arguments if argument.name not in usage.literals]
+    elif starts_with_word:
+        # The arguments are those of the first subcommand.
+        usage.arguments = []
     return usage
 
 

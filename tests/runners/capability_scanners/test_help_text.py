@@ -155,6 +155,29 @@ def test_subcommands_are_named_with_their_words_and_not_learned() -> None:
     assert [command.subcommand for command in scanned("typer")[1:]] == [("utils",)]
 
 
+def test_usage_lines_that_begin_with_different_words_name_subcommands() -> None:
+    text = "Usage:\n  p ship new <name>...\n  p ship shoot <x> [--hard]\n  p mine (set|remove) <x>\n  p --version\n"
+
+    program_itself, *named = parse_help(text, program="p")
+    _, *of_ship = parse_help(text, program="p", subcommand=("ship",))
+
+    assert [found.names for found in program_itself.options] == [("--hard",), ("--version",)]
+    assert [command.subcommand for command in named] == [("ship",), ("mine",)]
+    assert [command.subcommand for command in of_ship] == [("ship", "new"), ("ship", "shoot")]
+
+
+def test_choices_are_told_in_words_or_in_the_place_of_the_value() -> None:
+    text = """  --format <name>  a format (choices: "text", "json")
+  --color <auto|never>  when
+  --to FILE|DIR  where
+  --level {low,high}  how
+"""
+
+    choices = {found.key: found.choices for found in parse_help(text, program="p")[0].options}
+
+    assert choices == {"format": ("text", "json"), "color": ("auto", "never"), "to": (), "level": ("low", "high")}
+
+
 @pytest.mark.parametrize("metavar", [None, "COMMAND"])
 def test_subcommands_of_argparse_stand_below_their_placeholder(metavar: str | None) -> None:
     parser = argparse.ArgumentParser(prog="p")

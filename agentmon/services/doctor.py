@@ -14,6 +14,7 @@ from agentmon.domain.amounts import size_text
 from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.logs.crash_reports import crash_reports
 from agentmon.runners.danger import load_danger_rules
+from agentmon.runners.presets import load_library
 from agentmon.runners.tmux import Tmux, find_version
 from agentmon.services.findings import Finding, FindingLevel, fine, warning
 
@@ -73,6 +74,7 @@ class DoctorService:
             ("dependencies", self._queue.dependencies),
             ("requests", self._requests.waiting),
             ("programs", self._programs),
+            ("presets", self._presets),
             ("danger rules", self._danger_rules),
             ("crashes", self._crashes),
         )
@@ -141,6 +143,16 @@ class DoctorService:
             f"the app crashed {newest.at:%Y-%m-%d %H:%M} UTC: {newest.summary}; {len(reports)} reports in all",
             hint=f"{newest.file} has no secrets in it and can go with a bug report; delete it and this line goes too",
         )
+
+    async def _presets(self) -> Finding:
+        library = await asyncio.to_thread(load_library, self._paths.presets_dir)
+        own = sum(preset.is_own for preset in library.presets)
+        text = f"{len(library.presets)}" + (f", {own} of yours" if own else "")
+        if library.problems:
+            first = library.problems[0]
+            more = f"; {len(library.problems) - 1} more of yours cannot" if len(library.problems) > 1 else ""
+            return warning("presets", f"{text}; one of yours cannot be used: {first.message}{more}", hint=first.hint)
+        return fine("presets", text)
 
     async def _danger_rules(self) -> Finding:
         own_file = self._paths.danger_rules_file

@@ -67,6 +67,24 @@ async def test_danger_rules_that_cannot_be_used_are_told_and_the_others_count(pl
     assert danger_rules_in_force(own).judge(["git", "push", "-f"]).level is DangerLevel.DESTRUCTIVE
 
 
+async def test_a_preset_that_cannot_be_used_is_told_by_name_and_the_others_count(place: Stored) -> None:
+    own = place.services.paths.presets_dir
+    without = await _finding(place, "presets")
+    own.mkdir()
+    (own / "mine.toml").write_text(
+        '[[agent]]\nslug = "mine"\nname = "Mine"\nbinary = "mine"\n'
+        '[[agent.capability]]\nkey = "k"\nlabel = "K"\ncommand_tokens = []\n'
+    )
+    (own / "a.toml").write_text("[[agent")
+    (own / "b.toml").write_text("")
+    broken = await _finding(place, "presets")
+
+    assert (without.level, broken.level) == (FindingLevel.OK, FindingLevel.WARN)
+    assert f"1 of yours; one of yours cannot be used: the preset file {own}/a.toml cannot be read" in broken.text
+    assert broken.text.endswith("; 1 more of yours cannot")
+    assert broken.hint == "mend that file, or move it out of the folder; all other presets are used meanwhile"
+
+
 async def test_everything_of_a_new_place_is_well(place: Stored) -> None:
     findings = {finding.name: finding for finding in await place.services.doctor.check()}
 

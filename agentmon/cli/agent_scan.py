@@ -28,8 +28,8 @@ def scan(
 ) -> None:
     """Look for programs on the PATH and at the places of version managers, without running them.
 
-    Only the programs of known agents that are new or changed are asked for their versions, without a terminal, a
-    network or your home folder.
+    Only the programs of known agents that are new or changed are asked for their versions, without a terminal, your
+    keys and your home folder, on Linux also without a network.
 
     Examples:
       agentmon agents scan

@@ -14,6 +14,8 @@ from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentmon.domain.agents import Agent
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Task, Workspace
@@ -69,7 +71,9 @@ class AgentAsking:
             "there is no AI agent to ask", hint="install one, such as Claude Code or Codex, then `agentmon agents scan`"
         )
 
-    async def ask(self, agent: Agent, title: str, question: str) -> str:
+    async def ask(
+        self, agent: Agent, title: str, question: str, *, on_start: Callable[[str], None] | None = None
+    ) -> str:
         """Return what the agent answers; the run stays on the board of the workspace ``questions``.
 
         The run is stopped when nobody waits for it any more, and after 15 minutes.
@@ -78,6 +82,7 @@ class AgentAsking:
             agent: As ``choose`` gives it.
             title: Of the task.
             question: All that the agent is told.
+            on_start: Told which run it is, in a few words, when it has been queued.
 
         Raises:
             RunnerError: It failed, was stopped, takes too long or said nothing.
@@ -96,6 +101,8 @@ class AgentAsking:
             message=question,
             permission_mode=next((mode for mode in _CAREFUL_MODES if mode in modes), None),
         )
+        if on_start is not None:
+            on_start(f"{agent.name} answers in #{task.number} of the workspace {workspace.name}")
         try:
             async with asyncio.timeout(_LONGEST_S):
                 ended = await self._queue.wait(begun.id)

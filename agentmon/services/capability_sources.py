@@ -68,6 +68,8 @@ class _Question:
     subcommand: tuple[str, ...]
     rules: DangerRules
     on_problem: Callable[[str], None]
+    on_step: Callable[[str], None]
+    """Told what is done now."""
     ask: str | None
 
 
@@ -91,6 +93,11 @@ class CapabilitySources:
     ) -> tuple[FoundCapability, ...]:
         """Return what the sources tell; see ``CapabilityScanService.scan``."""
         rules = await asyncio.to_thread(load_danger_rules, self._paths.danger_rules_file)
+        done = 0
+
+        def tell(step: str) -> None:
+            on_progress(ScanProgress(step=step, done=done, total=len(sources)))
+
         question = _Question(
             agent=agent,
             place=await asyncio.to_thread(find_place, agent.binary_path, environ),
@@ -98,12 +105,13 @@ class CapabilitySources:
             subcommand=subcommand,
             rules=rules,
             on_problem=on_problem,
+            on_step=tell,
             ask=ask,
         )
         scans: list[Sequence[ScannedCapability]] = []
         others: list[FoundCapability] = []
-        for done, source in enumerate(sources):
-            on_progress(ScanProgress(step=_STEPS[source], done=done, total=len(sources)))
+        for done, source in enumerate(sources):  # noqa: B007 - tell reads it
+            tell(_STEPS[source])
             try:
                 match source:
                     case CapabilitySource.SCAN_MCP:
@@ -119,7 +127,8 @@ class CapabilitySources:
             for source in sources:
                 if source in _FILES:
                     on_problem(_nothing_words(source, (question.place.name, *subcommand)))
-        on_progress(ScanProgress(step="comparing", done=len(sources), total=len(sources)))
+        done = len(sources)
+        tell("comparing")
         return (*(_found(question, merged) for merged in merge(scans)[:_MOST_FOUND]), *others)
 
     async def _generated(self, question: _Question) -> list[FoundCapability]:
@@ -128,7 +137,9 @@ class CapabilitySources:
         program, subcommand = question.place.name, question.subcommand
         text = await _own_words(question)
         title = f"What can {' '.join((program, *subcommand))} be asked to do?"
-        said = await self._asking.ask(asked, title, ask_about(program, text, subcommand=subcommand))
+        said = await self._asking.ask(
+            asked, title, ask_about(program, text, subcommand=subcommand), on_start=question.on_step
+        )
         answer = read_answer(said, program=program, text=text, agent_id=question.agent.id)
         for problem in answer.problems:
             question.on_problem(problem)

@@ -7,7 +7,6 @@ Its first argument chooses how it behaves: ``notes`` as it should, ``silent`` ne
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -72,8 +71,8 @@ def main(behaviour: str) -> None:
     if behaviour == "crash":
         sys.exit("no notes today")
     if behaviour == "silent":
-        # One that it starts must go with it.
-        subprocess.Popen([sys.executable, "-c", f"import time; '{os.environ['MCP_TEST_MARK']}'; time.sleep(600)"])
+        # One that it starts must go with it, also when it has left its group.
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
         time.sleep(600)
     for line in sys.stdin:
         request = json.loads(line)

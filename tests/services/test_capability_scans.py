@@ -211,11 +211,19 @@ async def test_an_agent_is_asked_by_a_run_and_only_what_the_program_knows_is_pro
     answer.write_text(f"Here it is:\n```json\n{json.dumps({'capabilities': told})}\n```\nThat is all.")
     problems: list[str] = []
 
-    found = await services.capability_scans.scan("brewer", [LLM], ask=demo.slug, on_problem=problems.append)
+    steps: list[str] = []
+    found = await services.capability_scans.scan(
+        "brewer",
+        [LLM],
+        ask=demo.slug,
+        on_problem=problems.append,
+        on_progress=lambda progress: steps.append(progress.step),
+    )
     proposed = by_key(found)
     tasks = await services.workspaces.open(services.paths.questions_dir)
     (task,) = await services.tasks.list(tasks)
 
+    assert "Demo agent answers in #1 of the workspace questions" in steps
     assert list(proposed) == ["deep", "drop"]
     assert proposed["deep"].capability.danger_level is DangerLevel.CAUTION
     assert proposed["drop"].capability.danger_level is DangerLevel.DANGEROUS

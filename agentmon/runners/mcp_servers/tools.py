@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,8 @@ from agentmon.domain.agents import Capability, CapabilitySource, DangerLevel
 from agentmon.domain.errors import RunnerError
 from agentmon.domain.ids import CapabilityId, new_id
 from agentmon.runners.capability_scanners.help_text import capability_key
+from agentmon.runners.host.family import send_to_same
+from agentmon.runners.host.process_table import read_processes
 from agentmon.runners.mcp_servers.connection import connect
 from agentmon.runners.mcp_servers.schemas import simple_schema
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S: Final = 30.0
 """Until the tools are known; a server that a package manager fetches first takes that long."""
+_MARKER: Final = "AGENTMON_MCP_SCAN_ID"
 _MOST_TOOLS: Final = 500
 _MOST_PAGES: Final = 50
 _DESCRIPTION_MAX_CHARACTERS: Final = 400
@@ -63,11 +67,13 @@ async def scan_tools(
     Raises:
         RunnerError: The server does not start or does not answer in time; the hint is what it said last.
     """
+    mark = new_id()
+    marked = {**environ, _MARKER: mark}
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         try:
             async with (
                 asyncio.timeout(timeout_s),
-                connect(server, environ=environ, errors=errors, working_dir=working_dir, timeout_s=timeout_s) as client,
+                connect(server, environ=marked, errors=errors, working_dir=working_dir, timeout_s=timeout_s) as client,
             ):
                 tools: list[Tool] = []
                 cursor = None
@@ -82,7 +88,16 @@ async def scan_tools(
             raise RunnerError(message, hint=_said_last(errors)) from error
         except RunnerError as error:
             raise RunnerError(str(error), hint=error.hint or _said_last(errors)) from error
+        finally:
+            # The library ends the server's group; what has left it is found by the mark.
+            await asyncio.shield(asyncio.to_thread(_kill_marked, f"{_MARKER}={mark}".encode()))
     return await asyncio.to_thread(_capabilities, tools[:_MOST_TOOLS], agent_id)
+
+
+def _kill_marked(marker: bytes) -> None:
+    for process in read_processes(marker):
+        if process.has_marker:
+            send_to_same(process, signal.SIGKILL)
 
 
 def _said_last(errors: TextIO) -> str:

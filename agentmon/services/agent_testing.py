@@ -37,7 +37,7 @@ class AgentTesting(AgentReading):
             return AgentTest(slug=slug, found_path=None, version=None, is_logged_in=None, problems=_of_state(agent))
         health = (await self._discovery.health([agent]))[agent.id]
         if health.found_path is None:
-            where = f"the program {agent.binary_path} is not there"
+            where = health.missing_note or f"the program {agent.binary_path} is not there"
             return AgentTest(
                 slug=slug, found_path=None, version=None, is_logged_in=None, problems=(where, *_of_state(agent))
             )

@@ -84,7 +84,7 @@ def test_a_test_tells_by_its_exit_code_what_is_in_the_way(cli: CommandLine) -> N
     bad = cli("agents", "test", "cat")
 
     assert fine["problems"] == []
-    assert (bad.code, bad.stderr) == (1, "✗ the program no-such-cat is not there\n")
+    assert (bad.code, bad.stderr) == (1, "✗ no-such-cat is not on the PATH\n")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 _INTEGER_HELP: Final = "a whole number"
+_MOST_SHOWN: Final = 16
+"""Optional arguments that stand in the form at once: a hundred fields take seconds to appear, and nobody reads them."""
 _LIST_HELP: Final = "several, separated by blanks; quotes keep blanks together"
 
 
@@ -109,7 +111,10 @@ def parse_value(spec: ArgumentSpec, text: str) -> object:
 
 
 class ArgumentsForm(Guarded, Vertical):
-    """One field for each argument; what is typed stays in it whatever else happens."""
+    """One field for each argument; what is typed stays in it whatever else happens.
+
+    Of many arguments only those stand there that are needed or have a value; the others come when they are looked for.
+    """
 
     DEFAULT_CSS = """
     ArgumentsForm {
@@ -131,17 +136,17 @@ class ArgumentsForm(Guarded, Vertical):
         self._is_open = schema.get("additionalProperties", False) is not False
         self._fields: dict[str, FormField] = {}
         self._untouched: dict[str, object] = {}
+        has_many = sum(not spec.is_required for spec in self.specs) > _MOST_SHOWN
         for spec in self.specs:
-            self._fields[spec.name] = FormField(
-                spec.label,
-                self._control(spec),
-                help_text=_help_text(spec),
-                is_required=spec.is_required,
-            )
+            if not has_many or spec.is_required or values.get(spec.name) is not None:
+                self._make_field(spec)
+        self._search = LineInput(placeholder=f"a word finds one of {len(self.specs)} options") if has_many else None
 
     def compose(self) -> ComposeResult:
-        """Yield a field for each argument."""
+        """Yield a field for each argument that is shown, and the search for the others when there are many."""
         yield from self._fields.values()
+        if self._search is not None:
+            yield FormField("More options", self._search)
 
     @property
     def first_wrong(self) -> FormField | None:
@@ -167,7 +172,11 @@ class ArgumentsForm(Guarded, Vertical):
         arguments = {name: value for name, value in self._values.items() if self._is_open and name not in known}
         is_right = True
         for spec in self.specs:
-            field = self._fields[spec.name]
+            field = self._fields.get(spec.name)
+            if field is None:
+                if self._values.get(spec.name, True) is None:
+                    arguments[spec.name] = None
+                continue
             field.clear()
             try:
                 value = self._read(spec, field.control)
@@ -188,16 +197,22 @@ class ArgumentsForm(Guarded, Vertical):
         """Return the arguments as far as they are filled in, without a word; None while one cannot be used."""
         arguments: dict[str, object] = {}
         for spec in self.specs:
+            field = self._fields.get(spec.name)
+            if field is None:
+                continue
             try:
-                value = self._read(spec, self._fields[spec.name].control)
+                value = self._read(spec, field.control)
             except ArgumentProblem:
                 return None
             if value is not None:
                 arguments[spec.name] = value
         return arguments
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Take the error away while the person mends it."""
+    async def on_input_changed(self, event: Input.Changed) -> None:
+        """Take the error away while the person mends it, or show the options that are looked for."""
+        if event.input is self._search:
+            await self._show_found(event.value)
+            return
         for field in self._fields.values():
             if field.control is event.input:
                 field.clear_when_changed()
@@ -209,6 +224,25 @@ class ArgumentsForm(Guarded, Vertical):
                 field.show_error(message, hint=hint)
                 return True
         return False
+
+    async def _show_found(self, text: str) -> None:
+        """Show the arguments with all of these words in their name or description, beside those that have a value."""
+        words = text.casefold().split()
+        found = [spec.name for spec in self.specs if words and all(word in _searched(spec) for word in words)]
+        wanted = set(found[:_MOST_SHOWN])
+        for spec in self.specs:
+            field = self._fields.get(spec.name)
+            if field is not None:
+                is_kept = spec.is_required or bool(field.error) or self._is_touched(spec.name)
+                field.display = is_kept or spec.name in wanted or self._values.get(spec.name) is not None
+        new = [self._make_field(spec) for spec in self.specs if spec.name in wanted and spec.name not in self._fields]
+        if new:
+            await self.mount(*new)
+
+    def _make_field(self, spec: ArgumentSpec) -> FormField:
+        field = FormField(spec.label, self._control(spec), help_text=_help_text(spec), is_required=spec.is_required)
+        self._fields[spec.name] = field
+        return field
 
     def _is_touched(self, name: str) -> bool:
         return _raw(self._fields[name].control) != self._untouched[name]
@@ -249,6 +283,10 @@ class ArgumentsForm(Guarded, Vertical):
         if not text.strip():
             return None
         return parse_value(spec, text)
+
+
+def _searched(spec: ArgumentSpec) -> str:
+    return f"{spec.name} {spec.label} {spec.description}".casefold()
 
 
 def _spec(name: str, described: Mapping[object, object], *, is_required: bool) -> ArgumentSpec:

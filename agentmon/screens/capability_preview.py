@@ -87,7 +87,7 @@ def preview_text(preview: Preview, *, max_characters: int = _LONGEST) -> Content
         first = even_line(preview.message, max_characters=_LONGEST)
         lines.append(Content.assemble(("says  ", "$text-muted"), first))
     if preview.finding.level > DangerLevel.SAFE:
-        why = "; ".join(f"{one.command} {one.text}" for one in preview.finding.reasons)
+        why = "; ".join(f"{one.command}: {one.text}" for one in preview.finding.reasons)
         lines.append(danger_line(preview.finding.level, why))
     return Content("\n").join(lines)
 

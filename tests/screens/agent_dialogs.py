@@ -99,7 +99,7 @@ def proposed() -> tuple[CapabilityProposal, ...]:
     )
     return (
         CapabilityProposal(
-            capability=push, sources=help_and_man, danger_reasons=("git push replaces what others have pushed",)
+            capability=push, sources=help_and_man, danger_reasons=("git push: replaces what others have pushed",)
         ),
         CapabilityProposal(
             capability=log, stored=log, change=ProposalChange.CHANGED, sources=help_and_man,

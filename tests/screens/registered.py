@@ -57,7 +57,7 @@ def a_tool() -> Agent:
     agent_id = AgentId(new_id())
     return Agent(
         id=agent_id,
-        slug="git",
+        slug="vcs",
         name="Git",
         binary_path="git",
         base_args=("--no-pager",),

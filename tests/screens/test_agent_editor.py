@@ -142,7 +142,7 @@ async def test_leaving_asks_only_when_something_was_typed(tmp_path: Path) -> Non
         await until(edit.pilot, lambda: bool(edit.stage.ended))
 
         assert edit.stage.ended == [None]
-        assert (await edit.services.agents.by_slug("git")).edited_fields == ()
+        assert (await edit.services.agents.by_slug("vcs")).edited_fields == ()
 
 
 async def test_instructions_are_written_in_the_persons_own_editor(

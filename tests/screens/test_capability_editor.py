@@ -153,7 +153,7 @@ async def test_what_is_wrong_stands_at_its_field_and_leaving_asks(tmp_path: Path
         await edit.sees("'much' is no")
         edit.box("timeout").value, edit.box("output").value = "", "1 MB"
         await edit.pilot.press("ctrl+s")
-        await edit.sees("✗ git has a")
+        await edit.sees("✗ vcs has a")
         edit.box("key").value = "log-2"
         edit.box("command").value = "log {{args.gone}}"
         await edit.sees("✗ the placeholder {{args.gone}} is unknown")
@@ -175,7 +175,7 @@ async def test_what_is_wrong_stands_at_its_field_and_leaving_asks(tmp_path: Path
 async def test_the_rules_say_how_dangerous_the_command_is_and_a_lower_level_is_told(tmp_path: Path) -> None:
     async with editing(tmp_path, a_tool(), "log") as edit:
         edit.box("command").value = "push --force"
-        await edit.sees("git push replaces what others have pushed")
+        await edit.sees("git push: replaces what others have pushed")
         await edit.sees("rules say 3; that")
         edit.editor.query_one("#danger", Select).value = 1
         await edit.sees("rules say 3; yours counts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import Capability, DangerLevel
+from agentmon.domain.argument_order import with_order
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.runners.capability_scanners.scanned import ScannedCapability, ScannedOption, ValueJoin, ValueKind
 
@@ -30,7 +31,7 @@ def to_capability(
         description=scanned.description,
         source=scanned.source,
         command_tokens=command_tokens(scanned),
-        args_schema=args_schema(scanned),
+        args_schema=with_order(args_schema(scanned)),
         danger_level=danger_level,
         requires_approval=danger_level >= DangerLevel.DANGEROUS,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import Agent, Capability, CapabilitySource, DiscoveryMethod
+from agentmon.domain.argument_order import with_order
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _agent(preset: PresetAgent) -> Agent:
                 command_tokens=capability.command_tokens,
                 prompt_template=capability.prompt_template,
                 mode=capability.mode,
-                args_schema=capability.args_schema,
+                args_schema=with_order(capability.args_schema),
                 requires_approval=capability.requires_approval,
                 danger_level=capability.danger_level,
                 timeout_s=capability.timeout_s,

@@ -151,6 +151,7 @@ def _fill_work(connection: sqlite3.Connection) -> None:
     _insert(
         connection, "task_dependencies", task_id="task-failed", depends_on_task_id="task-succeeded", created_at=_THEN
     )
+    limit_changed = '{"agent_id":"agent","max_concurrent":{"from":1,"to":0}}'
     for event_id, task in ((1, "task-waits"), (5, "task-waits"), (9, "task-deleted"), (12, "task-lost")):
         _insert(
             connection,
@@ -159,8 +160,8 @@ def _fill_work(connection: sqlite3.Connection) -> None:
             task_id=task,
             actor_type="user",
             actor_id=LOCAL_USER_ID,
-            event_type="task_edited",
-            payload='{"changed":["title"]}',
+            event_type="agent_changed" if event_id == 5 else "task_edited",
+            payload=limit_changed if event_id == 5 else '{"changed":["title"]}',
             created_at=_THEN,
         )
     # The sequence has gone further than the lines that are there.
@@ -342,6 +343,7 @@ def test_new_columns_get_what_the_old_ones_tell(upgraded: Path) -> None:
     assert {str(row["id"]): tuple(row[name] for name in told) for row in rows["executions"]} == _FILLED
     assert {row["wait_count"] for row in rows["executions"]} == {0}
     assert {(row["failure_streak"], row["parked_until"]) for row in rows["agents"]} == {(0, None)}
+    assert {row["id"]: row["edited_fields"] for row in rows["agents"]} == {"agent": '["max_concurrent"]', "own": "[]"}
     assert {(row["cron"], row["next_run_at"]) for row in rows["tasks"]} == {(None, None)}
     assert {row["payload"] for row in rows["execution_commands"]} == {"{}"}
 

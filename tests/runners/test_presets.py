@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from rich.cells import cell_len
 
 from agentmon.domain.agents import Agent, Capability, DiscoveryMethod, InteractionMode, ToolType
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
-from agentmon.domain.errors import UsageError
+from agentmon.domain.errors import ArgumentsError, UsageError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
 from agentmon.runners.adapters.arguments import check_arguments
@@ -312,6 +313,22 @@ def test_git_takes_the_words_of_each_of_its_commands(tmp_path: Path) -> None:
     assert "Removing c" in run("clean")
     assert (repository / "a").read_text() == "one\n"
     assert "invalid" in run("switch", branch="gone")
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed")
+def test_a_query_of_sqlite_writes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "databases"
+    folder.mkdir()
+    assert output_of(("sqlite3", "a.db", "create table t(a); insert into t values (7);"), folder) == ""
+
+    assert "7" in output_of(command_of("sqlite3", "query", database="a.db", sql="select a from t"), folder)
+    for hostile in ("delete from t", "attach 'b.db' as b; create table b.t(a)", "vacuum into 'b.db'"):
+        assert output_of(command_of("sqlite3", "query", database="a.db", sql=hostile), folder) != ""
+    for command in (".trace file", ".shell touch file", "-cmd"):
+        with pytest.raises(ArgumentsError):
+            command_of("sqlite3", "query", database="a.db", sql=command)
+    assert "7" in output_of(command_of("sqlite3", "query", database="a.db", sql="select a from t"), folder)
+    assert [path.name for path in folder.iterdir()] == ["a.db"]
 
 
 def test_make_and_the_shell_take_hostile_text_for_names(tmp_path: Path) -> None:

@@ -59,21 +59,21 @@ async def turn(screen: ServiceScreen[None], agents: Sequence[Agent], undo: Agent
     """Turn agents off when all of them are on, else those on that are off. Must run in a worker."""
     service = (await screen.services()).agents
     is_turning_on = not all(agent.is_active for agent in agents)
-    changed = [agent for agent in agents if agent.is_active is not is_turning_on]
-    async with undo.order:
-        for agent in changed:
-            await (service.enable if is_turning_on else service.disable)(agent.slug, actor=USER_ACTOR)
-    word = "on" if is_turning_on else "off"
-    back = _disable if is_turning_on else _enable
-    undo.push(
-        AgentChange(
-            words=f"the turning {word} of {agents_text(changed)}",
-            inverses=[partial(back, slug=agent.slug) for agent in changed],
-            slug=changed[0].slug,
-        )
-    )
-    screen.notify(f"{agents_text(changed)} {'is' if len(changed) == 1 else 'are'} {word}")
-    screen.request_refresh(at_once=True)
+    word, back = ("on", _disable) if is_turning_on else ("off", _enable)
+    changed: list[Agent] = []
+    try:
+        async with undo.order:
+            for agent in agents:
+                if agent.is_active is not is_turning_on:
+                    await (service.enable if is_turning_on else service.disable)(agent.slug, actor=USER_ACTOR)
+                    changed.append(agent)
+    finally:
+        if changed:
+            names = agents_text(changed)
+            inverses = [partial(back, slug=agent.slug) for agent in changed]
+            undo.push(AgentChange(f"the turning {word} of {names}", inverses, changed[0].slug))
+            screen.notify(f"{names} {'is' if len(changed) == 1 else 'are'} {word}")
+            screen.request_refresh(at_once=True)
 
 
 async def edit(screen: ServiceScreen[None], agent: Agent, undo: AgentUndo) -> None:
@@ -112,18 +112,19 @@ async def copy(screen: ServiceScreen[None], agent: Agent, undo: AgentUndo) -> st
 async def remove(screen: ServiceScreen[None], agents: Sequence[Agent], undo: AgentUndo) -> None:
     """Take agents out of the registry; what they did stays. Must run in a worker."""
     services = await screen.services()
-    async with undo.order:
-        for agent in agents:
-            await services.agents.remove(agent.slug, actor=USER_ACTOR)
-    undo.push(
-        AgentChange(
-            words=f"the removal of {agents_text(agents)}",
-            inverses=[partial(_restore, slug=agent.slug) for agent in agents],
-            slug=agents[0].slug,
-        )
-    )
-    screen.notify(f"{agents_text(agents)} removed; ctrl+z brings {'it' if len(agents) == 1 else 'them'} back")
-    screen.request_refresh(at_once=True)
+    removed: list[Agent] = []
+    try:
+        async with undo.order:
+            for agent in agents:
+                await services.agents.remove(agent.slug, actor=USER_ACTOR)
+                removed.append(agent)
+    finally:
+        if removed:
+            names = agents_text(removed)
+            inverses = [partial(_restore, slug=agent.slug) for agent in removed]
+            undo.push(AgentChange(f"the removal of {names}", inverses, removed[0].slug))
+            screen.notify(f"{names} removed; ctrl+z brings {'it' if len(removed) == 1 else 'them'} back")
+            screen.request_refresh(at_once=True)
 
 
 async def release(screen: ServiceScreen[None], agent: Agent) -> None:

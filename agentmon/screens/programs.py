@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.programs import ScanOutcome
     from agentmon.screens.agent_actions import AgentUndo
@@ -265,20 +266,22 @@ class ProgramsPage(PacedScreen[str | None]):
 
     async def _add(self, places: Sequence[str]) -> None:
         services = await self.services()
-        async with self._undo.order:
-            made = [await services.agents.add_program(place, actor=USER_ACTOR) for place in places]
-        self._mark(frozenset())
-        if not made:
-            return
+        made: list[Agent] = []
+        try:
+            async with self._undo.order:
+                for place in places:
+                    agent = await services.agents.add_program(place, actor=USER_ACTOR)
+                    made.append(agent)
+        finally:
+            self._mark(frozenset())
+            if made:
+                self._tell_made(made)
+
+    def _tell_made(self, made: Sequence[Agent]) -> None:
         self._made = made[-1].slug
         names = agents_text(made)
-        self._undo.push(
-            AgentChange(
-                words=f"the adding of {names}",
-                inverses=[partial(remove_again, slug=agent.slug) for agent in made],
-                slug=self._made,
-            )
-        )
+        inverses = [partial(remove_again, slug=agent.slug) for agent in made]
+        self._undo.push(AgentChange(f"the adding of {names}", inverses, self._made))
         can = f" and can do {len(made[0].capabilities)} things" if len(made[0].capabilities) > 1 else ""
         one = f"{names} is an agent now{can}; tab goes to it"
         self.notify(one if len(made) == 1 else f"{names} are agents now")

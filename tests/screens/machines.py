@@ -97,7 +97,7 @@ async def fill_machine(services: Services) -> None:
         edited_fields=("instructions", "model", "role"),
         max_concurrent=2,
     )
-    tool = replace(a_tool(), version="2.47.3", package_name="dpkg:git", package_section="vcs")
+    tool = replace(a_tool(), slug="git", version="2.47.3", package_name="dpkg:git", package_section="vcs")
     tool = replace(tool, capabilities=(*tool.capabilities, *(_capability(tool.id, *one) for one in _CAPABILITIES)))
     others = (
         _agent("codex", "Codex", tool_type=ToolType.AI_AGENT, version="0.61.0", max_concurrent=1),

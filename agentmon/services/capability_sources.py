@@ -187,22 +187,25 @@ async def _tools(question: _Question) -> list[FoundCapability]:
 
 
 async def _own_words(question: _Question) -> str:
-    """Return the program's own help, and its manual page where it has none.
+    """Return the program's own help, and its manual page behind it, which often tells more.
 
     Raises:
         RunnerError: It has neither.
     """
     place, subcommand = question.place, question.subcommand
     answer = await ask_program(place.path, (*subcommand, "--help"), environ=question.environ)
-    if answer.problem is None and answer.output.strip():
-        return answer.output
+    parts = [answer.output.strip()] if answer.problem is None else []
     page = await asyncio.to_thread(read_page, place, "-".join((place.name, *subcommand)))
-    if page is None:
+    if page is not None:
+        paragraphs = await asyncio.to_thread(Page(page).paragraphs)
+        parts.append("\n".join(f"{paragraph.tag}\n    {paragraph.text}" for paragraph in paragraphs))
+    text = "\n\n".join(part for part in parts if part)
+    if not text:
         raise RunnerError(
             f"there is nothing to read about {' '.join((place.name, *subcommand))}: no help and no manual page",
             hint="an agent is not asked what it could only guess",
         )
-    return "\n".join(f"{paragraph.tag}\n    {paragraph.text}" for paragraph in Page(page).paragraphs())
+    return text
 
 
 def _found(question: _Question, merged: MergedCapability) -> FoundCapability:

@@ -198,6 +198,9 @@ async def test_an_agent_is_asked_by_a_run_and_only_what_the_program_knows_is_pro
     services: Services, program: Path, tmp_path: Path
 ) -> None:
     await agent_of(services, program)
+    page = tmp_path / "opt/share/man/man1/brewer.1"
+    page.parent.mkdir(parents=True)
+    page.write_text(".SH OPTIONS\n.TP\n\\-\\-cold\nwithout heat\n")
     demo = make_demo_agent()
     answer = tmp_path / "answer"
     script = str(Path(__file__).with_name("answering_agent.py"))
@@ -206,6 +209,7 @@ async def test_an_agent_is_asked_by_a_run_and_only_what_the_program_knows_is_pro
     told = [
         {"key": "deep", "label": "Go deep", "words": ["{{--depth args.depth}}"], "arguments": {"depth": depth}},
         {"key": "drop", "label": "Drop it", "words": ["delete", "--verbose"]},
+        {"key": "cold", "label": "Brew cold", "words": ["--cold"]},
         {"key": "invented", "label": "Guess", "words": ["--secret-flag"]},
     ]
     answer.write_text(f"Here it is:\n```json\n{json.dumps({'capabilities': told})}\n```\nThat is all.")
@@ -224,7 +228,7 @@ async def test_an_agent_is_asked_by_a_run_and_only_what_the_program_knows_is_pro
     (task,) = await services.tasks.list(tasks)
 
     assert "Demo agent answers in #1 of the workspace questions" in steps
-    assert list(proposed) == ["deep", "drop"]
+    assert list(proposed) == ["deep", "drop", "cold"]
     assert proposed["deep"].capability.danger_level is DangerLevel.CAUTION
     assert proposed["drop"].capability.danger_level is DangerLevel.DANGEROUS
     assert problems == [

@@ -217,7 +217,9 @@ async def hold_for_approval(
     held = await connection.execute(
         update(executions)
         .where(executions.c.id == execution_id)
-        .values(is_held=True, activity_note=ask.title, activity_source=APPROVAL_SOURCE, updated_at=at)
+        .values(
+            is_held=True, activity_note=ask.danger_reason or ask.title, activity_source=APPROVAL_SOURCE, updated_at=at
+        )
         .returning(executions.c.task_id, executions.c.session_id, executions.c.attempt)
     )
     row = held.one()

@@ -91,6 +91,7 @@ async def test_a_command_waits_when_an_agent_starts_or_wrote_it_and_not_when_a_p
     (asked,) = await services.approvals.inbox(workspace.id)
 
     assert started_by_agent.is_held
+    assert started_by_agent.activity_note == asked.approval.danger_reason
     assert (asked.approval.danger_level, asked.approval.danger_reason) == (
         DangerLevel.DANGEROUS,
         "rm: deletes folders with all that is in them",

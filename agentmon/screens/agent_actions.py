@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.errors import AgentmonError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.screens.frame import ServiceScreen
     from agentmon.screens.undo import Inverse
+
+_ResultT = TypeVar("_ResultT")
 
 _MOST_NAMES: Final = 3
 _SLUG: Final = "name"
@@ -162,7 +164,7 @@ async def learn(screen: ServiceScreen[None], agent: Agent) -> None:
         screen.request_refresh(at_once=True)
 
 
-async def take_back(screen: ServiceScreen[None], undo: AgentUndo) -> str | None:
+async def take_back(screen: ServiceScreen[_ResultT], undo: AgentUndo) -> str | None:
     """Undo the newest change; return the agent it was about. Must run in a worker."""
     services = await screen.services()
     async with undo.order:

@@ -621,6 +621,7 @@ PROGRAMS: Final = [
     Binding("x", "stop_scan", "Stop", id="programs.stop-scan", tooltip="Stop the scan."),
     Binding("s", "sort", "Sort", id="programs.sort", tooltip="Sort by the next column."),
     Binding("S", "reverse", "Reverse", show=False, id="programs.reverse", tooltip="Turn the order of the rows round."),
+    Binding("ctrl+z", "undo", "Undo", show=False, id="programs.undo", tooltip="Take back the last change of an agent."),
     *_row_keys("programs"),
 ]
 

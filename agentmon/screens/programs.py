@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from agentmon.domain.clock import SystemClock
-from agentmon.screens.agent_actions import AgentChange, agents_text, remove_again
+from agentmon.screens.agent_actions import AgentChange, agents_text, remove_again, take_back
 from agentmon.screens.bindings import PROGRAMS
 from agentmon.screens.paced_screen import PacedScreen
 from agentmon.screens.scanning import LOOK_INTERVAL_S, ScanLine
@@ -166,6 +166,10 @@ class ProgramsPage(PacedScreen[str | None]):
         """Stop the scan."""
         self._scanning.stop()
 
+    def action_undo(self) -> None:
+        """Take back the last change of an agent."""
+        self.start(take_back(self, self._undo), name="undo")
+
     def action_back(self) -> None:
         """Clear the marks, the filter and what is shown alone; then go back."""
         box = self.query_one("#filter", Input)
@@ -283,8 +287,8 @@ class ProgramsPage(PacedScreen[str | None]):
         inverses = [partial(remove_again, slug=agent.slug) for agent in made]
         self._undo.push(AgentChange(f"the adding of {names}", inverses, self._made))
         can = f" and can do {len(made[0].capabilities)} things" if len(made[0].capabilities) > 1 else ""
-        one = f"{names} is an agent now{can}; tab goes to it"
-        self.notify(one if len(made) == 1 else f"{names} are agents now")
+        one = f"{names} is an agent now{can}; tab goes to it, ctrl+z takes it back"
+        self.notify(one if len(made) == 1 else f"{names} are agents now; ctrl+z takes them back")
         self.request_refresh(at_once=True)
 
     @property

@@ -35,6 +35,7 @@ PRESSED_ELSEWHERE = {
         "agents.test",
         "programs.scan",
         "programs.add",
+        "programs.undo",
     ),
     ("test_agents_screen.py", "test_a_scan_shows_how_far_it_is_and_is_stopped"): (
         "agents.scan",

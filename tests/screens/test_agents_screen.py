@@ -167,6 +167,8 @@ async def test_a_scan_tells_what_came_and_programs_become_agents(
         await board.press("enter")
         await board.until(lambda: state(board, str(programs / "hello")) == "● agent", "one of the marked")
         assert any("there" in toast for toast in board.toasts)
+        await board.press("ctrl+z")
+        await board.until(lambda: state(board, str(programs / "hello")) == "", "taken back")
         await board.press("slash", *"wor", "enter", "enter")
         await board.until(lambda: state(board, str(programs / "world")) == "● agent", "an agent")
         await board.press("escape", "slash")

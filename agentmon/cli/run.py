@@ -120,7 +120,7 @@ def run(
       agentmon run 3 4 5
       agentmon run 12 --at "tomorrow 7:00"
       agentmon run 12 --when-ready
-      agentmon run 12 --with git.log --arg count=5
+      agentmon run 12 --with git.log --arg max=20
       agentmon run 12 --model opus --permission-mode plan
       agentmon run 12 --resume --message "now the other test"
       agentmon run --lost

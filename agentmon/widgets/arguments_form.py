@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.widgets import Checkbox, Input, Select
 
 from agentmon.domain.argument_order import argument_names
+from agentmon.domain.former_names import with_present_names
 from agentmon.domain.plain_text import plain_line
 from agentmon.widgets.form import FormField, LineInput
 from agentmon.widgets.guarded import Guarded
@@ -131,8 +132,9 @@ class ArgumentsForm(Guarded, Vertical):
         id: str | None = None,  # noqa: A002 - Textual's own name
     ) -> None:
         super().__init__(id=id)
+        values = with_present_names(schema, values)
         self.specs = argument_specs(schema)
-        self._values = values
+        self._values: Mapping[str, object] = values
         self._is_open = schema.get("additionalProperties", False) is not False
         self._fields: dict[str, FormField] = {}
         self._untouched: dict[str, object] = {}

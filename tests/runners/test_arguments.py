@@ -30,6 +30,15 @@ def test_defaults_are_filled_in_and_the_order_is_that_of_the_schema() -> None:
     assert list(check_arguments(SCHEMA, {"name": "a"}).items()) == [("count", 20), ("name", "a")]
 
 
+def test_a_former_name_means_the_present_argument() -> None:
+    schema = {"type": "object", "properties": {"max": {"type": "integer", "x-former-names": ["count"]}}}
+
+    assert check_arguments(schema, {"count": 5}) == {"max": 5}
+    assert coerce_arguments(schema, {"count": "5"}) == {"max": 5}
+    with pytest.raises(ArgumentsError, match="no argument count"):
+        check_arguments(schema, {"count": 5, "max": 6})
+
+
 def test_none_leaves_an_argument_out_even_where_it_has_a_default() -> None:
     assert check_arguments(SCHEMA, {"count": None}) == {"count": None}
 

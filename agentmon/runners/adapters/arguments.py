@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ArgumentsError
+from agentmon.domain.former_names import with_present_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,15 +41,16 @@ _SHOWN_VALUE_MAX_CHARACTERS: Final = 60
 def check_arguments(schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments with the schema's defaults filled in, in the order of the schema.
 
-    An argument that is None counts as left out on purpose: it gets no default. Arguments that the schema does not
-    describe are refused unless its ``additionalProperties`` says otherwise. References to other documents are never
-    fetched.
+    A former name of an argument means the present one. An argument that is None counts as left out on purpose: it gets
+    no default. Arguments that the schema does not describe are refused unless its ``additionalProperties`` says
+    otherwise. References to other documents are never fetched.
 
     Raises:
         ArgumentsError: An argument is missing, unknown or does not fit, or the schema itself is not valid; the message
             names the argument and the hint says what is allowed.
     """
     properties = _properties(schema)
+    args = with_present_names(schema, args)
     _refuse_unknown(schema, properties, args)
     checked: dict[str, object] = {}
     for name, described in properties.items():
@@ -82,6 +84,7 @@ def coerce_arguments(
             argument is unknown.
     """
     properties = _properties(schema)
+    words = with_present_names(schema, words)
     _refuse_unknown(schema, properties, words)
     return {name: _coerce(name, properties.get(name, {}), given) for name, given in words.items()}
 

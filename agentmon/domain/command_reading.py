@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _CLUSTER: Final = re.compile(r"-[A-Za-z0-9][A-Za-z0-9=,./+-]*")
+_SHORT: Final = 2
+"""Characters of a short option: ``-x``."""
 _NO_SHORTER: Final = 4
 """Characters of the shortest abbreviation of a long option that counts: ``--fo``."""
 _TEXT_OPTIONS: Final = ("-c", "-e", "-E", "-m", "-p", "-r", "--eval", "--print")
@@ -38,9 +40,12 @@ class ProgramGrammar:
             if word in self.command_options:
                 behind = words[place + 1 :]
                 ends = [at for at, one in enumerate(behind) if one in {";", "+", "\\;"}]
-                yield tuple(behind[: ends[0]] if ends else behind)
+                is_line = bool(behind) and any(character.isspace() for character in behind[0])
+                yield tuple(behind[:1] if is_line else behind[: ends[0]] if ends else behind)
             elif word.partition("=")[0] in self.command_options and "=" in word:
                 yield (word.partition("=")[2],)
+            elif self.has_clusters and len(word) > _SHORT and word[:_SHORT] in self.command_options:
+                yield (word[_SHORT:],)
 
 
 def plain_path(operand: str) -> str:
@@ -61,6 +66,7 @@ class CommandReading:
         "_operand_places",
         "_options",
         "_plain",
+        "_value_places",
         "_values",
         "operands",
         "words",
@@ -75,6 +81,7 @@ class CommandReading:
         self._clusters: set[str] = set()
         self._long: set[str] = set()
         self._values: list[tuple[str, str]] = []
+        self._value_places: list[int] = []
         self._operand_places: list[int] = []
         self._plain: tuple[str, ...] | None = None
         self._read()
@@ -111,6 +118,10 @@ class CommandReading:
             return ()
         return self.words[self._operand_places[operand_count] :]
 
+    def rests_behind_options(self) -> tuple[tuple[str, ...], ...]:
+        """Return the words from each on that was taken for the value of an option, which may be wrong."""
+        return tuple(self.words[place:] for place in self._value_places)
+
     def words_before(self, ends: frozenset[str], *, most: int) -> tuple[str, ...]:
         """Return the first operands, up to one of those words, or to one that begins as they do."""
         for place, operand in enumerate(self.operands[:most]):
@@ -137,6 +148,7 @@ class CommandReading:
         for place, word in enumerate(self.words):
             if is_value_of:
                 self._values.append((is_value_of, word))
+                self._value_places.append(place)
                 is_value_of = ""
             elif is_over or not word.startswith("-") or word == "-":
                 operands.append(word)
@@ -161,6 +173,9 @@ class CommandReading:
                 self._values.append((name, value))
             return name if not equals and name in takes else ""
         if not self._grammar.has_clusters or _CLUSTER.fullmatch(word) is None:
+            if self._grammar.has_clusters and len(word) > _SHORT and word[:_SHORT] in takes:
+                self._values.append((word[:_SHORT], word[_SHORT:]))
+                return ""
             return name if not equals and name in takes else ""
         for at, letter in enumerate(word[1:], 1):
             option = f"-{letter}"

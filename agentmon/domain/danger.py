@@ -7,7 +7,7 @@ stands before what it is an exception of; of several commands in one line the mo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,10 @@ _TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _HELP: Final = frozenset({"--help"})
 _FOUND: Final = "{}"
 _EVALUATING: Final = frozenset({"eval", "source", "."})
+_SUBSTITUTED: Final = "$(…)"
+_LOOKING_UP: Final = frozenset({"which", "command", "type"})
+_ALIASING: Final = "alias"
+_DECLARING: Final = frozenset({"export", "declare", "readonly", "typeset"})
 _WRITES: Final = frozenset({">", ">|", "&>", "<>", ">>", "&>>"})
 
 
@@ -90,6 +94,8 @@ class WrapperRule:
     """How many words of its own stand before the command."""
     has_assignments: bool = False
     """Whether ``NAME=text`` may stand before the command."""
+    is_shared: bool = False
+    """Whether its programs differ in the options that take a word, so that such a word may be the command."""
     is_script: bool = False
     """Whether its words are one line of shell when they are put together."""
     script_options: frozenset[str] = frozenset()
@@ -128,6 +134,8 @@ class DangerRules:
     """Programs whose output comes from elsewhere."""
     printers: frozenset[str] = frozenset()
     """Programs whose output is their arguments."""
+    command_variables: frozenset[str] = frozenset()
+    """Variables that programs take a command from, with ``*`` in their names."""
     reading_verbs: frozenset[str] = frozenset()
     """Words behind which no other word is a verb: ``search delete``."""
     free_words: frozenset[str] = frozenset()
@@ -196,15 +204,18 @@ class _Judging:
         level = reasons[0].level if reasons else DangerLevel.SAFE
         return DangerFinding(level=level, reasons=tuple(reasons[:_MOST_REASONS]))
 
-    def look_at_script(self, script: str, *, depth: int, most: DangerLevel = DangerLevel.DESTRUCTIVE) -> None:
-        """Look at each command of a line of shell."""
+    def look_at_script(
+        self, script: str, *, depth: int, most: DangerLevel = DangerLevel.DESTRUCTIVE, given: str = ""
+    ) -> None:
+        """Look at each command of a line of shell, of which the first reads what is given."""
         try:
             commands = read_script(script)
         except UnreadableScriptError:
             self._add(DangerLevel.DANGEROUS, _TOO_MUCH, "sh", most)
             return
-        for command in commands:
-            self.look_at(command, depth=depth, most=most)
+        for place, command in enumerate(commands):
+            reads = given and not place and command.fed_by is None and not command.input_text
+            self.look_at(replace(command, input_text=given) if reads else command, depth=depth, most=most)
 
     def look_at(self, command: ScriptCommand, *, depth: int, most: DangerLevel = DangerLevel.DESTRUCTIVE) -> None:
         """Look at a command, at what it runs, and at the files that the shell writes for it."""
@@ -218,8 +229,12 @@ class _Judging:
             if redirection.operator in _WRITES:
                 self._look_at_target(redirection.target, _name(command.words), most)
         program = _name(command.words)
+        self._look_at_variables(program, command, depth=depth, most=most)
         if not program:
             return
+        named = _named_by(command, self._rules.printers)
+        if named:
+            self._look_at_words((*named, *command.words[1:]), command, depth=depth, most=most)
         self._apply_rules(program, command, most)
         self._look_at_feed(program, command, depth=depth, most=most)
         self._look_inside(program, command, depth=depth, most=most)
@@ -239,6 +254,16 @@ class _Judging:
         if fitting is not None and fitting.level > DangerLevel.SAFE:
             told = [program, *reading.operands[: len(fitting.command)]]
             self._add(fitting.level, fitting.reason, " ".join(told), most)
+
+    def _look_at_variables(self, program: str, command: ScriptCommand, *, depth: int, most: DangerLevel) -> None:
+        """Look at commands that are put down for later: as an alias, or in a variable that programs take one from."""
+        told = command.assignments
+        if program in _DECLARING or program == _ALIASING:
+            told = (*told, *command.words[1:])
+        for word in told:
+            name, equals, script = word.partition("=")
+            if equals and (program == _ALIASING or is_named(name, self._rules.command_variables)):
+                self.look_at_script(script, depth=depth + 1, most=most)
 
     def _look_inside(self, program: str, command: ScriptCommand, *, depth: int, most: DangerLevel) -> None:
         """Look at the commands that a command runs."""
@@ -266,14 +291,19 @@ class _Judging:
         if wrapper.level > DangerLevel.SAFE:
             self._add(wrapper.level, wrapper.reason, program, most)
         most = min(most, wrapper.most)
-        words = _wrapped(wrapper, reading.rest_behind(place + len(wrapper.command) + wrapper.operands))
+        assigned, words = _wrapped(wrapper, reading.rest_behind(place + len(wrapper.command) + wrapper.operands))
+        self._look_at_variables("", ScriptCommand(words=(), assignments=assigned), depth=depth, most=most)
+        for rest in reading.rests_behind_options() if wrapper.is_shared else ():
+            if _name(rest)[:1].isalpha():
+                self._look_at_words(rest, command, depth=depth, most=most)
         scripts = [script for option in wrapper.script_options for script in reading.values_of(option)]
-        if words and wrapper.is_script:
-            scripts.append(" ".join(words))
+        given = _given_text(command, self._rules.printers) if wrapper.is_script else ""
+        if wrapper.is_script and (words or given):
+            scripts.append(" ".join(words) or given)
         elif words:
             self._look_at_words(words, command, depth=depth, most=most)
         for script in scripts:
-            self.look_at_script(script, depth=depth + 1, most=most)
+            self.look_at_script(script, depth=depth + 1, most=most, given=given if words else "")
         return True
 
     def _look_at_words(self, words: tuple[str, ...], around: ScriptCommand, *, depth: int, most: DangerLevel) -> None:
@@ -287,7 +317,7 @@ class _Judging:
     def _look_at_feed(self, program: str, command: ScriptCommand, *, depth: int, most: DangerLevel) -> None:
         """Look at what a program runs that it reads, or that a substitution gives it."""
         rules = self._rules
-        is_evaluating = program in _EVALUATING or "$(…)" in program
+        is_evaluating = program in _EVALUATING or _SUBSTITUTED in program
         if not is_evaluating and not is_named(program, rules.interpreters):
             return
         if any(is_named(_name(inner.words), rules.senders) for inner in _flat(command.inner)):
@@ -353,11 +383,22 @@ def _name(words: Sequence[str]) -> str:
     return name.removesuffix(".exe")
 
 
-def _wrapped(wrapper: WrapperRule, words: tuple[str, ...]) -> tuple[str, ...]:
+def _named_by(command: ScriptCommand, printers: frozenset[str]) -> tuple[str, ...]:
+    """Return the words of a command whose name is what a substitution prints: ``$(echo rm)``, ``$(which rm)``."""
+    if command.words[0] != _SUBSTITUTED or not command.inner:
+        return ()
+    words = command.inner[0].words
+    if is_named(_name(words), printers):
+        return tuple(" ".join(words[1:]).split())
+    return words[-1:] if _name(words) in _LOOKING_UP else ()
+
+
+def _wrapped(wrapper: WrapperRule, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the assignments in front of a command, and the command."""
     start = 0
     while wrapper.has_assignments and start < len(words) and "=" in words[start].partition("/")[0]:
         start += 1
-    return words[start:]
+    return words[:start], words[start:]
 
 
 def _sources(command: ScriptCommand) -> Iterator[ScriptCommand]:

@@ -25,7 +25,9 @@ RULES_FILE: Final = Path(__file__).with_name("commands.rules.toml")
 
 _TABLES: Final = frozenset({"patterns", "sets", "grammar", "wrapper", "write", "rule"})
 _OWN_TABLES: Final = frozenset({"patterns", "rule"})
-_SETS: Final = frozenset({"shells", "interpreters", "senders", "printers", "reading_verbs", "free_words"})
+_SETS: Final = frozenset(
+    {"shells", "interpreters", "senders", "printers", "command_variables", "reading_verbs", "free_words"}
+)
 _GRAMMAR_KEYS: Final = frozenset(
     {"value_options", "exact_options", "command_options", "abbreviates", "has_clusters"},
 )
@@ -37,7 +39,8 @@ _RULE_KEYS: Final = frozenset(
     },
 )
 _WRAPPER_KEYS: Final = _GRAMMAR_KEYS | {
-    *("programs", "command", "operands", "has_assignments", "is_script", "script_options", "level", "reason", "most"),
+    *("programs", "command", "operands", "has_assignments", "is_shared", "is_script", "script_options"),
+    *("level", "reason", "most"),
 }
 _PATTERN_NAME: Final = re.compile(r"@([a-z_]+)")
 _HINT: Final = "mend it; README.md, “Danger”, says what an entry may have"
@@ -127,6 +130,7 @@ def _read(tables: Mapping[str, object], *, is_own: bool) -> DangerRules:
         interpreters=names("interpreters"),
         senders=names("senders"),
         printers=names("printers"),
+        command_variables=names("command_variables"),
         reading_verbs=names("reading_verbs"),
         free_words=names("free_words"),
     )
@@ -163,6 +167,7 @@ def _wrapper(entry: Mapping[str, object], place: str) -> WrapperRule:
         command=_groups(entry.get("command", []), place),
         operands=operands,
         has_assignments=_switch(entry.get("has_assignments", False), place),
+        is_shared=_switch(entry.get("is_shared", False), place),
         is_script=_switch(entry.get("is_script", False), place),
         script_options=frozenset(_words(entry.get("script_options", []), place)),
         level=_level(entry.get("level", 0), place),

@@ -10,6 +10,13 @@ from agentmon.domain.agents import DangerLevel
 from agentmon.runners.danger import load_danger_rules
 
 SAFE = r"""
+git -c core.pager=cat log
+git -c core.pager= log
+agentmon agents list
+agentmon rules list
+PAGER=cat git log
+PATH=$PWD/node_modules/.bin:$PATH eslint .
+sed -n '/delete/p' notes.txt
 grep -r delete .
 grep -rn "rm -rf" src
 rg --files-with-matches 'DROP TABLE' migrations
@@ -103,6 +110,10 @@ gh api graphql -f query=delete --help
 """
 
 CAUTION = r"""
+npx prettier --write .
+git -c core.editor=true rebase --continue
+sed -i 's/one/e/' x.py
+rsync -e ssh src host:x
 rm build/x.o
 rm -f a.txt b.txt
 rm -rf build
@@ -195,6 +206,21 @@ rails db:migrate
 """
 
 DANGEROUS = r"""
+git -c alias.x='push --force' x
+git -c core.fsmonitor='touch x' status
+git -c core.sshCommand=./x fetch
+git config alias.x '!touch x'
+git clone ext::x y
+sed '1e touch x' notes.txt
+sed 's/x/touch y/e' notes.txt
+tar --checkpoint-action=exec=./x -cf x.tar src
+ssh -o ProxyCommand='touch x' host
+vim -es -c 'call system("x")' -c q
+at now
+yarn deploy
+cp x.toml ~/.config/agentmon/danger.rules.toml
+tsx -e 'require("fs").rmSync("x")'
+perl -e 'exec "rm", "x"'
 rm -rf src
 rm -r tests/data
 rm -R lib
@@ -339,6 +365,11 @@ mytool --output list delete x
 """
 
 DESTRUCTIVE = r"""
+rm${IFS}-rf${IFS}~ && ls
+{rm,-rf,~} && ls
+R=rm; F=-rf; $R $F ~ && ls
+bunx rimraf ~
+bun x rimraf ~
 rm -rf /
 rm -rf / --no-preserve-root
 rm -fr /*

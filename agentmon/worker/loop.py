@@ -132,6 +132,7 @@ class WorkerLoop:
         self._starter = Starter(
             tmux=tmux,
             live=self._live,
+            approvals=repositories.approvals,
             paths=paths,
             worker_id=self.worker_id,
             clock=clock,

@@ -96,8 +96,8 @@ def prepare(
         {
             "execution_id": execution.id,
             "attempt": execution.attempt,
-            "argv": list(_with_further(_command(claimed), claimed, launch.args)),
-            "working_dir": _working_dir(claimed),
+            "argv": list(_with_further(command_of(claimed), claimed, launch.args)),
+            "working_dir": working_dir_of(claimed),
             "mode": execution.mode.value,
             "timeout_s": capability.timeout_s,
             "max_output_bytes": capability.max_output_bytes,
@@ -112,11 +112,17 @@ def prepare(
     return folder
 
 
-def _working_dir(claimed: ClaimedExecution) -> str:
+def working_dir_of(claimed: ClaimedExecution) -> str:
+    """Return the absolute path of the folder it works in."""
     return claimed.agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)
 
 
-def _command(claimed: ClaimedExecution) -> tuple[str, ...]:
+def command_of(claimed: ClaimedExecution) -> tuple[str, ...]:
+    """Return the words of its command, the program first, without what agentmon adds for itself.
+
+    Raises:
+        AgentmonError: They cannot be put together.
+    """
     execution, task, capability = claimed.execution, claimed.task, claimed.capability
     args = check_arguments(capability.args_schema, execution.args)
     if not execution.mode.is_conversation:
@@ -153,7 +159,7 @@ def _conversation(claimed: ClaimedExecution) -> dict[str, object]:
     return {
         "protocol": execution.mode.value,
         "prompt": execution.prompt or "",
-        "working_dir": _working_dir(claimed),
+        "working_dir": working_dir_of(claimed),
         "session_id": execution.session_id,
         "session_ref": claimed.resumed_ref,
         "start": claimed.start.value,

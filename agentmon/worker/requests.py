@@ -89,7 +89,14 @@ def build_request(
         args=args,
         conversation=conversation,
         start_approval=_start_approval(
-            task, agent, capability, args=args, conversation=conversation, rules=danger_rules, is_typed=is_typed
+            task,
+            agent,
+            capability,
+            args=args,
+            working_dir=working_dir,
+            conversation=conversation,
+            rules=danger_rules,
+            is_typed=is_typed,
         ),
         max_retries=task.input_context.max_retries,
     )
@@ -115,6 +122,7 @@ def _start_approval(
     capability: Capability,
     *,
     args: Mapping[str, object],
+    working_dir: str,
     conversation: ConversationRequest | None,
     rules: DangerRules,
     is_typed: bool,
@@ -148,8 +156,13 @@ def _start_approval(
         danger_level=danger.level,
         danger_name=danger.name,
         danger_reason=danger.reason,
-        input_digest=hashlib.sha256(detail.encode("utf-8", "surrogateescape")).hexdigest(),
+        input_digest=start_digest(detail, working_dir),
     )
+
+
+def start_digest(detail: str, working_dir: str) -> str:
+    """Return the digest of what is allowed to start, and where: SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(f"{detail}\0{working_dir}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def with_choices(args: Mapping[str, object], *, model: str | None, permission_mode: str | None) -> Mapping[str, object]:

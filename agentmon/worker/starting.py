@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
 from agentmon.worker.preparation import COLUMNS, ROWS, host_command, prepare, session_name
+from agentmon.worker.start_check import require_as_queued
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from agentmon.runners.telemetry_launch import TelemetryTarget
     from agentmon.runners.tmux import Tmux
     from agentmon.settings import WorkerSettings
+    from agentmon.store.approvals import ApprovalRepository
     from agentmon.store.live_executions import LiveExecutionRepository
 
 _log = logging.getLogger(__name__)
@@ -43,6 +45,7 @@ class Starter:
         *,
         tmux: Tmux,
         live: LiveExecutionRepository,
+        approvals: ApprovalRepository,
         paths: Paths,
         worker_id: WorkerId,
         clock: Clock,
@@ -50,6 +53,7 @@ class Starter:
     ) -> None:
         self._tmux = tmux
         self._live = live
+        self._approvals = approvals
         self._paths = paths
         self._worker_id = worker_id
         self._clock = clock
@@ -64,6 +68,7 @@ class Starter:
         execution = claimed.execution
         name = session_name(execution)
         try:
+            await require_as_queued(claimed, approvals=self._approvals, danger_rules_file=self._paths.danger_rules_file)
             target = self._telemetry_target(execution.id)
             folder = await asyncio.to_thread(prepare, claimed, paths=self._paths, settings=settings, telemetry=target)
             await self._tmux.start_session(

@@ -138,3 +138,45 @@ async def test_what_destroys_things_is_allowed_by_a_person_who_types_its_name_on
 
     assert (await services.queue.wait(execution.id)).status is ExecutionStatus.SUCCEEDED
     assert live_home.project.exists()
+
+
+async def test_what_became_another_command_or_works_elsewhere_after_it_was_allowed_does_not_start(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    await services.queue.pause(actor=USER_ACTOR)
+    elsewhere = live_home.folder / "elsewhere"
+    for folder in (live_home.project, elsewhere):
+        (folder / "src").mkdir(parents=True)
+    task = await add_command(services, workspace, "rm", "-r", "src")
+    execution = await services.queue.run(task.id, actor=AN_AGENT)
+    (asked,) = await services.approvals.inbox(workspace.id)
+    await services.approvals.allow(asked.approval.id, actor=USER_ACTOR, seen_digest=asked.approval.input_digest)
+
+    task = await services.tasks.get(task.id)
+    moved = replace(task.input_context, working_dir=str(elsewhere))
+    draft = replace(draft_of(task), input_context=moved)
+    await services.tasks.edit(task.id, draft, expected_version=task.version, actor=AN_AGENT)
+    await services.queue.resume(actor=USER_ACTOR)
+    ended = await services.queue.wait(execution.id)
+
+    assert ended.status is ExecutionStatus.FAILED
+    assert "is not what was allowed any more" in str(ended.error)
+    assert (elsewhere / "src").is_dir()
+    assert (live_home.project / "src").is_dir()
+
+
+async def test_what_became_dangerous_while_it_waited_does_not_start_by_itself(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    await services.queue.pause(actor=USER_ACTOR)
+    await services.agents.list()
+    task = await add_command(services, workspace, "touch", str(live_home.folder / "done"))
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    set_capability(services, "danger_level = 2")
+
+    await services.queue.resume(actor=USER_ACTOR)
+    ended = await services.queue.wait(execution.id)
+
+    assert ended.status is ExecutionStatus.FAILED
+    assert "it needs leave now" in str(ended.error)
+    assert not (live_home.folder / "done").exists()

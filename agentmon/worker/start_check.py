@@ -1,0 +1,54 @@
+"""Whether a command that is about to start is the one that was judged, and allowed, when it was queued."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from typing import TYPE_CHECKING
+
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.errors import RunnerError
+from agentmon.domain.start_danger import start_danger
+from agentmon.runners.danger import danger_rules_in_force
+from agentmon.worker.preparation import command_of, working_dir_of
+from agentmon.worker.requests import start_digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentmon.domain.approvals import Approval
+    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.store.approvals import ApprovalRepository
+
+_HINT = "run it again, so that it is judged as it is now"
+
+
+async def require_as_queued(
+    claimed: ClaimedExecution, *, approvals: ApprovalRepository, danger_rules_file: Path
+) -> None:
+    """Refuse a command that has become another one while it waited: by its task, its program or its folder.
+
+    What a conversation is told was kept when it was queued.
+
+    Raises:
+        RunnerError: It is not what was allowed, or nobody has allowed it and it would wait for leave now.
+    """
+    if claimed.execution.mode.is_conversation:
+        return
+    asked = [one for one in await approvals.of_execution(claimed.execution.id) if one.ask_kind is AskKind.START]
+    allowed = next((one for one in reversed(asked) if one.status is ApprovalStatus.ALLOWED), None)
+    await asyncio.to_thread(_require_as_queued, claimed, allowed, danger_rules_file)
+
+
+def _require_as_queued(claimed: ClaimedExecution, allowed: Approval | None, danger_rules_file: Path) -> None:
+    words = command_of(claimed)
+    if allowed is not None:
+        if start_digest(shlex.join(words), working_dir_of(claimed)) != allowed.input_digest:
+            raise RunnerError("what it would run, or where, is not what was allowed any more", hint=_HINT)
+        return
+    finding = danger_rules_in_force(danger_rules_file).judge(words)
+    # What a person may type without being asked was kept when it was queued, so that it counts as typed.
+    danger = start_danger(claimed.agent, claimed.capability, finding, is_typed=True)
+    if danger.waits:
+        raise RunnerError(f"it needs leave now, and nobody has given it: {danger.reason}", hint=_HINT)

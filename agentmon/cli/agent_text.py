@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from agentmon.cli.columns import table
 from agentmon.cli.local_time import local_words
 from agentmon.cli.wait_text import parked_text
-from agentmon.domain.agent_files import AgentFileState, FileTrust, file_command
+from agentmon.domain.agent_files import AgentFileState, FileTrust, default_text, file_command, file_facts
 from agentmon.domain.agent_health import AgentHealth
 from agentmon.domain.agents import Agent, Capability, InteractionMode
 from agentmon.domain.argument_order import argument_names
 from agentmon.domain.limit_words import size_limit_text, time_limit_text
-from agentmon.domain.plain_text import plain_line
+from agentmon.domain.plain_text import exact_line, plain_line
+from agentmon.domain.start_danger import level_words
 from agentmon.domain.tasks import Workspace
 
 _LONGEST_TEXT = 300
-_LEVELS = ("safe", "caution", "dangerous", "destructive")
 
 
 def state_words(agent: Agent) -> str:
@@ -50,7 +50,7 @@ def capability_row(agent: Agent, capability: Capability) -> tuple[str, str, str,
     if capability.requires_approval:
         state = f"{state}, asks first".removeprefix(", ")
     command = file_command(agent, capability).command_line
-    danger = f"{capability.danger_level.value} {_LEVELS[capability.danger_level.value]}"
+    danger = f"{capability.danger_level.value} {level_words(capability.danger_level)}"
     return capability.key, danger, state, plain_line(f"{told}{command}", max_characters=_LONGEST_TEXT)
 
 
@@ -84,26 +84,16 @@ def file_lines(state: AgentFileState) -> list[str]:
     """Return what a workspace's file of agents would run, whole: nobody can trust what is cut."""
     lines = [f"{state.path}: {_TRUST_WORDS[state.trust]}", *(f"note: {note}" for note in state.notes)]
     for agent in state.agents:
-        lines += ["", f"{agent.slug}  {plain_line(agent.name)}" + ("" if agent.is_active else "  (off)")]
-        config = agent.session_config
-        facts = {
-            "program": shlex.join([agent.binary_path, *agent.base_args]),
-            "folder": agent.working_dir or "",
-            "environment": ", ".join(agent.env_allowlist),
-            "sets": "" if config is None else ", ".join(f"{name}={text}" for name, text in config.environment.items()),
-            "mode": "" if config is None or not config.permission_modes else config.permission_modes[0],
-            "model": agent.model or "",
-            "role": agent.role or "",
-            "tools": _tools_text(agent),
-        }
-        lines += [f"  {name.ljust(11)}  {plain_line(text)}" for name, text in facts.items() if text]
-        if agent.instructions:
-            lines += ["  instructions", *(f"    {plain_line(line)}" for line in agent.instructions.splitlines())]
-        for one, capability in zip((one for one in state.commands if one.agent == agent.slug), agent.capabilities):  # noqa: B905 - as many
-            asks = ", asks first" if capability.requires_approval else ""
-            lines.append(f"  {one.capability}  (danger {one.danger_level.value}{asks})")
-            lines.append(f"    {plain_line(one.command_line)}")
-            lines += [f"    | {plain_line(line)}" for line in one.prompt.splitlines()]
+        lines += ["", f"{agent.slug}  {exact_line(agent.name)}" + ("" if agent.is_active else "  (off)")]
+        for name, text in file_facts(agent).items():
+            lines += _exact_lines(f"  {name:<12}", text)
+        for command in (one for one in state.commands if one.agent == agent.slug):
+            asks = ", asks first" if command.requires_approval else ""
+            lines.append(f"  {exact_line(command.capability)}  (danger {command.danger_level.value}{asks})")
+            lines += _exact_lines("    $ ", command.command_line)
+            lines += _exact_lines("    > ", command.prompt)
+            for name, value in command.defaults.items():
+                lines += _exact_lines(f"    {exact_line(name)} = ", default_text(value))
     return lines
 
 
@@ -126,6 +116,12 @@ _TRUST_WORDS = {
     FileTrust.BROKEN: "cannot be used",
     FileTrust.GONE: "was trusted and is gone",
 }
+
+
+def _exact_lines(before: str, text: str) -> list[str]:
+    """Return a text behind some words, each of its lines below the first; none for an empty text."""
+    lines = text.splitlines()
+    return [f"{before if not at else ' ' * len(before)}{exact_line(line)}" for at, line in enumerate(lines)]
 
 
 def _facts(agent: Agent, health: AgentHealth | None, workspace: Workspace | None) -> list[tuple[str, str]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import DangerLevel, InteractionMode
+from agentmon.domain.argument_order import argument_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from agentmon.domain.agents import Agent, Capability
@@ -54,6 +57,9 @@ class FileCommand:
     prompt: str
     """What the agent is told; empty for a command and for the task's own text."""
     danger_level: DangerLevel
+    requires_approval: bool
+    defaults: Mapping[str, object]
+    """What its placeholders stand for where no argument is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,49 @@ def file_command(agent: Agent, capability: Capability) -> FileCommand:
         command_line=shlex.join([agent.binary_path, *agent.base_args, *own, *capability.command_tokens]),
         prompt=capability.prompt_template,
         danger_level=capability.danger_level,
+        requires_approval=capability.requires_approval,
+        defaults=_defaults(capability.args_schema),
     )
+
+
+def file_facts(agent: Agent) -> dict[str, str]:
+    """Return what an agent is started with beside the words of its capabilities, by its name; all that is not empty."""
+    config = agent.session_config
+    facts = {
+        "starts": shlex.join([agent.binary_path, *agent.base_args]),
+        "works in": agent.working_dir or "",
+        "may see": " ".join(agent.env_allowlist),
+        "model": agent.model or "",
+        "role": agent.role or "",
+        "own tools": " ".join(f"{'' if is_allowed else 'not '}{name}" for name, is_allowed in agent.tools.items()),
+        "is told": agent.instructions or "",
+    }
+    if config is not None:
+        facts |= {
+            "always gets": " ".join(f"{name}={value}" for name, value in config.environment.items()),
+            "mode": next(iter(config.permission_modes), ""),
+            "own screen": shlex.join(config.screen_args),
+            "goes on by": shlex.join(config.resume_flags),
+            "lists by": shlex.join(config.list_sessions_command),
+            "adds": "\n".join(f"{purpose}: {shlex.join(words)}" for purpose, words in config.flags.items()),
+        }
+    return {name: text for name, text in facts.items() if text}
+
+
+def default_text(value: object) -> str:
+    """Return a default as it is shown: a text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _defaults(schema: Mapping[str, object]) -> dict[str, object]:
+    described = schema.get("properties")
+    properties = described if isinstance(described, dict) else {}
+    abouts = {name: properties[name] for name in argument_names(schema)}
+    return {
+        name: about["default"]
+        for name, about in abouts.items()
+        if isinstance(about, dict) and about.get("default") is not None
+    }
 
 
 class ImportVerdict(StrEnum):

@@ -13,6 +13,12 @@ _ESCAPE_SEQUENCE: Final = (
 )
 # C0 and C1 controls, bidirectional overrides and isolates, line separators, lone surrogates.
 _UNSAFE: Final = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+# Joiners, variation selectors, skin tones, tags, keycaps and invisible characters: terminals disagree on the width of
+# what they make together. Source: Unicode 17, UAX 29 and UTS 51.
+UNEVEN: Final = (
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064\u206a-\u206f\u20e3\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff]"
+)
 _SYMBOLS: Final = {"\x7f": "␡"} | {chr(code): chr(0x2400 + code) for code in range(0x20)}
 
 
@@ -40,3 +46,8 @@ def plain_line(text: str, *, max_characters: int | None = None) -> str:
 def plain_lines(text: str) -> str:
     """Return the text with its line breaks kept (as line feeds) and each line as ``plain_line`` makes it."""
     return "\n".join(plain_line(line) for line in re.split(r"\r\n|\r|\n", text))
+
+
+def exact_line(text: str) -> str:
+    r"""Return the text as one line with nothing left out: what cannot be seen stands as its number, ``\u200d``."""
+    return re.sub(f"{_UNSAFE}|{UNEVEN}", lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -8,14 +8,8 @@ from typing import Final
 
 from rich.cells import get_character_cell_size
 
-from agentmon.domain.plain_text import plain_line
+from agentmon.domain.plain_text import UNEVEN, plain_line
 
-# Joiners, variation selectors, skin tones, tags, keycaps and invisible characters: terminals disagree on the width of
-# what they make together, so each character is drawn for itself. Source: Unicode 17, UAX 29 and UTS 51.
-_UNEVEN: Final = (
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064\u206a-\u206f\u20e3\u3164\ufe00-\ufe0f"
-    "\ufeff\uffa0\ufff0-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff]"
-)
 # Characters of one cell that nothing joins, for which most texts need no look at each one.
 _EVEN: Final = "[\x20-\x7e\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u21ff\u2400-\u2426\u2500-\u25fc\u2800-\u28ff\ufffd]*"
 _MARKS_MAX: Final = 3
@@ -28,7 +22,8 @@ def even_line(text: str, *, max_characters: int = 1000) -> str:
     line = plain_line(text, max_characters=max_characters)
     if line.isascii() or is_single(line):
         return line
-    line = re.sub(_UNEVEN, "", unicodedata.normalize("NFC", line))
+    # Each character is drawn for itself.
+    line = re.sub(UNEVEN, "", unicodedata.normalize("NFC", line))
     kept: list[str] = []
     marks = 0
     for character in line:

@@ -62,6 +62,8 @@ class _Look:
     installed: tuple[PresetAgent, ...]
     startable: Mapping[str, Program]
     """By name: what the PATH finds."""
+    names: frozenset[str]
+    """Of all that can be started somewhere on this machine."""
     by_path: Mapping[str, Program]
     problems: tuple[str, ...]
 
@@ -106,6 +108,9 @@ class DiscoveryService:
 
     async def scan(self, *, on_progress: Callable[[ScanProgress], None] | None = None) -> ScanOutcome:
         """Look at the PATH and the places of version managers, and bring the registry up to date.
+
+        Folders in which an earlier scan found programs are looked at too: a shell with an environment of its own and a
+        job with a short PATH see the same machine, and nothing goes and comes back between them.
 
         Files are read, in a thread, and no program is run but those of presets in the registry that are switched on
         and new or changed: they are asked for their versions. A call while a scan goes on waits for that one. A scan
@@ -154,7 +159,14 @@ class DiscoveryService:
         if agent is None or agent.removed_at is not None:
             raise NotFoundError(f"there is no agent {slug}", hint="`agentmon agents` names those there are")
         look = await in_daemon_thread(
-            partial(self._look, dict(os.environ), lambda _done, _total: None, lambda: False), name="reading programs"
+            partial(
+                self._look,
+                dict(os.environ),
+                await self._programs.folders(),
+                lambda _done, _total: None,
+                lambda: False,
+            ),
+            name="reading programs",
         )
         path = _path_of(agent, look)
         if path is None:
@@ -184,8 +196,9 @@ class DiscoveryService:
                 loop.call_soon_threadsafe(tell_folder, done, total)
 
         try:
+            known = await self._programs.folders()
             look = await in_daemon_thread(
-                partial(self._look, dict(os.environ), on_folder, left.is_set), name="reading programs"
+                partial(self._look, dict(os.environ), known, on_folder, left.is_set), name="reading programs"
             )
             self._tell(COMPARING, 0, 0)
             changes = await self._programs.record(look.programs, unread=look.scan.unread, at=self._clock.now())
@@ -216,13 +229,17 @@ class DiscoveryService:
             listener(self.progress)
 
     def _look(
-        self, environ: Mapping[str, str], on_folder: Callable[[int, int], None], is_left: Callable[[], bool]
+        self,
+        environ: Mapping[str, str],
+        known: Sequence[str],
+        on_folder: Callable[[int, int], None],
+        is_left: Callable[[], bool],
     ) -> _Look:
-        """Read the files; in a thread."""
+        """Read the files, also those of folders that are known; in a thread."""
         on_path = path_scan.path_folders(environ)
-        places = find_places(environ)
-        folders = tuple(dict.fromkeys((*on_path, *places)))
-        scan = path_scan.scan_path(folders, on_folder=on_folder, is_left=is_left)
+        folders = tuple(dict.fromkeys((*on_path, *find_places(environ))))
+        everywhere = tuple(dict.fromkeys((*folders, *map(Path, known))))
+        scan = path_scan.scan_path(everywhere, on_folder=on_folder, is_left=is_left, known=known)
         scan = replace(scan, programs=() if is_left() else with_packages(scan.programs))
         forget_packages()
         # A folder that did not answer is not waited for once more.
@@ -230,7 +247,7 @@ class DiscoveryService:
         installed = find_installed(
             {**environ, "PATH": os.pathsep.join(map(str, read))}, own_folder=self._paths.presets_dir
         )
-        startable = _startable(scan.programs, frozenset(map(str, on_path)))
+        startable = _startable(scan.programs, {scan.called.get(str(folder), str(folder)) for folder in on_path})
         aliases = [
             replace(alias, real_path=startable[alias.real_path].path) if alias.real_path in startable else alias
             for alias in find_aliases(environ)
@@ -241,6 +258,7 @@ class DiscoveryService:
             scan=scan,
             installed=installed,
             startable=startable,
+            names=frozenset(program.name for program in scan.programs if program.kind is not ProgramKind.BROKEN),
             by_path={program.path: program for program in programs},
             problems=(*scan.problems, *(str(problem) for problem in load_library(self._paths.presets_dir).problems)),
         )
@@ -250,10 +268,7 @@ class DiscoveryService:
         now = self._clock.now()
         known = {agent.slug: agent for agent in await self._agents.list(active_only=False)}
         found = [
-            # What no PATH finds is started by its whole path.
-            agent
-            if preset.binary in look.startable or not preset.binary
-            else replace(agent, binary_path=preset.binary_path)
+            replace(agent, binary_path=_binary_of(preset, known.get(agent.slug), look))
             for preset, agent in zip(look.installed, agents_of(look.installed), strict=True)
         ]
         fresh = [agent for agent in found if agent.slug not in known]
@@ -270,11 +285,10 @@ class DiscoveryService:
         agents = [agent for agent in await self._agents.registered() if agent.binary_path]
         paths = await asyncio.to_thread(lambda: {agent.id: _path_of(agent, look) for agent in agents})
         found = [agent for agent in agents if paths[agent.id] is not None]
-        gone = [agent for agent in agents if paths[agent.id] is None and _may_be_missed(agent)]
+        gone = [agent for agent in agents if paths[agent.id] is None and _may_be_missed(agent, look)]
         now = self._clock.now()
         back = [agent.id for agent in found if agent.missing_since is not None]
-        # Where a folder did not answer, nobody knows what is in it.
-        lost = [] if look.scan.unread else [agent.id for agent in gone if agent.missing_since is None]
+        lost = [agent.id for agent in gone if agent.missing_since is None]
         return (
             await self._agents.mark_missing(lost, at=now) if lost else (),
             await self._agents.mark_found(back, at=now) if back else (),
@@ -336,9 +350,26 @@ def _path_of(agent: Agent, look: _Look) -> str | None:
     return shutil.which(str(path)) if path.is_absolute() else None
 
 
-def _may_be_missed(agent: Agent) -> bool:
-    """Return whether an agent whose program is not there was there before: not one of which only a history is here."""
-    return not _is_history_alone(agent)
+def _binary_of(preset: PresetAgent, known: Agent | None, look: _Look) -> str:
+    """Return what starts a preset's program: its name where the PATH finds it, otherwise its whole path.
+
+    A whole path that is known stays while the PATH finds the very same program, which another PATH may not find.
+    """
+    found = look.startable.get(preset.binary)
+    if found is None:
+        return preset.binary_path
+    stored = None if known is None else look.by_path.get(known.binary_path)
+    is_same = stored is not None and stored.kind is not ProgramKind.BROKEN and stored.real_path == found.real_path
+    return stored.path if stored is not None and is_same else preset.binary
+
+
+def _may_be_missed(agent: Agent, look: _Look) -> bool:
+    """Return whether an agent that the PATH does not find is gone: it was here, and no folder has it or hides it."""
+    if _is_history_alone(agent):
+        return False
+    if os.sep in agent.binary_path:
+        return str(Path(agent.binary_path).expanduser().parent) not in look.scan.unread
+    return agent.binary_path not in look.names and not look.scan.unread
 
 
 def _is_history_alone(agent: Agent | None) -> bool:

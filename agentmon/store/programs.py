@@ -54,6 +54,20 @@ class ProgramRepository:
             found: datetime | None = (await connection.execute(newest)).scalar()
         return found
 
+    async def folders(self) -> tuple[str, ...]:
+        """Return the folders of the programs that were there with the newest scan, sorted."""
+        path = tables.programs.c.path
+        folder = func.rtrim(path, func.replace(path, "/", ""))
+        chosen = (
+            select(folder)
+            .where(tables.programs.c.missing_since.is_(None), path.startswith("/"))
+            .distinct()
+            .order_by(folder)
+        )
+        async with self._database.reading() as connection:
+            found = (await connection.execute(chosen)).scalars().all()
+        return tuple(name.rstrip("/") or "/" for name in found)
+
     async def list(self, words: str = "", *, only_new: bool = False, with_missing: bool = False) -> tuple[Program, ...]:
         """Return programs by name, of one name in the order of the PATH.
 

@@ -193,12 +193,16 @@ async def test_a_scan_shows_how_far_it_is_and_is_stopped(tmp_path: Path, monkeyp
     scan_path, is_over = path_scan.scan_path, threading.Event()
 
     def slow_scan(
-        folders: Sequence[Path], *, on_folder: Callable[[int, int], None], is_left: Callable[[], bool]
+        folders: Sequence[Path],
+        *,
+        on_folder: Callable[[int, int], None],
+        is_left: Callable[[], bool],
+        known: Sequence[str],
     ) -> path_scan.PathScan:
         on_folder(7, 14)
         while not (is_left() or is_over.wait(0.01)):
             pass
-        return scan_path(folders, on_folder=on_folder, is_left=is_left)
+        return scan_path(folders, on_folder=on_folder, is_left=is_left, known=known)
 
     monkeypatch.setattr(path_scan, "scan_path", slow_scan)
     async with scene(tmp_path, monkeypatch, size=(80, 24), deeds=()) as board:

@@ -129,6 +129,7 @@ async def test_an_agent_of_a_version_manager_is_found_with_a_short_path(services
     agents = {agent.slug: agent for agent in await services.agents.registered()}
     assert outcome.problems == ()
     assert {"claude", "codex"} <= set(outcome.agents_added)
+    assert "command" not in outcome.agents_added
     assert "git" not in agents
     assert agents["codex"].binary_path == str(node / "v18.0.0/bin/codex")
     assert agents["codex"].version == "18.0.0"
@@ -226,6 +227,38 @@ async def test_a_folder_that_does_not_answer_takes_nothing_away(
 
     assert outcome.problems == (f"{other} cannot be read: Permission denied",)
     assert (outcome.went, outcome.agents_missing) == ((), ())
+
+
+async def test_a_shell_with_its_own_environment_and_a_job_with_a_short_path_see_the_same_machine(
+    services: Services, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv, cargo, same = tmp_path / "venv/bin", machine.home / ".cargo/bin", tmp_path / "same"
+    ruff = machine.add("ruff", "echo ruff 0.9.1", folder=venv)
+    cargo_path = machine.add("cargo", "echo cargo 1.90.0", folder=cargo)
+    machine.add("make", "echo GNU Make 4.3")
+    same.symlink_to(machine.bin)
+    rich, poor = f"{venv}:{cargo}:{machine.bin}:{same}", f"{same}:{machine.bin}"
+    monkeypatch.setenv("PATH", rich)
+    first = await services.discovery.scan()
+    assert {"cargo", "make", "ruff"} <= set(first.agents_added)
+
+    for number, path in enumerate((poor, rich, poor, rich)):
+        monkeypatch.setenv("PATH", path)
+        trail = len(await services.audit.all(None))
+
+        outcome = await services.discovery.scan()
+
+        assert (outcome.came, outcome.changed, outcome.went) == ((), (), ())
+        assert (outcome.agents_missing, outcome.agents_back, outcome.problems) == ((), (), ())
+        # At first the whole path, which every PATH can start, takes the place of a name.
+        assert number == 0 or len(await services.audit.all(None)) == trail
+    agents = {agent.slug: agent for agent in await services.agents.registered()}
+    assert [agents[slug].binary_path for slug in ("make", "ruff", "cargo")] == ["make", "ruff", str(cargo_path)]
+
+    monkeypatch.setenv("PATH", poor)
+    ruff.unlink()
+    last = await services.discovery.scan()
+    assert (last.went, last.agents_missing) == ((str(ruff),), ("ruff",))
 
 
 def refusing(folder: Path, read: Callable[[Path], path_scan.FolderScan]) -> Callable[[Path], path_scan.FolderScan]:

@@ -18,7 +18,7 @@ from agentmon.runners.discovery.packages import with_packages
 from agentmon.runners.discovery.program_kinds import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 PATIENCE_S: Final = 3.0
 """How long a folder may take until it is left out."""
@@ -47,6 +47,8 @@ class PathScan:
     unread: tuple[str, ...]
     """Those of which nothing is known now: they did not answer, or may not be read."""
     problems: tuple[str, ...]
+    called: Mapping[str, str]
+    """By folder that was read: the name of it, which another of its links may be, under which its programs stand."""
 
 
 def path_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -67,8 +69,9 @@ def scan_path(
     is_left: Callable[[], bool] = lambda: False,
     read: Callable[[Path], FolderScan] | None = None,
     patience_s: float = PATIENCE_S,
+    known: Collection[str] = (),
 ) -> PathScan:
-    """Read the folders one after the other; of two that are the same, the first counts.
+    """Read the folders one after the other; of two that are the same, the place of the first counts.
 
     Args:
         folders: In the order in which a program is looked for.
@@ -76,10 +79,11 @@ def scan_path(
         is_left: Whether nobody wants the answer any more; looked at before each folder.
         read: How one folder is read.
         patience_s: How long a folder may take.
+        known: Names of folders that count before other names of the same ones, which a PATH in another order has.
     """
     read = read or read_folder
-    programs: list[Program] = []
-    done: dict[str, None] = {}
+    done: dict[str, tuple[str, FolderScan]] = {}
+    real_paths: dict[str, str] = {}
     unread: list[str] = []
     problems: list[str] = []
     for number, folder in enumerate(folders):
@@ -95,13 +99,19 @@ def scan_path(
         if scan.problem:
             unread.append(str(folder))
             problems.append(scan.problem)
-        elif scan.real_path not in done:
-            done[scan.real_path] = None
-            programs += scan.programs
+            continue
+        real_paths[str(folder)] = scan.real_path
+        earlier = done.get(scan.real_path)
+        if earlier is None or (str(folder) in known and earlier[0] not in known):
+            done[scan.real_path] = (str(folder), scan)
     if on_folder is not None:
         on_folder(len(folders), len(folders))
     return PathScan(
-        programs=_with_shadows(programs), folders=tuple(done), unread=tuple(unread), problems=tuple(problems)
+        programs=_with_shadows([program for _, scan in done.values() for program in scan.programs]),
+        folders=tuple(done),
+        unread=tuple(unread),
+        problems=tuple(problems),
+        called={folder: done[real_path][0] for folder, real_path in real_paths.items()},
     )
 
 

@@ -92,3 +92,26 @@ class CapabilityChanges:
 def _named(changes: AgentChanges | CapabilityChanges) -> dict[str, Any]:
     values = {field.name: getattr(changes, field.name) for field in fields(changes)}
     return {name: value for name, value in values.items() if value is not UNCHANGED}
+
+
+_COMMAND_FIELDS: Final = ("interaction_mode", "command_tokens", "prompt_template", "mode", "args_schema")
+
+
+def judged_anew(
+    before: Capability, after: Capability, *, told: DangerLevel, is_other_program: bool = False
+) -> Capability:
+    """Return the capability without the level that a person gave to another command: the rules count for it again.
+
+    A level that is higher than the one it comes with stays.
+
+    Args:
+        before: As the person knew it.
+        after: As it becomes, with what the person changed.
+        told: The level that it comes with.
+        is_other_program: Whether what runs it has changed.
+    """
+    is_same = all(getattr(before, name) == getattr(after, name) for name in _COMMAND_FIELDS)
+    if "danger_level" not in after.edited_fields or (is_same and not is_other_program):
+        return after
+    edited = tuple(name for name in after.edited_fields if name != "danger_level")
+    return replace(after, danger_level=max(after.danger_level, told), edited_fields=edited)

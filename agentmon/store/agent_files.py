@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import delete, insert, select, update
 
+from agentmon.domain.agent_changes import judged_anew
 from agentmon.domain.agent_files import TrustedFile
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.errors import ConflictError
@@ -131,7 +132,11 @@ async def _write(connection: AsyncConnection, known: Agent | None, told: Agent, 
     stored = {} if known is None else {capability.key: capability for capability in known.capabilities}
     for capability in told.capabilities:
         before = stored.pop(capability.key, None)
-        new = capability_row(replace(_kept(before, capability), agent_id=after.id))
+        kept = _kept(before, capability)
+        if before is not None and known is not None:
+            is_other = (known.binary_path, known.base_args) != (after.binary_path, after.base_args)
+            kept = judged_anew(before, kept, told=capability.danger_level, is_other_program=is_other)
+        new = capability_row(replace(kept, agent_id=after.id))
         if before is None:
             await connection.execute(insert(rows).values(**new, **stamps))
         else:

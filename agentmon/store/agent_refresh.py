@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import insert, update
 
+from agentmon.domain.agent_changes import judged_anew
 from agentmon.domain.agents import AgentKind
 from agentmon.domain.events import TaskEventType
 from agentmon.store import tables
@@ -115,4 +116,4 @@ def _refreshed_part(before: Capability, told: Capability) -> Capability:
     if before.removed_at is not None or before.source is not told.source:
         return before
     new = {name: getattr(told, name) for name in _OF_CAPABILITY if name not in before.edited_fields}
-    return replace(before, **new)
+    return judged_anew(before, replace(before, **new), told=told.danger_level)

@@ -206,3 +206,27 @@ async def test_a_file_with_one_bad_agent_changes_nothing(services: Services) -> 
         await services.agent_files.import_text(good + bad, actor=USER_ACTOR)
 
     assert "greet" not in {agent.slug for agent in await services.agents.list(active_only=False)}
+
+
+async def test_a_level_that_a_person_lowered_is_not_said_of_another_command(
+    services: Services, workspace: Workspace
+) -> None:
+    path = write_file(workspace)
+    files = services.agent_files
+
+    async def trusted_as(text: str) -> tuple[DangerLevel, tuple[str, ...]]:
+        path.write_text(text)
+        await files.trust(workspace, (await files.state(workspace)).digest, actor=USER_ACTOR)
+        (hello,) = (await services.agents.by_slug("greet")).capabilities
+        return hello.danger_level, hello.edited_fields
+
+    of_file = _FILE.replace('label = "Say', 'danger_level = 2\nlabel = "Say')
+    await trusted_as(of_file)
+    lowered = CapabilityChanges(danger_level=DangerLevel.SAFE)
+    await services.agents.edit_capability("greet", "hello", lowered, actor=USER_ACTOR)
+
+    assert await trusted_as(of_file.replace("Say hello", "Greet")) == (DangerLevel.SAFE, ("danger_level",))
+    assert await trusted_as(of_file.replace('["{{', '["--all", "{{')) == (DangerLevel.DANGEROUS, ())
+    raised = CapabilityChanges(danger_level=DangerLevel.DESTRUCTIVE)
+    await services.agents.edit_capability("greet", "hello", raised, actor=USER_ACTOR)
+    assert await trusted_as(of_file.replace("./say hello", "./say")) == (DangerLevel.DESTRUCTIVE, ())

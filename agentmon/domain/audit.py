@@ -185,6 +185,8 @@ def _field_changed(name: str, change: Mapping[str, object]) -> str:
         before, after = before or "no limit", after or "no limit"
     if any(isinstance(end, list | Mapping) or len(str(end)) > _SHORT_VALUE for end in (before, after)):
         return shown
+    if before == after:
+        return f"{shown} stays {_end(after)}"
     return f"{shown} from {_end(before)} to {_end(after)}"
 
 

@@ -14,6 +14,7 @@ from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySourc
 from agentmon.domain.errors import AgentNotInstalledError, ConflictError, UsageError
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.runners.discovery.path_scan import describe_program
+from agentmon.runners.discovery.places import find_places
 from agentmon.runners.discovery.tool_types import guess_tool_type
 from agentmon.runners.presets import agents_of, load_library
 from agentmon.services.agent_checks import check_slug, require_person
@@ -67,7 +68,7 @@ class AgentAdding(AgentEditing):
         started.
 
         Args:
-            path_or_name: A name that is looked up on the PATH, or a path.
+            path_or_name: A name that is looked up on the PATH and in the places of version managers, or a path.
             slug: How people call it; None takes the preset's name or that of the program.
             actor: Who adds it.
 
@@ -110,12 +111,15 @@ def _find(text: str, environ: Mapping[str, str]) -> _Found:
         path = startable(str(Path(text).expanduser().absolute()))
         name = Path(path).name
         return _Found(name=name, binary=name if _on_path(name, environ) == path else path)
-    if not text or _on_path(text, environ) is None:
+    if text and _on_path(text, environ) is not None:
+        return _Found(name=text, binary=text)
+    elsewhere = shutil.which(text, path=os.pathsep.join(map(str, find_places(environ)))) if text else None
+    if elsewhere is None:
         raise AgentNotInstalledError(
             f"the program {text} is not on the PATH" if text else "which program?",
             hint="install it, or give its whole path",
         )
-    return _Found(name=text, binary=text)
+    return _Found(name=text, binary=elsewhere)
 
 
 def _on_path(name: str, environ: Mapping[str, str]) -> str | None:

@@ -43,7 +43,10 @@ class AgentEditRepository:
         self._database = database
 
     async def edit(self, agent_id: AgentId, changes: AgentChanges, *, actor: Actor, at: datetime) -> None:
-        """Write the fields that differ, and note that they are the person's; nothing is written when none does."""
+        """Write the fields that are named, and note that they are the person's, also with the values that they had.
+
+        Nothing is written when all of them are as they were, and the person's already.
+        """
         async with self._database.writing() as connection:
             before = await _read_agent(connection, agent_id)
             told = _differences(before, changes.named(), changes.applied(before))
@@ -56,7 +59,7 @@ class AgentEditRepository:
     async def edit_capability(
         self, agent_id: AgentId, key: str, changes: CapabilityChanges, *, actor: Actor, at: datetime
     ) -> None:
-        """Write the fields of a capability that differ, and note that they are the person's.
+        """Write the fields of a capability that are named, and note that they are the person's; see ``edit``.
 
         Raises:
             NotFoundError: The agent has no capability of this key any more.
@@ -208,13 +211,18 @@ def _edited(before: _Edited, told: Collection[str]) -> tuple[str, ...]:
 
 
 def _differences(before: _Edited, names: Collection[str], after: _Edited) -> dict[str, object]:
-    """Return for each named field that differs what it was and what it is, as JSON can hold it."""
+    """Return for each named field that differs, or becomes the person's, what it was and what it is, as JSON."""
     told: dict[str, object] = {}
     for name in names:
         ends = {"from": _value(before, name), "to": _value(after, name)}
-        if ends["from"] != ends["to"]:
+        if ends["from"] != ends["to"] or (name not in before.edited_fields and _is_written_by_others(name, after)):
             told[name] = {end: _told(value) for end, value in ends.items()}
     return told
+
+
+def _is_written_by_others(name: str, after: Agent | Capability) -> bool:
+    """Return whether a preset or a scan could change the value: neither switches off what is on."""
+    return name != "is_enabled" and not (name == "is_active" and isinstance(after, Agent) and after.is_active)
 
 
 def _value(edited: Agent | Capability, name: str) -> object:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from agentmon.bootstrap import open_services
 from agentmon.domain.agent_changes import AgentChanges, CapabilityChanges
 from agentmon.domain.agents import AgentKind, Capability, CapabilitySource, DangerLevel
+from agentmon.domain.audit import event_sentence
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentNotInstalledError, ConflictError, FieldError, NotFoundError
 from agentmon.domain.events import Actor, ActorType
@@ -22,7 +25,6 @@ from tests.live_home import add_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.agents import Agent
@@ -75,6 +77,28 @@ async def test_a_change_is_written_once_with_what_it_was_and_by_whom(services: S
     told = [entry.event.payload for entry in entries if entry.event.payload.get("agent") == "sh"]
     assert [one.get("max_concurrent") for one in told] == [{"from": 0, "to": 3}, None]
     assert told[1]["is_active"] == {"from": True, "to": False}
+
+
+async def test_what_a_person_wants_as_it_is_becomes_theirs_too(services: Services) -> None:
+    git = await services.agents.by_slug("git")
+    level = git.get_capability("log").danger_level
+    for _ in range(2):
+        await services.agents.limit("git", git.max_concurrent, actor=USER_ACTOR)
+        await services.agents.enable("git", actor=USER_ACTOR)
+        await services.agents.edit_capability("git", "log", CapabilityChanges(danger_level=level), actor=USER_ACTOR)
+
+    log = replace(git.get_capability("log"), danger_level=DangerLevel.DESTRUCTIVE)
+    await refresh(services, replace(git, max_concurrent=9, capabilities=(log,)))
+
+    after = await services.agents.by_slug("git")
+    assert (after.max_concurrent, after.edited_fields) == (git.max_concurrent, ("max_concurrent",))
+    assert after.get_capability("log").danger_level is level
+    assert after.get_capability("log").edited_fields == ("danger_level",)
+    entries = await services.audit.all(None)
+    assert [event_sentence(entry.event) for entry in entries if entry.event.actor.type is ActorType.USER] == [
+        "changed of git: the limit stays no limit",
+        "changed of the capability log of git: danger level stays 0",
+    ]
 
 
 async def test_an_agent_changes_nothing_of_the_registry(services: Services) -> None:
@@ -185,6 +209,11 @@ async def test_a_program_becomes_an_agent_by_its_preset_or_with_free_words(servi
         await agents.duplicate("git", "git-two", actor=USER_ACTOR)
     with pytest.raises(AgentNotInstalledError, match="no-such-program"):
         await agents.add_program("no-such-program", actor=USER_ACTOR)
+
+    elsewhere = Path(os.environ["HOME"], ".nvm/versions/node/v18.0.0/bin/far-tool")
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.symlink_to(program)
+    assert (await agents.add_program("far-tool", actor=USER_ACTOR)).binary_path == str(elsewhere)
 
 
 async def test_a_new_release_reaches_the_registry_at_its_first_look_and_writes_nothing_when_all_is_said(

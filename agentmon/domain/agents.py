@@ -227,6 +227,12 @@ class Agent:
         return (self.role or "").strip() if self.kind is AgentKind.CUSTOM or "role" in self.edited_fields else ""
 
     @property
+    def is_history_alone(self) -> bool:
+        """Whether only files of it were here when it entered the registry, and nobody has switched it since."""
+        is_of_preset = self.discovery_method is DiscoveryMethod.PRESET
+        return is_of_preset and not self.is_active and "is_active" not in self.edited_fields
+
+    @property
     def off_words(self) -> str:
         """Why nothing of it starts until a person says so, such as ``make is switched off``; empty when it may."""
         if self.removed_at is not None:
@@ -245,9 +251,8 @@ class Agent:
                 hint = f"`agentmon agents restore {self.slug}` brings it back, or choose another one"
             raise UsageError(f"the agent {self.slug} was removed", hint=hint)
         if not self.is_active:
-            is_history = self.discovery_method is DiscoveryMethod.PRESET and "is_active" not in self.edited_fields
-            why = "is known from its history only" if is_history else "is switched off"
-            then = " once it is installed" if is_history else ""
+            why = "is known from its history only" if self.is_history_alone else "is switched off"
+            then = " once it is installed" if self.is_history_alone else ""
             raise UsageError(f"the agent {self.slug} {why}", hint=f"`agentmon agents enable {self.slug}`{then}")
         if self.workspace_id not in {None, workspace_id}:
             raise UsageError(

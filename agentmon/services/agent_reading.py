@@ -7,7 +7,6 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.errors import NotFoundError
 from agentmon.runners.presets import agents_of, find_installed
 from agentmon.store.agent_refresh import is_behind
@@ -103,9 +102,10 @@ class AgentReading:
             fresh = [preset for preset in installed if preset.slug not in known]
             if fresh:
                 await self._repository.add_missing(agents_of(fresh), at=self._clock.now())
-            found = [known[preset.slug].id for preset in installed if _came_with_history(known.get(preset.slug))]
-            if found:
-                await self._repository.activate(found, at=self._clock.now())
+            found = [known[preset.slug] for preset in installed if preset.slug in known]
+            came = [agent.id for agent in found if agent.is_history_alone]
+            if came:
+                await self._repository.activate(came, at=self._clock.now())
             await self._refresh(installed, known)
             self._is_scanned = True
 
@@ -117,13 +117,3 @@ class AgentReading:
         behind = [agent for agent in told if is_behind(known[agent.slug], agent)]
         if behind:
             await self._repository.refresh(behind, at=self._clock.now())
-
-
-def _came_with_history(agent: Agent | None) -> bool:
-    """Return whether only files of the agent were here when it entered the registry."""
-    return (
-        agent is not None
-        and not agent.is_active
-        and agent.discovery_method is DiscoveryMethod.PRESET
-        and "is_active" not in agent.edited_fields
-    )

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.agents import DiscoveryMethod
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.programs import ProgramKind, ScanOutcome, ScanProgress
@@ -274,7 +273,7 @@ class DiscoveryService:
         fresh = [agent for agent in found if agent.slug not in known]
         if fresh:
             await self._agents.add_missing(fresh, at=now)
-        came = [known[agent.slug] for agent in found if _is_history_alone(known.get(agent.slug))]
+        came = [known[agent.slug] for agent in found if agent.slug in known and known[agent.slug].is_history_alone]
         if came:
             await self._agents.activate([agent.id for agent in came], at=now)
         await self._agents.refresh([agent for agent in found if agent.slug in known], at=now)
@@ -365,20 +364,11 @@ def _binary_of(preset: PresetAgent, known: Agent | None, look: _Look) -> str:
 
 def _may_be_missed(agent: Agent, look: _Look) -> bool:
     """Return whether an agent that the PATH does not find is gone: it was here, and no folder has it or hides it."""
-    if _is_history_alone(agent):
+    if agent.is_history_alone:
         return False
     if os.sep in agent.binary_path:
         return str(Path(agent.binary_path).expanduser().parent) not in look.scan.unread
     return agent.binary_path not in look.names and not look.scan.unread
-
-
-def _is_history_alone(agent: Agent | None) -> bool:
-    return (
-        agent is not None
-        and not agent.is_active
-        and agent.discovery_method is DiscoveryMethod.PRESET
-        and "is_active" not in agent.edited_fields
-    )
 
 
 async def _ask_version(agent: Agent, path: str, preset: PresetAgent | None) -> tuple[str | None, str]:
@@ -392,8 +382,10 @@ async def _ask_version(agent: Agent, path: str, preset: PresetAgent | None) -> t
     pattern = None if preset is None else preset.version_pattern
     found = (pattern or _VERSION).search(answer.output)
     if found is None:
-        is_namesake = pattern is not None and answer.exit_code == 0
-        return None, f"{agent.slug}: {path} may be another program of that name" if is_namesake else ""
+        if pattern is None:
+            return None, ""
+        failed = "" if answer.exit_code == 0 else f" told no version and ended with {answer.exit_code}; it"
+        return None, f"{agent.slug}: {path}{failed} may be another program of that name"
     told = found[1] if pattern is not None and pattern.groups else found[0]
     return plain_line(told, max_characters=_LONGEST_VERSION), ""
 

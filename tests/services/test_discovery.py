@@ -178,6 +178,18 @@ async def test_a_program_that_hangs_is_told_and_keeps_nothing_alive(
     assert (await services.agents.by_slug("git")).version is None
 
 
+async def test_a_namesake_is_told_whatever_it_ends_with(services: Services, machine: Machine) -> None:
+    calm = machine.add("gh", "echo hello")
+    failing = machine.add("git", "echo what is --version; exit 3")
+
+    outcome = await services.discovery.scan()
+
+    assert outcome.problems == (
+        f"gh: {calm} may be another program of that name",
+        f"git: {failing} told no version and ended with 3; it may be another program of that name",
+    )
+
+
 async def test_a_scan_that_is_left_writes_nothing_and_two_at_once_are_one(
     services: Services, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

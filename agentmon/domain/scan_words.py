@@ -14,7 +14,7 @@ _MOST_NAMES = 5
 
 def outcome_line(outcome: ScanOutcome) -> str:
     """Return in one line how much was found and what is different from the time before."""
-    programs = "1 program" if outcome.programs == 1 else f"{outcome.programs} programs"
+    programs = "1 program" if outcome.programs == 1 else f"{outcome.programs:,} programs"
     folders = "1 folder" if outcome.folders == 1 else f"{outcome.folders} folders"
     return "; ".join([f"{programs} in {folders}", *_changes(outcome)])
 
@@ -31,7 +31,7 @@ def _changes(outcome: ScanOutcome) -> list[str]:
     words = []
     if not outcome.is_first:
         counts = [
-            f"{len(paths)} {what}"
+            f"{len(paths):,} {what}"
             for paths, what in ((outcome.came, "came"), (outcome.changed, "changed"), (outcome.went, "went"))
             if paths
         ]

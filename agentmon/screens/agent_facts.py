@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from agentmon.domain.agents import DiscoveryMethod, InteractionMode, ParkReason, ToolType
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
+from agentmon.screens.argument_schema import KIND_WORDS
 from agentmon.widgets.agent_rows import agent_state, last_run_words, week_text
+from agentmon.widgets.arguments_form import argument_specs, value_text
 from agentmon.widgets.capability_rows import danger_words
 from agentmon.widgets.cells import even_line, pad
 from agentmon.widgets.local_time import local_time_text
@@ -41,7 +42,7 @@ OTHER_FACTS: Final = (
     "Instructions",
     "Arguments",
     "Folder",
-    "Variables",
+    "Environment",
     "Only in",
     "Came from",
     "Yours",
@@ -65,7 +66,7 @@ _FIELD_WORDS: Final = {
     "binary_path": "program",
     "base_args": "arguments",
     "working_dir": "folder",
-    "env_allowlist": "variables",
+    "env_allowlist": "environment",
     "is_active": "on or off",
     "max_concurrent": "at a time",
     "model_tier": "model tier",
@@ -105,7 +106,7 @@ def agent_facts(
         "Temperature": _plain("" if agent.temperature is None else f"{agent.temperature:g}"),
         "Permissions": _modes(agent),
         "Own tools": _tools(agent),
-        "Variables": _plain(_listed(agent.env_allowlist, is_short=is_short)),
+        "Environment": _plain(_listed(agent.env_allowlist, is_short=is_short)),
         "Folder": _plain(agent.working_dir),
         "Arguments": _plain(" ".join(agent.base_args)),
         "Only in": _plain("its workspace, whose file names it" if agent.workspace_id is not None else ""),
@@ -184,19 +185,16 @@ def told_content(agent: Agent, capability: Capability) -> Content:
 
 
 def _arguments(capability: Capability) -> list[str]:
-    """Return a line for each argument: its name, its type or what can be chosen, and whether it has to be there."""
-    properties, required = capability.args_schema.get("properties"), capability.args_schema.get("required")
+    """Return a line for each argument: its name, its kind or what can be chosen, and whether it has to be there."""
     lines = []
-    for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-        one = schema if isinstance(schema, Mapping) else {}
-        choices = one.get("enum")
-        kind = " | ".join(map(str, choices)) if isinstance(choices, list) else str(one.get("type", "any"))
-        notes = [kind, "needed" if isinstance(required, list) and name in required else ""]
-        if "default" in one:
-            notes.append(f"default {one['default']}")
-        notes.append(str(one.get("description", "")))
+    for spec in argument_specs(capability.args_schema):
+        kind = " | ".join(map(str, spec.choices)) if spec.choices else KIND_WORDS[spec.kind]
+        notes = [kind, "needed" if spec.is_required else ""]
+        if spec.default is not None:
+            notes.append(f"default {value_text(spec, spec.default)}")
+        notes.append(spec.description)
         told = " · ".join(note for note in notes if note)
-        lines.append(f"{pad(even_line(str(name)), _KEY_CELLS)}{even_line(told, max_characters=_LONGEST)}")
+        lines.append(f"{pad(even_line(spec.name), _KEY_CELLS)}{even_line(told, max_characters=_LONGEST)}")
     return lines
 
 

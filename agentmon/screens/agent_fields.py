@@ -74,7 +74,7 @@ class AgentFields:
         )
         self.max_concurrent = self._line(
             "max_concurrent",
-            "At once",
+            "At a time",
             str(agent.max_concurrent),
             read=lambda text: parse_whole(
                 "max_concurrent", text or "0", least=0, most=_MOST_AT_ONCE, hint="0 means no limit of its own"

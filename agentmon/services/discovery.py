@@ -263,7 +263,7 @@ class DiscoveryService:
         )
 
     async def _add_agents(self, look: _Look) -> tuple[str, ...]:
-        """Bring the presets of this machine into the registry; return the slugs of new ones."""
+        """Bring the presets of this machine into the registry; return the slugs of those whose programs are new."""
         now = self._clock.now()
         known = {agent.slug: agent for agent in await self._agents.list(active_only=False)}
         found = [
@@ -277,7 +277,8 @@ class DiscoveryService:
         if came:
             await self._agents.activate([agent.id for agent in came], at=now)
         await self._agents.refresh([agent for agent in found if agent.slug in known], at=now)
-        return tuple(sorted(agent.slug for agent in (*(one for one in fresh if one.is_active), *came)))
+        active = [agent for agent in fresh if agent.is_active and agent.binary_path]
+        return tuple(sorted(agent.slug for agent in (*active, *came)))
 
     async def _mark_agents(self, look: _Look) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Note which programs of agents are gone and which are back; return both as slugs."""

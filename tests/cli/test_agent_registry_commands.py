@@ -26,6 +26,7 @@ def test_an_agent_is_made_of_a_program_changed_switched_and_removed(cli: Command
     assert changed.stdout == "changed maker\n"
     facts = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines() if "  " in line)
     assert (facts["limit"], facts["role"], facts["environment"]) == ("2 at one time", "makes", "A_*")
+    assert "1 changes files" in shown.stdout
     assert facts["folder"] == str(cli.folder)
     assert off.stdout == "maker: off\n"
     assert ["maker" in text for text in listed] == [False, True]

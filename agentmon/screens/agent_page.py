@@ -15,6 +15,7 @@ from agentmon.screens.agent_facts import FIRST_FACTS, OTHER_FACTS, agent_facts, 
 from agentmon.screens.bindings import AGENT_PAGE
 from agentmon.screens.capability_actions import change, remove_capability, turn_capability
 from agentmon.screens.paced_screen import PacedScreen
+from agentmon.screens.row_moves import RowMoves
 from agentmon.widgets.agent_rows import KnownAgent
 from agentmon.widgets.capability_rows import CAPABILITY_COLUMNS, capability_rows
 from agentmon.widgets.fact_list import FactList
@@ -42,7 +43,7 @@ _EMPTY: Final = (
 _ON_CAPABILITY: Final = {"change_capability", "turn_capability", "remove_capability"}
 
 
-class AgentPage(PacedScreen[None]):
+class AgentPage(RowMoves, PacedScreen[None]):
     """Facts of an agent beside or above the table of its capabilities."""
 
     CSS_PATH = "agent_page.tcss"
@@ -189,18 +190,6 @@ class AgentPage(PacedScreen[None]):
     def action_scroll_facts(self, lines: int) -> None:
         """Scroll the facts."""
         self.query_one("#about", VerticalScroll).scroll_relative(y=lines, animate=False)
-
-    def action_go_row(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        self._table.move_by(rows)
-
-    def action_go_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self._table.go_end(direction)
-
-    def action_go_page(self, direction: int) -> None:
-        """Move the cursor by half a screenful."""
-        self._table.go_page(direction)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Tell of the row, and offer what fits it."""

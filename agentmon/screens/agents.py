@@ -16,6 +16,7 @@ from agentmon.screens.agent_actions import AgentUndo, copy, edit, learn, release
 from agentmon.screens.agent_facts import FIRST_FACTS, OTHER_FACTS, agent_facts, capability_content, heading_content
 from agentmon.screens.bindings import AGENTS
 from agentmon.screens.paced_screen import PacedScreen
+from agentmon.screens.row_moves import RowMoves
 from agentmon.screens.scanning import LOOK_INTERVAL_S, ScanLine, Scanning
 from agentmon.widgets.agent_rows import AGENT_COLUMNS, AGENT_SORTER, KnownAgent, agent_rows, has_words
 from agentmon.widgets.cells import even_line
@@ -54,7 +55,7 @@ _EMPTY: Final = (
 _ON_SELECTED: Final = {"open_agent", "turn", "edit", "test", "learn", "copy", "remove", "mark"}
 
 
-class AgentsScreen(PacedScreen[None]):
+class AgentsScreen(RowMoves, PacedScreen[None]):
     """A table of agents with how they fare, and all about the one under the cursor beside it."""
 
     CSS_PATH = "agents.tcss"
@@ -239,18 +240,6 @@ class AgentsScreen(PacedScreen[None]):
     def action_reverse(self) -> None:
         """Turn the order round."""
         self._sort(AGENT_SORTER.reversed(self._sorting, self._table.shown_columns))
-
-    def action_go_row(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        self._table.move_by(rows)
-
-    def action_go_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self._table.go_end(direction)
-
-    def action_go_page(self, direction: int) -> None:
-        """Move the cursor by half a screenful."""
-        self._table.go_page(direction)
 
     def on_click(self, event: events.Click) -> None:
         """Show the workspace's own file where it is told."""

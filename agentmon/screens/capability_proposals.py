@@ -15,6 +15,7 @@ from agentmon.domain.errors import AgentmonError
 from agentmon.screens.bindings import PROPOSALS
 from agentmon.screens.capability_preview import preview_of
 from agentmon.screens.proposal_rows import PROPOSAL_COLUMNS, proposal_detail, proposal_rows, sources_text
+from agentmon.screens.row_moves import RowMoves
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.cells import even_line, even_lines
 from agentmon.widgets.guarded import Guarded
@@ -44,7 +45,7 @@ _LONGEST_NAME: Final = 60
 _MOST_PROBLEMS: Final = 3
 
 
-class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
+class CapabilityProposals(RowMoves, Guarded, ModalScreen[Agent | None]):
     """A table of what was learned; ends with the agent that has the accepted capabilities, or with None.
 
     Nothing is stored before the person says so, and nothing of it takes the place of what the person changed.
@@ -158,18 +159,6 @@ class CapabilityProposals(Guarded, ModalScreen[Agent | None]):
         count = len(self._marked)
         loss = f"{count} marked proposal{'' if count == 1 else 's'} would not be stored."
         self.app.push_screen(ConfirmDialog("Leave without accepting?", loss=loss, yes="Leave"), self._leave_if)
-
-    def action_go_row(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        self._table.move_by(rows)
-
-    def action_go_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self._table.go_end(direction)
-
-    def action_go_page(self, direction: int) -> None:
-        """Move the cursor by half a screenful."""
-        self._table.go_page(direction)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Mark what was clicked twice."""

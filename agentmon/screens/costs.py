@@ -42,6 +42,7 @@ from agentmon.screens.cost_rows import (
 from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.import_line import import_content
 from agentmon.screens.limit_block import limit_line, limit_lines
+from agentmon.screens.row_moves import RowMoves
 from agentmon.widgets.activity_words import activity_line
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.key_footer import KeyFooter
@@ -102,7 +103,7 @@ _EMPTY: Final = (
 )
 
 
-class CostsScreen(ServiceScreen[None]):
+class CostsScreen(RowMoves, ServiceScreen[None]):
     """Today, this week and this month; bars over time; a table that is followed down to single answers."""
 
     CSS_PATH = "costs.tcss"
@@ -234,18 +235,6 @@ class CostsScreen(ServiceScreen[None]):
         """Turn the order round."""
         present = self._sorting or Sorting(COST_COLUMN, is_descending=True)
         self._sort(present._replace(is_descending=not present.is_descending))
-
-    def action_go_row(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        self._table.move_by(rows)
-
-    def action_go_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self._table.go_end(direction)
-
-    def action_go_page(self, direction: int) -> None:
-        """Move the cursor by half a screenful."""
-        self._table.go_page(direction)
 
     def on_click(self, event: events.Click) -> None:
         """Sum up by the word that was clicked, or choose a filter where it is told."""

@@ -13,6 +13,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.screens.agent_actions import AgentChange, agents_text, remove_again, take_back
 from agentmon.screens.bindings import PROGRAMS
 from agentmon.screens.paced_screen import PacedScreen
+from agentmon.screens.row_moves import RowMoves
 from agentmon.screens.scanning import LOOK_INTERVAL_S, ScanLine
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.form import LineInput
@@ -52,7 +53,7 @@ _KIND_WORDS: Final = {
 }
 
 
-class ProgramsPage(PacedScreen[str | None]):
+class ProgramsPage(RowMoves, PacedScreen[str | None]):
     """A table of programs; ends with the agent that was made last, or with None."""
 
     CSS_PATH = "programs.tcss"
@@ -202,18 +203,6 @@ class ProgramsPage(PacedScreen[str | None]):
     def action_reverse(self) -> None:
         """Turn the order round."""
         self._sort(PROGRAM_SORTER.reversed(self._sorting, self._table.shown_columns))
-
-    def action_go_row(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        self._table.move_by(rows)
-
-    def action_go_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self._table.go_end(direction)
-
-    def action_go_page(self, direction: int) -> None:
-        """Move the cursor by half a screenful."""
-        self._table.go_page(direction)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter as the person types; the best match is under the cursor."""

@@ -10,6 +10,7 @@ from textual.widgets import Input, Static
 from agentmon.domain.clock import SystemClock
 from agentmon.screens.bindings import SESSIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
+from agentmon.screens.row_moves import RowMoves
 from agentmon.screens.session_actions import fork, go_on, rename, restart
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.key_footer import KeyFooter
@@ -53,7 +54,7 @@ _ON_RUNS: Final = {"send_message", "fork", "restart"}
 """What goes on from a run of agentmon."""
 
 
-class SessionsScreen(ServiceScreen[None]):
+class SessionsScreen(RowMoves, ServiceScreen[None]):
     """A table of conversations, newest first, with a search over titles, messages and tool calls."""
 
     CSS_PATH = "sessions.tcss"
@@ -165,18 +166,6 @@ class SessionsScreen(ServiceScreen[None]):
         selected = self._selected
         if selected is not None and selected.newest_execution_id is not None:
             self.post_message(AttachRequested(selected.newest_execution_id))
-
-    def action_go_row(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        self._table.move_by(rows)
-
-    def action_go_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self._table.go_end(direction)
-
-    def action_go_page(self, direction: int) -> None:
-        """Move the cursor by half a screenful."""
-        self._table.go_page(direction)
 
     def action_search(self) -> None:
         """Show the search and type into it."""

@@ -12,6 +12,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.screens.bindings import SETTINGS
 from agentmon.screens.frame import ServiceScreen
+from agentmon.screens.row_moves import RowMoves
 from agentmon.screens.setting_dialog import SettingDialog
 from agentmon.screens.setting_rows import SETTING_COLUMNS, has_words, setting_content, setting_rows
 from agentmon.services.settings import SettingOrigin
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _CLOCK_INTERVAL_S: Final = 20.0
 
 
-class SettingsScreen(ServiceScreen[None]):
+class SettingsScreen(RowMoves, ServiceScreen[None]):
     """A table of all settings, with what each of them is; enter changes the one under the cursor."""
 
     CSS_PATH = "settings.tcss"
@@ -108,18 +109,6 @@ class SettingsScreen(ServiceScreen[None]):
         self.query_one("#search", Input).value = ""
         self.remove_class("-searching")
         self._table.focus()
-
-    def action_go_row(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        self._table.move_by(rows)
-
-    def action_go_end(self, direction: int) -> None:
-        """Move the cursor to the first or the last row."""
-        self._table.go_end(direction)
-
-    def action_go_page(self, direction: int) -> None:
-        """Move the cursor by half a screenful."""
-        self._table.go_page(direction)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show what has the words."""

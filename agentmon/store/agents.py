@@ -56,11 +56,6 @@ class AgentRepository:
         async with self._database.reading() as connection:
             return await read_agents(connection, condition)
 
-    async def of_workspace(self, workspace_id: WorkspaceId) -> tuple[Agent, ...]:
-        """Return all agents that ever came from the file of a workspace, also removed ones."""
-        async with self._database.reading() as connection:
-            return await read_agents(connection, tables.agents.c.workspace_id == workspace_id)
-
     async def find(self, agent_id: AgentId) -> Agent | None:
         """Return the agent of this id."""
         async with self._database.reading() as connection:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,7 +28,8 @@ def test_what_an_agent_does_on_the_command_line_is_the_agents(cli: CommandLine) 
     cli("run", number, "--wait")
     execution = cli("executions", "--json").document()[0]["id"]
     inside = {"AGENTMON_EXECUTION_ID": execution}
-    before = len(cli("audit", "--json").document())
+    before = len(cli("audit", "--all", "--json").document())
+    second, third = int(number) + 1, int(number) + 2
 
     done = [
         cli(*line.split(), environ=inside)
@@ -36,12 +37,12 @@ def test_what_an_agent_does_on_the_command_line_is_the_agents(cli: CommandLine) 
             "task add second --command true",
             "add third",
             f"task edit {number} --priority 1",
-            f"task after 2 {number}",
-            "task move 2 in_progress",
-            "run 3 --command true",
-            "stop 3",
-            "task delete 2",
-            "task restore 2",
+            f"task after {second} {number}",
+            f"task move {second} in_progress",
+            f"run {third} --command true",
+            f"stop {third}",
+            f"task delete {second}",
+            f"task restore {second}",
             "pause",
             "resume",
         )
@@ -98,13 +99,17 @@ def test_the_trail_is_cut_to_the_newest_and_to_what_came_since(cli: CommandLine)
 def test_new_lines_are_followed_until_they_are_interrupted(cli: CommandLine, words: tuple[str, ...]) -> None:
     number = cli.add("followed")
     following = cli.start("audit", *(number for _ in words), "-f", "--json", "--since", "1h")
-    assert following.stdout is not None
 
-    while json.loads(following.stdout.readline())["event_type"] != "task_created":
-        pass
+    def next_of(event_type: str) -> dict[str, Any]:
+        assert following.stdout is not None
+        while True:
+            entry: dict[str, Any] = json.loads(following.stdout.readline())
+            if entry["event_type"] == event_type and entry.get("task_number", int(number)) == int(number):
+                return entry
+
+    next_of("task_created")
     cli("task", "move", number, "done")
-    while (line := json.loads(following.stdout.readline()))["event_type"] != "task_moved":
-        pass
+    line = next_of("task_moved")
     following.send_signal(signal.SIGINT)
     following.communicate(timeout=40)
 

@@ -189,7 +189,8 @@ async def test_running_a_parked_card_starts_it_now(place: Place) -> None:
         await board.until(lambda: "#1 starts now" in board.toasts, "it says so")
         await board.settled()
 
-        assert "⏸ parked until" in before
+        assert "⏸" in before
+        assert "until" in before
         assert "limit reached" in before
         assert "◌ queued" in column_text(board, TODO)
 
@@ -206,10 +207,11 @@ async def test_a_parked_program_is_named_and_released(place: Place) -> None:
     async with open_board(place) as board:
         await board.press("r")
         await board.until(lambda: any("command is parked until" in toast for toast in board.toasts), "it says so")
-        await board.until(lambda: "⏸ parked until" in column_text(board, TODO), "the card too")
+        # In the evening the time is one of tomorrow, and leaves no room for the word.
+        await board.until(lambda: "⏸" in (shown := column_text(board, TODO)) and "until" in shown, "the card too")
         words = board.screen.action_words("release_agent")
         await board.press("U")
-        await board.until(lambda: "parked" not in column_text(board, TODO), "it is released")
+        await board.until(lambda: "⏸" not in column_text(board, TODO), "it is released")
 
         assert words == "Let command start again"
         assert any("its last 5 runs failed" in toast for toast in board.toasts)

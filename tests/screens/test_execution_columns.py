@@ -31,9 +31,9 @@ async def test_columns_are_chosen_put_in_order_kept_and_reset(tmp_path: Path) ->
         await pilot.press("c")
         await until(pilot, lambda: isinstance(stage.screen, ColumnsDialog))
         await pilot.press("j", "j", "space", "k", "J", "enter")
-        await until(pilot, lambda: stage.screen is screen)
+        chosen = (ExecutionColumn.STATE, ExecutionColumn.TASK, ExecutionColumn.MODEL)
+        await until(pilot, lambda: stage.screen is screen and table.columns[:3] == chosen)
 
-        assert table.columns[:3] == (ExecutionColumn.STATE, ExecutionColumn.TASK, ExecutionColumn.MODEL)
         assert ExecutionColumn.AGENT not in table.columns
         assert table.sorting is None
         assert "Program" not in screen_text(stage)

@@ -61,8 +61,8 @@ class _Look:
     installed: tuple[PresetAgent, ...]
     startable: Mapping[str, Program]
     """By name: what the PATH finds."""
-    names: frozenset[str]
-    """Of all that can be started somewhere on this machine."""
+    everywhere: Mapping[str, frozenset[str]]
+    """By name: which programs can be started somewhere on this machine, their links followed."""
     by_path: Mapping[str, Program]
     problems: tuple[str, ...]
 
@@ -257,7 +257,7 @@ class DiscoveryService:
             scan=scan,
             installed=installed,
             startable=startable,
-            names=frozenset(program.name for program in scan.programs if program.kind is not ProgramKind.BROKEN),
+            everywhere=_everywhere(scan.programs),
             by_path={program.path: program for program in programs},
             problems=(*scan.problems, *(str(problem) for problem in load_library(self._paths.presets_dir).problems)),
         )
@@ -353,11 +353,14 @@ def _path_of(agent: Agent, look: _Look) -> str | None:
 def _binary_of(preset: PresetAgent, known: Agent | None, look: _Look) -> str:
     """Return what starts a preset's program: its name where the PATH finds it, otherwise its whole path.
 
-    A whole path that is known stays while the PATH finds the very same program, which another PATH may not find.
+    A whole path that is known stays while the PATH finds the very same program, which another PATH may not find. A
+    name that is known stays while the PATH lacks it and there are several programs of it: nobody knows which was meant.
     """
     found = look.startable.get(preset.binary)
     if found is None:
-        return preset.binary_path
+        is_ambiguous = len(look.everywhere.get(preset.binary, ())) > 1
+        is_kept = is_ambiguous and known is not None and known.binary_path == preset.binary
+        return preset.binary if is_kept else preset.binary_path
     stored = None if known is None else look.by_path.get(known.binary_path)
     is_same = stored is not None and stored.kind is not ProgramKind.BROKEN and stored.real_path == found.real_path
     return stored.path if stored is not None and is_same else preset.binary
@@ -369,7 +372,7 @@ def _may_be_missed(agent: Agent, look: _Look) -> bool:
         return False
     if os.sep in agent.binary_path:
         return str(Path(agent.binary_path).expanduser().parent) not in look.scan.unread
-    return agent.binary_path not in look.names and not look.scan.unread
+    return agent.binary_path not in look.everywhere and not look.scan.unread
 
 
 async def _ask_version(agent: Agent, path: str, preset: PresetAgent | None) -> tuple[str | None, str]:
@@ -398,3 +401,11 @@ def _startable(programs: Sequence[Program], folders: Collection[str]) -> Mapping
         if program.kind is not ProgramKind.BROKEN and (program.path.rpartition("/")[0] or "/") in folders:
             found.setdefault(program.name, program)
     return found
+
+
+def _everywhere(programs: Sequence[Program]) -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for program in programs:
+        if program.kind is not ProgramKind.BROKEN:
+            found.setdefault(program.name, set()).add(program.real_path)
+    return {name: frozenset(paths) for name, paths in found.items()}

@@ -247,6 +247,8 @@ async def test_a_shell_with_its_own_environment_and_a_job_with_a_short_path_see_
     venv, cargo, same = tmp_path / "venv/bin", machine.home / ".cargo/bin", tmp_path / "same"
     ruff = machine.add("ruff", "echo ruff 0.9.1", folder=venv)
     cargo_path = machine.add("cargo", "echo cargo 1.90.0", folder=cargo)
+    for folder in (venv, cargo):
+        machine.add("mypy", f"echo mypy 1.9.0 # {folder}", folder=folder)
     machine.add("make", "echo GNU Make 4.3")
     same.symlink_to(machine.bin)
     rich, poor = f"{venv}:{cargo}:{machine.bin}:{same}", f"{same}:{machine.bin}"
@@ -265,7 +267,8 @@ async def test_a_shell_with_its_own_environment_and_a_job_with_a_short_path_see_
         # At first the whole path, which every PATH can start, takes the place of a name.
         assert number == 0 or len(await services.audit.all(None)) == trail
     agents = {agent.slug: agent for agent in await services.agents.registered()}
-    assert [agents[slug].binary_path for slug in ("make", "ruff", "cargo")] == ["make", "ruff", str(cargo_path)]
+    binaries = [agents[slug].binary_path for slug in ("make", "ruff", "mypy", "cargo")]
+    assert binaries == ["make", "ruff", "mypy", str(cargo_path)]
 
     monkeypatch.setenv("PATH", poor)
     ruff.unlink()

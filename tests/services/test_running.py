@@ -258,8 +258,12 @@ async def test_the_environment_is_that_of_who_ran_it_and_no_secret_slips_in(
     assert {"LANG=xx_XX", "PASSED_KEY=sentinel-two", "MODE=a b;c"} <= set(lines)
     assert not [line for line in lines if "sentinel-one" in line]
     folder = services.paths.execution_dir(execution.id)
+
+    async def is_swept() -> bool:
+        return not list(folder.glob("*environment.json"))
+
     # The end is recorded before the last files go.
-    await until(lambda: not list(folder.glob("*environment.json")))
+    await until(is_swept)
     left = [path.name for path in folder.iterdir() if b"sentinel" in path.read_bytes()]
     assert left == ["output.log"]
     database = services.paths.database_path

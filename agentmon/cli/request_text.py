@@ -8,8 +8,8 @@ from agentmon.domain.amounts import duration_text
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
 from agentmon.domain.audit import actor_name
 from agentmon.domain.conversation import AskQuestion
-from agentmon.domain.plain_text import plain_line
-from agentmon.domain.request_words import status_words, wish_words
+from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
+from agentmon.domain.request_words import is_command, status_words, wish_words
 from agentmon.domain.start_danger import danger_text
 
 _DETAIL_LINES = 12
@@ -35,7 +35,8 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
     title = plain_line(listing.task_title, max_characters=60)
     wish = wish_words(approval, folder=listing.working_dir)
     lines = [f"#{listing.task_number} {title}  ({place}, asked {waited} ago)", f"  {wish}"]
-    detail = [f"    {plain_line(line)}" for line in approval.detail.splitlines()]
+    told = exact_lines(approval.detail) if is_command(approval) else plain_lines(approval.detail)
+    detail = [f"    {line}" for line in told.rstrip("\n").split("\n")] if told else []
     if is_whole or len(detail) <= _DETAIL_LINES:
         lines += detail
     else:

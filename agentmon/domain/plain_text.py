@@ -49,5 +49,13 @@ def plain_lines(text: str) -> str:
 
 
 def exact_line(text: str) -> str:
-    r"""Return the text as one line with nothing left out: what cannot be seen stands as its number, ``\u200d``."""
-    return re.sub(f"{_UNSAFE}|{UNEVEN}", lambda found: f"\\u{ord(found[0]):04x}", text)
+    r"""Return the text as one line with nothing left out: what cannot be seen stands as its number, ``\u200d``.
+
+    So a command that is hidden in an escape sequence is seen before it is allowed. A tab becomes one blank.
+    """
+    return re.sub(f"{_UNSAFE}|{UNEVEN}", lambda found: f"\\u{ord(found[0]):04x}", text.replace("\t", " "))
+
+
+def exact_lines(text: str) -> str:
+    """Return the text with its line breaks kept (as line feeds) and each line as ``exact_line`` makes it."""
+    return "\n".join(exact_line(line) for line in text.replace("\r\n", "\n").split("\n"))

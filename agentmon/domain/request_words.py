@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.near_paths import near_text
-from agentmon.domain.plain_text import plain_line
+from agentmon.domain.operations import OperationType
+from agentmon.domain.plain_text import exact_line, plain_line
 
 if TYPE_CHECKING:
     from agentmon.domain.approvals import Approval
@@ -23,12 +24,18 @@ _STATUS_GLYPHS: Final = {
 }
 
 
+def is_command(approval: Approval) -> bool:
+    """Return whether a command waits for leave, which has to be seen letter for letter."""
+    return approval.type is OperationType.EXECUTE and approval.ask_kind in {AskKind.PERMISSION, AskKind.START}
+
+
 def wish_words(approval: Approval, *, folder: str = "") -> str:
     """Return what is asked in one line: ``wants Bash: rm -r tmp``, ``asks: Which file?``, ``shows a plan: …``.
 
     Paths below the folder are told from there.
     """
-    target = plain_line(near_text(approval.target, folder), max_characters=MAX_WISH_CHARACTERS)
+    target = near_text(approval.target, folder)
+    target = plain_line(exact_line(target) if is_command(approval) else target, max_characters=MAX_WISH_CHARACTERS)
     title = plain_line(near_text(approval.title, folder), max_characters=MAX_WISH_CHARACTERS)
     match approval.ask_kind:
         case AskKind.PERMISSION:

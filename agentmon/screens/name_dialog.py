@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from agentmon.domain.plain_text import plain_line, plain_lines
+from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
 from agentmon.screens.bindings import NAME_DIALOG
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.guarded import Guarded
@@ -46,7 +46,7 @@ class NameDialog(Guarded, ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Yield what would be done, what harm that does, the field, and the keys."""
         name = plain_line(self._name_to_type, max_characters=_LONGEST_NAME)
-        command = plain_lines(self._command)
+        command = exact_lines(self._command)
         if len(command) > _LONGEST_COMMAND:
             command = f"{command[:_LONGEST_COMMAND]}…"
         with Vertical(id="dialog"):

@@ -9,7 +9,8 @@ from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.near_paths import near_text
-from agentmon.domain.operations import OperationType
+from agentmon.domain.plain_text import exact_lines
+from agentmon.domain.request_words import is_command
 from agentmon.domain.start_danger import danger_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
@@ -105,7 +106,7 @@ class RequestDetail:
         if is_diff(self.text):
             return rows + diff_rows(self.text.rstrip("\n"), width)
         if self.is_command:
-            for at, row in enumerate(text_rows(self.text, width - 2, "heading", at_words=False)):
+            for at, row in enumerate(text_rows(exact_lines(self.text), width - 2, "heading", at_words=False)):
                 rows.append((Span("$ " if not at else "  ", "muted"), *row))
             return rows + (text_rows(self.circumstances, width) if self.circumstances else [])
         return rows + text_rows(self.text, width)
@@ -116,7 +117,7 @@ def request_blocks(listing: ApprovalListing, questions: Iterable[Block], now: da
     approval = listing.approval
     detail = approval.detail or (approval.target if _is_said_below(listing) else "")
     blocks: list[Block] = [RequestHead(listing)]
-    if detail and _is_command(listing):
+    if detail and is_command(listing.approval):
         command, circumstances = _parted(detail, listing)
         blocks.append(RequestDetail(text=command, is_command=True, circumstances=circumstances))
     elif detail:
@@ -124,11 +125,6 @@ def request_blocks(listing: ApprovalListing, questions: Iterable[Block], now: da
     blocks += questions
     waited, asked = waited_text(approval.asked_at, now), local_time_text(approval.asked_at, now)
     return [*blocks, RequestFacts(listing, waited, asked)]
-
-
-def _is_command(listing: ApprovalListing) -> bool:
-    approval = listing.approval
-    return approval.type is OperationType.EXECUTE and approval.ask_kind in {AskKind.PERMISSION, AskKind.START}
 
 
 def _parted(detail: str, listing: ApprovalListing) -> tuple[str, str]:
@@ -143,7 +139,7 @@ def _parted(detail: str, listing: ApprovalListing) -> tuple[str, str]:
 def _is_said_below(listing: ApprovalListing) -> bool:
     """Whether the detail is the target itself."""
     approval = listing.approval
-    return _is_command(listing) and (not approval.detail or approval.detail.strip() == approval.target.strip())
+    return is_command(listing.approval) and (not approval.detail or approval.detail.strip() == approval.target.strip())
 
 
 def _is_said_above(listing: ApprovalListing, title: str) -> bool:

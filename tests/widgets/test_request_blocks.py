@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from agentmon.cli.request_text import request_lines
 from agentmon.domain.approvals import Approval, ApprovalListing
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.ids import ApprovalId, ExecutionId, TaskId, WorkspaceId
 from agentmon.domain.operations import OperationType
+from agentmon.domain.request_words import wish_words
 from agentmon.widgets.request_blocks import request_blocks
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -68,3 +70,13 @@ def test_a_detail_that_does_not_begin_with_the_command_is_shown_as_it_is() -> No
 
     at = rows.index("$ sh -c 'make'")
     assert rows[at + 1] == "  In /shop"
+
+
+def test_what_a_command_hides_in_an_escape_sequence_is_seen_before_it_is_allowed() -> None:
+    command = "echo \x1b]; rm -rf src #\x07\u200d"
+    seen = "echo \\u001b]; rm -rf src #\\u0007\\u200d"
+
+    for listing in (a_request("", command=command), a_request(f"{command}\nIn /shop", command=command)):
+        assert f"$ {seen}" in shown(listing)
+        assert wish_words(listing.approval) == f"wants shell: {seen}"
+    assert f"    {seen}" in request_lines(listing, AT)

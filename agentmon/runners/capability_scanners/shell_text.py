@@ -17,6 +17,8 @@ _SIGNS: Final = ("\n", ";;&", ";;", ";&", ";", "&&", "||", "|&", "|", "&", "(", 
 _BRACES: Final = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
 _HERE_DOCUMENT: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _MOST_EXPANSIONS: Final = 64
+_MOST_NESTED: Final = 40
+"""Commands inside of words in each other; what is deeper is no script that anybody wrote, and is left unread."""
 _VARIABLE: Final = re.compile(r"\$\w+|\$[!#$*?@-]")
 
 
@@ -52,6 +54,7 @@ class ShellText:
         self._at = 0
         self._is_fish = is_fish
         self._tokens: list[Token] = []
+        self._nested = 0
         self._line_start = 0
         """Where in the tokens the present line of the script begins."""
 
@@ -99,9 +102,14 @@ class ShellText:
         self._finish(word)
 
     def _read_command(self, end: str) -> None:
+        if self._nested == _MOST_NESTED:
+            self._at = len(self._text)
+            return
         outer, start = self._tokens, self._line_start
         self._tokens, self._line_start = [], 0
+        self._nested += 1
         self._read_until(end)
+        self._nested -= 1
         inner = [*self._tokens, Token("\n", is_sign=True)]
         self._tokens = [*outer[:start], *inner, *outer[start:]]
         self._line_start = start + len(inner)

@@ -201,3 +201,8 @@ def test_the_completion_files_of_this_machine_are_read() -> None:
     assert option(lsblk, "--output").names == ("-o", "--output")
     assert {name for one in lsblk.options for name in one.names} >= {"--json", "--tree", "--bytes"} - {"--tree"}
     assert option(lsblk, "--json").kind is ValueKind.BOOLEAN
+
+
+@pytest.mark.parametrize("nest", ["(", "x $(", 'x "$('])
+def test_what_is_nested_without_end_stops_no_scan(nest: str) -> None:
+    assert [read(nest * 20_000, "tool") for read in (read_bash, read_zsh, read_fish)] == [(), (), ()]

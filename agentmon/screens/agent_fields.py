@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.text import Text
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.widgets import Checkbox, Input, Select
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
@@ -99,7 +99,7 @@ class AgentFields:
                 help_text=", ".join(config.models),
             )
             if config.permission_modes:
-                modes = [(Content(even_line(mode)), mode) for mode in sorted(config.permission_modes)]
+                modes = [(Text(even_line(mode)), mode) for mode in sorted(config.permission_modes)]
                 select: Select[str] = Select(
                     modes, value=config.permission_modes[0], allow_blank=False, compact=True, id="permission-modes"
                 )

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.text import Text
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Checkbox, Select, Static
@@ -52,7 +53,7 @@ class ArgumentDialog(FormDialog[ArgumentSpec]):
         self._schema = schema
         one = spec or ArgumentSpec(name="", kind=ArgumentKind.TEXT, label="")
         self._first = one
-        kinds = [(Content(words), kind.value) for kind, words in KIND_WORDS.items()]
+        kinds = [(Text(words), kind.value) for kind, words in KIND_WORDS.items()]
         name = LineInput(one.name or new_name, placeholder="max_count", id="argument-name")
         self._name_field = FormField("Name", name, is_required=True)
         self._kind_select: Select[str] = Select(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from rich.text import Text
 from textual.containers import Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Select
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _NO_PROGRAM: Final = ""
 _LONGEST_NAME: Final = 60
-_NOTHING: Final = (Content("nothing to run"), "")
+_NOTHING: Final = (Text("nothing to run"), "")
 _FIRST_SLUGS: Final = (ANY_COMMAND_SLUG, "shell")
 _DANGER_WORDS: Final = {
     DangerLevel.SAFE: "",
@@ -85,11 +85,11 @@ class ProgramForm(Guarded, Vertical):
         self.suggestion = ""
         """A command line that would be accepted instead of the one typed; empty when there is none."""
         options = [
-            (Content(plain_line(agent.name, max_characters=_LONGEST_NAME)), slug)
+            (Text(plain_line(agent.name, max_characters=_LONGEST_NAME)), slug)
             for slug, agent in self._agents.items()
         ]
         if allows_none or not options:
-            options.append((Content("No program yet"), _NO_PROGRAM))
+            options.append((Text("No program yet"), _NO_PROGRAM))
         fallback = _NO_PROGRAM if allows_none and self._first_slug is None else options[0][1]
         self._start_slug = self._first_slug or fallback
         self._program: Select[str] = Select(
@@ -289,7 +289,7 @@ class ProgramForm(Guarded, Vertical):
         self._capability_field.display = has_capabilities
         if agent is not None and has_capabilities:
             enabled = _enabled(agent)
-            options = [(Content(plain_line(one.label, max_characters=_LONGEST_NAME)), one.key) for one in enabled]
+            options = [(Text(plain_line(one.label, max_characters=_LONGEST_NAME)), one.key) for one in enabled]
             self._capability.set_options(options or [_NOTHING])
             key = self._chosen_keys.get(slug) or self._key_at_start(slug)
             if key is not None:

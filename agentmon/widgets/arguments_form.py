@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from rich.text import Text
 from textual.containers import Vertical
-from textual.content import Content
 from textual.widgets import Checkbox, Input, Select
 
 from agentmon.domain.argument_order import argument_names
@@ -257,7 +257,7 @@ class ArgumentsForm(Guarded, Vertical):
             return Checkbox("", is_on, compact=True)
         if spec.kind is ArgumentKind.CHOICE:
             # The value of an option is its place, since choices need not be hashable.
-            options = [(Content(plain_line(_shown(choice))), place) for place, choice in enumerate(spec.choices)]
+            options = [(Text(plain_line(_shown(choice))), place) for place, choice in enumerate(spec.choices)]
             chosen = value if value is not None else spec.default
             place = next((place for place, choice in enumerate(spec.choices) if _is_same(choice, chosen)), None)
             self._untouched[spec.name] = Select.NULL if place is None else place

@@ -14,6 +14,7 @@ from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import LOCAL_USER_ID, WorkspaceId
 from agentmon.store import tables
+from agentmon.store.agent_refresh import with_own_modes
 from agentmon.store.agent_rows import agent_row, capability_row, read_agents
 from agentmon.store.audit import append_task_event
 
@@ -126,7 +127,8 @@ async def _write(connection: AsyncConnection, known: Agent | None, told: Agent, 
         await connection.execute(insert(agents).values(**agent_row(told), **stamps))
         after = told
     else:
-        after = replace(_kept(known, told), version=known.version, missing_since=known.missing_since)
+        after = with_own_modes(known, _kept(known, told))
+        after = replace(after, version=known.version, missing_since=known.missing_since)
         row = agent_row(after)
         await connection.execute(update(agents).where(agents.c.id == known.id).values(**row, updated_at=at))
     stored = {} if known is None else {capability.key: capability for capability in known.capabilities}

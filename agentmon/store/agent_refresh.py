@@ -67,13 +67,17 @@ async def refresh_agents(connection: AsyncConnection, agents: Sequence[Agent], *
 def refreshed(before: Agent, told: Agent) -> Agent:
     """Return the agent as it is told, but for what a person changed."""
     new = {name: getattr(told, name) for name in _OF_AGENT if name not in before.edited_fields}
-    after = replace(before, **new)
-    if "permission_modes" in before.edited_fields and before.session_config and after.session_config:
-        known = after.session_config.permission_modes
-        kept = [mode for mode in before.session_config.permission_modes if mode in known]
-        modes = (*kept, *(mode for mode in known if mode not in kept))
-        after = replace(after, session_config=replace(after.session_config, permission_modes=modes))
-    return after
+    return with_own_modes(before, replace(before, **new))
+
+
+def with_own_modes(before: Agent, after: Agent) -> Agent:
+    """Return the agent with its permission modes in the order that a person gave them, new ones behind."""
+    if "permission_modes" not in before.edited_fields or before.session_config is None or after.session_config is None:
+        return after
+    known = after.session_config.permission_modes
+    kept = [mode for mode in before.session_config.permission_modes if mode in known]
+    modes = (*kept, *(mode for mode in known if mode not in kept))
+    return replace(after, session_config=replace(after.session_config, permission_modes=modes))
 
 
 def is_behind(known: Agent, told: Agent) -> bool:

@@ -89,22 +89,26 @@ async def test_a_file_is_used_as_it_was_trusted_and_every_change_asks_again(
 async def test_an_agent_trusts_nothing_and_what_is_not_trusted_any_more_keeps_its_past(
     services: Services, workspace: Workspace
 ) -> None:
-    path = write_file(workspace)
+    modes = '\n[agent.session_config]\nbidirectional_protocol = "acp"\npermission_modes = ["ask", "plan"]\n'
+    path = write_file(workspace, _FILE + modes)
     files = services.agent_files
     seen = await files.state(workspace)
 
     with pytest.raises(ConflictError, match="an agent may not"):
         await files.trust(workspace, seen.digest, actor=Actor(type=ActorType.AGENT, id="x"))
     await files.trust(workspace, seen.digest, actor=USER_ACTOR)
-    greet = await services.agents.edit("greet", AgentChanges(name="Mine"), actor=USER_ACTOR)
+    mine = AgentChanges(name="Mine", permission_modes=("plan", "ask"))
+    greet = await services.agents.edit("greet", mine, actor=USER_ACTOR)
     await files.untrust(workspace, actor=USER_ACTOR)
 
     with pytest.raises(NotFoundError, match="was removed"):
         await services.agents.by_slug("greet")
     assert (await services.agents.get(greet.id)).slug == "greet"
-    path.write_text(_FILE.replace('"Say hello"', '"Say it"'))
+    path.write_text(_FILE.replace('"Say hello"', '"Say it"') + modes.replace("plan", 'plan", "all'))
     await files.trust(workspace, (await files.state(workspace)).digest, actor=USER_ACTOR)
     back = await services.agents.by_slug("greet")
+    assert back.session_config is not None
+    assert back.session_config.permission_modes == ("plan", "ask", "all")
     assert (back.id, back.name, back.get_capability("hello").label) == (greet.id, "Mine", "Say it")
 
 

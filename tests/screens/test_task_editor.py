@@ -339,14 +339,15 @@ async def test_a_program_and_what_it_does_are_found_in_their_lists_by_typing() -
     stage = Stage()
     async with stage.run_test(size=(120, 50)) as pilot:
         await opened(stage, pilot, editor())
-        program, capability_select = (stage.screen.query_one(one, Select) for one in ("#program", "#capability"))
+        program = stage.screen.query_one("#program", Select)
 
         program.focus()
         await pilot.press("enter", *"find", "enter")
         await until(pilot, lambda: program.value == "finder")
-        capability_select.focus()
+        what = stage.screen.query_one("#capability", Select)
+        what.focus()
         await pilot.press("enter", *"list", "enter")
-        await until(pilot, lambda: capability_select.value == "list")
+        await until(pilot, lambda: what.value == "list")
 
 
 async def test_a_task_may_have_no_program_yet_but_then_cannot_run() -> None:

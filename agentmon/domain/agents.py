@@ -117,6 +117,26 @@ class SessionConfig:
     models: tuple[str, ...] = ()
     """Models to choose from, as far as they are known without asking it."""
 
+    def parts(self) -> dict[str, object]:
+        """Return it in the types of JSON, by the names of its fields; parts that say nothing are left out."""
+        parts: dict[str, object] = {
+            "bidirectional_protocol": self.bidirectional_protocol.value,
+            "session_id_source": self.session_id_source.value,
+            "session_id_field": self.session_id_field,
+            "session_file_glob": self.session_file_glob,
+            "list_sessions_command": list(self.list_sessions_command),
+            "list_sessions_pattern": self.list_sessions_pattern,
+            "protocol_args": list(self.protocol_args),
+            "screen_args": list(self.screen_args),
+            "resume_flags": list(self.resume_flags),
+            "continue_flags": list(self.continue_flags),
+            "permission_modes": list(self.permission_modes),
+            "models": list(self.models),
+            "flags": {name: list(words) for name, words in self.flags.items()},
+            "environment": dict(self.environment),
+        }
+        return {name: part for name, part in parts.items() if part}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:

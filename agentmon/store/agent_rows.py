@@ -9,7 +9,6 @@ from sqlalchemy import select
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.store import tables
 from agentmon.store.mapping import agent_of, capability_of
-from agentmon.store.session_configs import session_config_row
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -67,7 +66,7 @@ def agent_row(agent: Agent) -> dict[str, object]:
         "last_scanned_at": agent.last_scanned_at,
         "missing_since": agent.missing_since,
         "mcp_enabled": agent.mcp_enabled,
-        "session_config": None if agent.session_config is None else session_config_row(agent.session_config),
+        "session_config": None if agent.session_config is None else agent.session_config.parts(),
         "role": agent.role,
         "model": agent.model,
         "model_tier": agent.model_tier,

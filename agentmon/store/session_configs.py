@@ -1,4 +1,4 @@
-"""How an AI agent is spoken to: the JSON object of ``agents.session_config`` and its value."""
+"""How an AI agent is spoken to: the value of the JSON object ``agents.session_config``."""
 
 from __future__ import annotations
 
@@ -9,27 +9,6 @@ from agentmon.domain.execution_mode import ExecutionMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def session_config_row(config: SessionConfig) -> dict[str, object]:
-    """Return the JSON object; parts that say nothing are left out."""
-    parts: dict[str, object] = {
-        "bidirectional_protocol": config.bidirectional_protocol.value,
-        "session_id_source": config.session_id_source.value,
-        "session_id_field": config.session_id_field,
-        "session_file_glob": config.session_file_glob,
-        "list_sessions_command": list(config.list_sessions_command),
-        "list_sessions_pattern": config.list_sessions_pattern,
-        "protocol_args": list(config.protocol_args),
-        "screen_args": list(config.screen_args),
-        "resume_flags": list(config.resume_flags),
-        "continue_flags": list(config.continue_flags),
-        "flags": {name: list(words) for name, words in config.flags.items()},
-        "environment": dict(config.environment),
-        "permission_modes": list(config.permission_modes),
-        "models": list(config.models),
-    }
-    return {name: part for name, part in parts.items() if part}
 
 
 def session_config_of(stored: Mapping[str, object]) -> SessionConfig | None:

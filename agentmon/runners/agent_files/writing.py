@@ -14,7 +14,7 @@ from agentmon.runners.presets.reading import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_T
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentmon.domain.agents import Agent, Capability, SessionConfig
+    from agentmon.domain.agents import Agent, Capability
 
 _HEAD = (
     "Agents of agentmon: `agentmon agents import FILE` takes them in. As .agentmon/agents.toml of a project they",
@@ -59,33 +59,13 @@ def _agent_form(agent: Agent) -> dict[str, object]:
         "homepage": agent.homepage,
         "mcp_enabled": agent.mcp_enabled,
         "tools": dict(agent.tools),
-        "session_config": {} if agent.session_config is None else _session_form(agent.session_config),
+        "session_config": {} if agent.session_config is None else agent.session_config.parts(),
     }
     form = {name: value for name, value in form.items() if value not in (None, "", [], {}, 0, False)}
     form |= {} if agent.temperature is None else {"temperature": agent.temperature}
     form |= {} if agent.is_active else {"enabled": False}
     named = {"slug": agent.slug, "name": agent.name, "binary": ""}
     return {**named, **form, "capability": [_capability_form(capability) for capability in agent.capabilities]}
-
-
-def _session_form(config: SessionConfig) -> dict[str, object]:
-    form: dict[str, object] = {
-        "bidirectional_protocol": config.bidirectional_protocol.value,
-        "session_id_source": config.session_id_source.value,
-        "session_id_field": config.session_id_field,
-        "session_file_glob": config.session_file_glob,
-        "list_sessions_command": list(config.list_sessions_command),
-        "list_sessions_pattern": config.list_sessions_pattern,
-        "protocol_args": list(config.protocol_args),
-        "screen_args": list(config.screen_args),
-        "resume_flags": list(config.resume_flags),
-        "continue_flags": list(config.continue_flags),
-        "permission_modes": list(config.permission_modes),
-        "models": list(config.models),
-        "flags": {name: list(words) for name, words in config.flags.items()},
-        "environment": dict(config.environment),
-    }
-    return {name: value for name, value in form.items() if value not in ("", [], {})}
 
 
 def _capability_form(capability: Capability) -> dict[str, object]:

@@ -122,6 +122,8 @@ class CapabilitySources:
                         scans.append(await _scanned(question, source))
             except AgentmonError as error:
                 on_problem(_sentence(error))
+            except RecursionError:
+                on_problem(f"{_STEPS[source]} ended: it is nested too deep to be read")
         if not others and not any(scans):
             # Where one has told something, nobody misses the files of the others.
             for source in sources:

@@ -242,3 +242,18 @@ async def test_an_agent_is_asked_by_a_run_and_only_what_the_program_knows_is_pro
     refused: list[str] = []
     assert await services.capability_scans.scan("brewer", [LLM], ask=demo.slug, on_problem=refused.append) == ()
     assert refused[0].startswith("the agent did not answer in the form that it was asked for")
+
+
+async def test_a_page_that_is_nested_without_end_does_not_stop_the_other_sources(
+    services: Services, program: Path
+) -> None:
+    page = program.parents[1] / "share/man/man1/brewer.1"
+    page.parent.mkdir(parents=True)
+    page.write_text(".SH OPTIONS\n" + ".if n " * 20_000)
+    await agent_of(services, program)
+    problems: list[str] = []
+
+    found = await services.capability_scans.scan("brewer", [MAN, HELP], on_problem=problems.append)
+
+    assert {"add", "delete"} <= set(by_key(found))
+    assert problems == ["reading its manual page ended: it is nested too deep to be read"]

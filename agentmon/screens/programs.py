@@ -42,6 +42,20 @@ _EMPTY: Final = (
     ("r", "$primary bold"),
     (" reads the folders of your PATH; it runs nothing.", ""),
 )
+_NOTHING_FOUND: Final = (
+    ("No program found here has this in its line.\n\n", "bold"),
+    ("enter", "$primary bold"),
+    (" adds the program of this name, or at this path.\n", ""),
+    ("esc", "$primary bold"),
+    (" shows all again.", ""),
+)
+_NOTHING_OF_KIND: Final = (
+    ("No program is of this kind.\n\n", "bold"),
+    ("f", "$primary bold"),
+    (" shows the next kind; ", ""),
+    ("esc", "$primary bold"),
+    (" shows all again.", ""),
+)
 _KINDS: Final = (None, ProgramNews.NEW, ProgramNews.GONE, ProgramNews.BROKEN, ProgramNews.HIDDEN, ProgramNews.AGENT)
 _KIND_WORDS: Final = {
     None: "",
@@ -311,12 +325,20 @@ class ProgramsPage(RowMoves, PacedScreen[str | None]):
             found = PROGRAM_SORTER.ordered(found, self._sorting)
         self._marked &= self._by_path.keys()
         with self.app.batch_update():
-            self.set_class(self._is_loaded and not self._found, "-empty")
+            self.set_class(self._is_loaded and not found, "-empty")
+            self.query_one("#empty", Static).update(self._empty_text(), layout=False)
             self._table.sorting = self._sorting
             self._table.marked = self._marked
             self._table.rows = tuple(one.row for one in found)
             self._show_summary()
         self.refresh_bindings()
+
+    def _empty_text(self) -> Content:
+        if not self._found:
+            return Content.assemble(*_EMPTY)
+        if self.query_one("#filter", Input).value.strip():
+            return Content.assemble(*_NOTHING_FOUND)
+        return Content.assemble(*_NOTHING_OF_KIND)
 
     def _show_time(self) -> None:
         self.query_one(StatusBar).time = self._clock.now().astimezone()
@@ -342,11 +364,7 @@ class ProgramsPage(RowMoves, PacedScreen[str | None]):
             shown = len(self._table.rows)
             if self._marked:
                 parts.append((f"   {len(self._marked):,} marked", "$warning"))
-            if not shown:
-                typed = self.query_one("#filter", Input).value.strip()
-                hint = "enter adds it by this path or name" if typed else "esc shows all again"
-                parts.append((f"   nothing of this; {hint}", "$text-muted"))
-            elif shown < len(self._found):
+            if shown < len(self._found):
                 parts.append((f"   {shown:,} shown", "$text-muted"))
             if self._sorting is not None:
                 way = "falling" if self._sorting.is_descending else "rising"

@@ -388,8 +388,9 @@ async def _ask_version(agent: Agent, path: str, preset: PresetAgent | None) -> t
     if found is None:
         if pattern is None:
             return None, ""
-        failed = "" if answer.exit_code == 0 else f" told no version and ended with {answer.exit_code}; it"
-        return None, f"{agent.slug}: {path}{failed} may be another program of that name"
+        failed = f"told no version and ended with {answer.exit_code}; it may not work, or"
+        may = "may" if answer.exit_code == 0 else failed
+        return None, f"{agent.slug}: {path} {may} be another program of that name"
     told = found[1] if pattern is not None and pattern.groups else found[0]
     return plain_line(told, max_characters=_LONGEST_VERSION), ""
 

@@ -205,8 +205,10 @@ def try_out(slug: SlugArgument, as_json: JsonOption = False) -> None:
         say_document(json_form(tested))
     else:
         login = {True: "logged in", False: "not logged in", None: ""}[tested.is_logged_in]
-        facts = [tested.found_path, tested.version, login, tested.login_note if login else ""]
-        say(f"{slug}: " + (", ".join(fact for fact in facts if fact) or "nothing was found"))
+        version = tested.version or ("tells no version" if tested.found_path else "")
+        facts = [tested.found_path, version, login, tested.login_note if login else ""]
+        nothing = "needs no program" if tested.is_fine else "nothing was found"
+        say(f"{slug}: " + (", ".join(fact for fact in facts if fact) or nothing))
         for problem in tested.problems:
             tell(f"✗ {problem}")
     if not tested.is_fine:

@@ -83,8 +83,14 @@ def test_a_test_tells_by_its_exit_code_what_is_in_the_way(cli: CommandLine) -> N
     fine = cli("agents", "test", "cat", "--json").document()
     cli("agents", "edit", "cat", "--program", "no-such-cat")
     bad = cli("agents", "test", "cat")
+    silent = cli.folder / "silent"
+    silent.write_text("#!/bin/sh\n", encoding="utf-8")
+    silent.chmod(0o755)
+    cli("agents", "add", str(silent))
 
     assert fine["problems"] == []
+    assert cli("agents", "test", "silent").stdout == f"silent: {silent}, tells no version\n"
+    assert cli("agents", "test", "command").stdout == "command: needs no program\n"
     assert (bad.code, bad.stderr) == (1, "✗ no-such-cat is not on the PATH\n")
 
 

@@ -1,3 +1,3 @@
 """agentmon runs coding agents from a task board inside tmux and keeps an exact record of each."""
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"

@@ -85,8 +85,7 @@ class ProgramForm(Guarded, Vertical):
         self.suggestion = ""
         """A command line that would be accepted instead of the one typed; empty when there is none."""
         options = [
-            (Text(plain_line(agent.name, max_characters=_LONGEST_NAME)), slug)
-            for slug, agent in self._agents.items()
+            (Text(plain_line(agent.name, max_characters=_LONGEST_NAME)), slug) for slug, agent in self._agents.items()
         ]
         if allows_none or not options:
             options.append((Text("No program yet"), _NO_PROGRAM))

@@ -168,12 +168,22 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
 
 
 def find_workspace_root(folder: Path) -> Path:
-    """Return the nearest folder at or above ``folder`` that holds a ``.git``, else the folder itself, made absolute."""
+    """Return the nearest repository or worktree at or above ``folder``, else the folder itself, made absolute."""
     folder = folder.resolve()
     for candidate in (folder, *folder.parents):
-        if (candidate / ".git").exists():
+        if is_repository(candidate):
             return candidate
     return folder
+
+
+def is_repository(folder: Path) -> bool:
+    """Return whether the folder is the root of a repository or a worktree of Git.
+
+    An empty ``.git`` is none, as for Git itself: Codex leaves one in each folder where its sandbox guards the name,
+    ``/tmp`` among them.
+    """
+    mark = folder / ".git"
+    return (mark / "HEAD").is_file() or mark.is_file()
 
 
 def find_database(url: str) -> Path:

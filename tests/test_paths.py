@@ -57,8 +57,11 @@ def test_sockets_have_short_paths_however_deep_the_home_lies(tmp_path: Path) -> 
 
 def test_the_workspace_of_a_folder_is_its_git_root_or_itself(tmp_path: Path) -> None:
     (tmp_path / "repository" / ".git").mkdir(parents=True)
+    (tmp_path / "repository" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (tmp_path / "repository" / "src").mkdir()
     (tmp_path / "plain").mkdir()
+    # What a sandbox leaves behind.
+    (tmp_path / ".git").mkdir()
 
     assert find_workspace_root(tmp_path / "repository" / "src") == tmp_path / "repository"
     assert find_workspace_root(tmp_path / "plain") == tmp_path / "plain"

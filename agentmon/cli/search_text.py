@@ -11,7 +11,7 @@ from agentmon.cli.output import say, say_document, tell
 from agentmon.domain.errors import UsageError
 from agentmon.domain.moments import moment_words
 from agentmon.domain.search import FoundOfKind, SearchHit, SearchKind, parse_query
-from agentmon.paths import find_paths, find_workspace_root
+from agentmon.paths import find_paths, find_workspace_root, is_repository
 from agentmon.services.log_moments import LogMoments
 from agentmon.store.search_reading import SearchReader, opened_search
 
@@ -84,7 +84,7 @@ def _workspace_of(reader: SearchReader, folder: Path) -> str | None:
     if found is None:
         return None
     workspace_id, root_path = found
-    return workspace_id if not (root / ".git").exists() or len(root_path) >= len(str(root)) else None
+    return workspace_id if not is_repository(root) or len(root_path) >= len(str(root)) else None
 
 
 def _print_lines(asked: Asked, found: tuple[FoundOfKind, ...]) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import NotFoundError
-from agentmon.paths import find_workspace_root
+from agentmon.paths import find_workspace_root, is_repository
 from agentmon.runners.agent_files import AGENT_FILE
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class WorkspaceService:
 
     async def _registered(self, folder: Path, root: Path) -> Workspace | None:
         found = await self._repository.find_by_roots([str(part) for part in (folder, *folder.parents)])
-        is_repository = await asyncio.to_thread((root / ".git").exists)
-        is_nearer = found is not None and (not is_repository or len(found.root_path) >= len(str(root)))
+        is_root_of_one = await asyncio.to_thread(is_repository, root)
+        is_nearer = found is not None and (not is_root_of_one or len(found.root_path) >= len(str(root)))
         return found if is_nearer else None
 
     async def get(self, workspace_id: WorkspaceId) -> Workspace:

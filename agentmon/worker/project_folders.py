@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from agentmon.paths import is_repository
+
 _MAX_POINTER_BYTES: Final = 4_096
 _WORKTREES: Final = "worktrees"
 
@@ -30,11 +32,9 @@ def find_project(folder: str) -> str:
         return folder
     try:
         for candidate in (start, *start.parents):
-            mark = candidate / ".git"
-            if mark.is_dir():
-                return str(candidate)
-            if mark.is_file():
-                return _main_repository(candidate, mark)
+            if is_repository(candidate):
+                mark = candidate / ".git"
+                return str(candidate) if mark.is_dir() else _main_repository(candidate, mark)
     except (OSError, ValueError):
         pass
     return folder

@@ -98,6 +98,7 @@ async def test_what_is_denied_is_not_done_and_the_conversation_goes_on_later(
 async def test_what_an_agent_did_is_in_the_summary_of_its_repository(services: Services, live_home: LiveHome) -> None:
     repository = live_home.project.resolve()
     (repository / ".git").mkdir()
+    (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (repository / "part").mkdir()
     task = await add_conversation(services, await services.workspaces.open(repository / "part"))
     execution = await services.queue.run(task.id, actor=USER_ACTOR)

@@ -104,6 +104,7 @@ async def test_any_folder_of_a_repository_names_its_project(
     place: ConversationPlace, settings: SettingsService, tmp_path: Path
 ) -> None:
     (tmp_path / "shop" / ".git").mkdir(parents=True)
+    (tmp_path / "shop" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (tmp_path / "shop" / "src").mkdir()
     summaries = summaries_at(place, settings, SPRING)
 

@@ -231,6 +231,7 @@ async def test_a_folder_belongs_to_its_nearest_workspace_unless_a_repository_is_
     workspace = await services.workspaces.open(root)
     (root / "src").mkdir()
     (root / "vendored" / ".git").mkdir(parents=True)
+    (root / "vendored" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
 
     inside = await services.workspaces.find_for(root / "src")
     nested = await services.workspaces.find_for(root / "vendored")

@@ -93,6 +93,8 @@ _BACKGROUND_LOOK_S: Final = 2.0
 """How soon it is seen that the worker is halted, or that a loop fails."""
 _BUSY_LOOK_S: Final = 1.0
 _OPEN_AGAIN_AFTER_S: Final = 1.0
+_MADE_BEFORE_COLLECTION: Final = 5_000
+"""Objects more than before, after which the collector looks at the new ones."""
 _UNCLEAN_END: Final = (
     "agentmon was ended without a word last time: killed, or the machine stopped. What ran went on. "
     "When the shell shows odd characters after that, `reset` mends it"
@@ -139,13 +141,29 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     theme: Reactive[str] = Reactive(DARK.name)
 
     def __init__(
-        self, paths: Paths, workspace_root: Path, *, clock: Clock | None = None, look: Look = USUAL_LOOK
+        self,
+        paths: Paths,
+        workspace_root: Path,
+        *,
+        clock: Clock | None = None,
+        look: Look = USUAL_LOOK,
+        is_alone: bool = False,
     ) -> None:
+        """Make the app.
+
+        Args:
+            paths: Where its files are.
+            workspace_root: Folder of the workspace.
+            clock: The time; None is the system's.
+            look: Theme and the like, for the first frame.
+            is_alone: Whether the process is the app's alone, which then says how garbage is collected.
+        """
         if look.theme in _OWN_THEMES:
             # Before anything asks for it: an assignment works out all styles again.
             self._reactive_theme = look.theme
         super().__init__()
         self._chosen_look = look
+        self._is_alone = is_alone
         self._own_keys: Mapping[str, str] = {}
         self._last_search = ""
         # The collector finds nothing to free among what the start makes, and would cost it 20 ms (measured).
@@ -494,6 +512,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
                 workspace = await services.workspaces.open(self._workspace_root)
                 if self._opened is None:
                     self._opened = asyncio.get_running_loop().create_future()
+                if self._is_alone:
+                    _collect_in_small_steps()
                 self._opened.set_result((services, workspace))
                 await self._work_with(services)
                 self._opened = None
@@ -921,6 +941,16 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         from agentmon.screens.inbox import InboxScreen  # noqa: PLC0415 - not part of the first frame
 
         return InboxScreen(self.services, self.workspace, clock=self._clock)
+
+
+def _collect_in_small_steps() -> None:
+    """Leave what the start made out of every later look for garbage, and look often.
+
+    A key makes some hundred objects that only the collector frees. With the threshold of the start one key in a hundred
+    waited 40 ms for it (measured).
+    """
+    gc.freeze()
+    gc.set_threshold(_MADE_BEFORE_COLLECTION)
 
 
 async def _import_in_thread(module: str) -> None:

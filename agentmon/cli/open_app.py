@@ -23,7 +23,7 @@ def open_app(folder: str) -> int:
 
     paths = find_paths()
     look = find_look(paths.database_path, paths.settings_file, os.environ)
-    app = AgentmonApp(paths, root, look=look)
+    app = AgentmonApp(paths, root, look=look, is_alone=True)
     app.run(mouse=look.mouse)
     return app.return_code or 0
 

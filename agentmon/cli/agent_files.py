@@ -165,12 +165,14 @@ def _read(file: str) -> tuple[str, str]:
     path = Path(file).expanduser()
     try:
         if path.stat().st_size > _LARGEST_BYTES:
-            raise UsageError(f"{file} has more than 4 MB")
+            raise UsageError(f"{file} has more than 4 MB", hint="take it apart: each part is imported alone")
         return path.read_text(encoding="utf-8-sig"), path.name
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text") from error
+        raise UsageError(f"{file} is not UTF-8 text", hint="`agentmon agents export` writes such a file") from error
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror}", hint="name a file that `agentmon agents export` wrote, or -"
+        ) from error
 
 
 def _write(path: Path, text: str) -> None:

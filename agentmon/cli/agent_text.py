@@ -14,6 +14,7 @@ from agentmon.domain.limit_words import size_limit_text, time_limit_text
 from agentmon.domain.plain_text import exact_line, plain_line
 from agentmon.domain.start_danger import level_words
 from agentmon.domain.tasks import Workspace
+from agentmon.runners.adapters.arguments import describe_argument
 
 _LONGEST_TEXT = 300
 
@@ -69,14 +70,8 @@ def capability_lines(agent: Agent, capability: Capability) -> list[str]:
     for name in argument_names(capability.args_schema):
         described = properties[name] if isinstance(properties, dict) else None
         about = described if isinstance(described, dict) else {}
-        words = [str(about.get("type", "any"))]
-        if "enum" in about:
-            words.append("one of " + ", ".join(map(str, about["enum"])))
-        if isinstance(required, list | tuple) and name in required:
-            words.append("required")
-        if about.get("default") is not None:
-            words.append(f"default {about['default']}")
-        lines.append(f"  {name}: {', '.join(words)}")
+        is_required = isinstance(required, list | tuple) and name in required
+        lines.append(f"  {plain_line(describe_argument(name, about))}" + ("; required" if is_required else ""))
     return lines
 
 

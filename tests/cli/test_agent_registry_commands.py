@@ -57,6 +57,8 @@ def test_a_file_is_exported_imported_shown_and_trusted_by_what_it_is(cli: Comman
     cli("agents", "add", "true", "--as", "calm")
     exported = cli("agents", "export", "calm", "-o", str(file))
     imported = cli("agents", "import", str(file), "--json").document()
+    missing = cli("agents", "import", str(file.with_name("gone.toml")))
+    git_log = cli("agents", "capability", "show", "git", "log").stdout
     file.write_text(file.read_text().replace("calm", "here"))
 
     listed = cli("agents")
@@ -67,6 +69,8 @@ def test_a_file_is_exported_imported_shown_and_trusted_by_what_it_is(cli: Comman
     elsewhere = cli("agents", folder=cli.folder)
     again = cli("agents", "untrust")
 
+    assert (missing.code, "hint: name a file that `agentmon agents export` wrote" in missing.stderr) == (2, True)
+    assert "max: a whole number, at least 1, at most 100000; default 20" in git_log
     assert exported.stdout.endswith(": calm\n")
     assert tomllib.loads(file.read_text())["agent"][0]["binary"] == "true"
     assert [one["verdict"] for one in imported] == ["same"]

@@ -171,7 +171,7 @@ class DiscoveryService:
         if path is None:
             return None
         preset = next((one for one in look.installed if one.slug == slug), None)
-        version, _problem = await _ask_version(agent, path, preset)
+        version, _problem = await _ask_version(agent, _asked_path(path, look), preset)
         await self._write_facts(agent, look.by_path.get(path), version)
         return version
 
@@ -313,7 +313,7 @@ class DiscoveryService:
         async def ask(agent: Agent, path: str) -> None:
             nonlocal done
             async with room:
-                version, problem = await _ask_version(agent, path, presets[agent.slug])
+                version, problem = await _ask_version(agent, _asked_path(path, look), presets[agent.slug])
             problems.extend([problem] if problem else [])
             if version is not None or not problem:
                 # Who did not answer is asked again with the next scan.
@@ -373,6 +373,15 @@ def _may_be_missed(agent: Agent, look: _Look) -> bool:
     if os.sep in agent.binary_path:
         return str(Path(agent.binary_path).expanduser().parent) not in look.scan.unread
     return agent.binary_path not in look.everywhere and not look.scan.unread
+
+
+def _asked_path(path: str, look: _Look) -> str:
+    """Return what is asked for a version: behind a shim the program itself, since a shim looks for it in the home."""
+    program = look.by_path.get(path)
+    if program is None or program.kind is not ProgramKind.SHIM:
+        return path
+    target = Path(program.real_path)
+    return program.real_path if target.name == program.name and os.access(target, os.X_OK) else path
 
 
 async def _ask_version(agent: Agent, path: str, preset: PresetAgent | None) -> tuple[str | None, str]:

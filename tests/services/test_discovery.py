@@ -178,6 +178,24 @@ async def test_a_program_that_hangs_is_told_and_keeps_nothing_alive(
     assert (await services.agents.by_slug("git")).version is None
 
 
+async def test_behind_a_shim_the_program_itself_is_asked(
+    services: Services, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    root = tmp_path / "pyenv"
+    for folder, body in (("shims", 'exec pyenv exec "$0" "$@"'), ("versions/3.12.1/bin", "echo git version 2.41.0")):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "git").write_text(f"#!/bin/sh\n{body}\n")
+        (root / folder / "git").chmod(0o755)
+    (root / "version").write_text("3.12.1\n")
+    monkeypatch.setenv("PYENV_ROOT", str(root))
+    monkeypatch.setenv("PATH", f"{root}/shims:{machine.bin}")
+
+    outcome = await services.discovery.scan()
+
+    assert outcome.problems == ()
+    assert (await services.agents.by_slug("git")).version == "2.41.0"
+
+
 async def test_a_namesake_is_told_whatever_it_ends_with(services: Services, machine: Machine) -> None:
     calm = machine.add("gh", "echo hello")
     failing = machine.add("git", "echo what is --version; exit 3")

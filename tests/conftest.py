@@ -14,8 +14,9 @@ from hypothesis import settings
 from textual.css.stylesheet import Stylesheet
 
 from agentmon.store import upgrade
+from agentmon.worker import launch
 from tests.database_template import DatabaseTemplate, make_whole
-from tests.forks import fork_server
+from tests.forks import Forks, ForkServer
 from tests.live_home import LiveHome
 
 if TYPE_CHECKING:
@@ -23,14 +24,31 @@ if TYPE_CHECKING:
 
     from textual.css.model import RuleSet
 
-    from tests.forks import Forks
-
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
 
+_launch = launch._launch
 _PERSONAL = frozenset({"NO_COLOR", "COLUMNS", "LINES", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"})
+
+
+_FORKS = "TESTS_FORKS"
+"""Names the socket of the one fork server to the processes of the run."""
+_fork_server = pytest.StashKey[ForkServer]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start what forks commands and workers for all processes of the run; it gets ready while they look for tests."""
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        config.stash[_fork_server] = ForkServer()
+        os.environ[_FORKS] = str(config.stash[_fork_server].path)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End it."""
+    if _fork_server in config.stash:
+        config.stash[_fork_server].close()
 
 
 def pytest_collection_finish() -> None:
@@ -57,10 +75,21 @@ def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 @pytest.fixture(scope="session")
-def forks() -> Iterator[Forks]:
-    """A process that forks commands, for all tests of this one."""
-    with fork_server() as forks:
-        yield forks
+def forks() -> Forks:
+    """What forks commands and workers."""
+    return Forks(Path(os.environ[_FORKS]))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_are_forks(forks: Forks) -> None:
+    """A worker is a fork of a process that has imported everything; see ``workers_are_programs``."""
+    launch._launch = forks.start_worker
+
+
+@pytest.fixture
+def workers_are_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is started as it is outside of tests."""
+    monkeypatch.setattr(launch, "_launch", _launch)
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""Runs commands as forks of one process that has imported everything and has worked once already.
+"""Runs commands and workers as forks of one process that has imported everything and has worked once already.
 
-Listens on the Unix socket that the first argument names, says a line once it does, and ends with its standard input.
-Each connection asks for one command with one JSON line (``words``, ``folder`` and ``environ``) and the files of its
-three standard streams. It is answered with two lines: the process's number, and its exit code once it has ended.
+Listens on the Unix socket that the first argument names, and ends with its standard input. Each connection asks for one
+command with one JSON line (``words``, ``folder`` and ``environ``), or for a worker (``words`` is null), and hands over
+the files of its three standard streams. It is answered with two lines: the process's number, and its exit code once it
+has ended.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ import agentmon.cli.app
 import agentmon.cli.names
 import agentmon.runners.screens
 import agentmon.store.upgrade
+import agentmon.worker.__main__
+import agentmon.worker.main
+from agentmon.worker import launch
+from tests.forks import Forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +84,9 @@ class ForkServer:
             one.close()
         os.setsid()
         _use(request["environ"], streams)
-        _become(lambda: _run_command(request["words"], folder=request["folder"]))
+        os.chdir(request["folder"])
+        words = request["words"]
+        _become(_run_worker if words is None else lambda: _run_command(words))
 
     def _answer_for_ended(self) -> None:
         for pid in list(self._asked):
@@ -104,11 +111,15 @@ def _become(run: Callable[[], int]) -> NoReturn:
         os._exit(code)
 
 
-def _run_command(words: list[str], *, folder: str) -> int:
-    os.chdir(folder)
+def _run_command(words: list[str]) -> int:
     sys.argv = ["agentmon", *words]
     agentmon.__main__.main()
     return 0
+
+
+def _run_worker() -> int:
+    sys.argv = ["agentmon.worker", "--background"]
+    return agentmon.worker.__main__.main()
 
 
 def _use(environ: dict[str, str], streams: list[int]) -> None:
@@ -119,7 +130,10 @@ def _use(environ: dict[str, str], streams: list[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - the process's own
+    # Like those of any Python, they never close the descriptors: a database that is opened in place of one loses its
+    # locks when SQLite moves it away from there.
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the process's own
+    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115 - as above
 
 
 def _work_once() -> None:
@@ -145,14 +159,13 @@ def main() -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     path = Path(sys.argv[1])
     _work_once()
+    launch._launch = Forks(path).start_worker
     # A collection in a fork would copy the pages of everything that was made before.
     gc.collect()
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        sys.stdout.write("\n")
-        sys.stdout.flush()
         ForkServer(listener).serve()
     path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Asking the process that forks commands, which saves each test the imports; see ``tests.fork_server``."""
+"""Asking the process that forks commands and workers, which saves each test the imports; see ``tests.fork_server``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 DEADLINE_S = 60.0
@@ -107,16 +107,36 @@ class Forks:
         os.close(stderr_end)
         return Fork(connection, os.fdopen(stdout, "rb"), os.fdopen(stderr, "rb"))
 
+    def start_worker(self, environ: Mapping[str, str], log: IO[bytes]) -> int:
+        """Start a worker with both its outputs in the log; return the exit code of the process that starts it."""
+        with Path(os.devnull).open("rb") as stdin:
+            request = {"words": None, "folder": "/", "environ": dict(environ)}
+            return _exit_code(self._ask(request, stdin.fileno(), log.fileno(), log.fileno()))
+
     def _ask(self, request: Mapping[str, object], *streams: int) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(DEADLINE_S)
-        connection.connect(str(self.path))
+        connection = self._connected()
         text = json.dumps(request).encode() + b"\n"
         sent = socket.send_fds(connection, [text], streams)
         if sent < len(text):
             # Nothing left is not sent: the command may have ended already.
             connection.sendall(text[sent:])
         return connection
+
+    def _connected(self) -> socket.socket:
+        """Return a connection; the server may have only been started."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(DEADLINE_S)
+            try:
+                connection.connect(str(self.path))
+            except (FileNotFoundError, ConnectionRefusedError):
+                connection.close()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+            else:
+                return connection
 
 
 def _exit_code(connection: socket.socket) -> int:
@@ -125,24 +145,24 @@ def _exit_code(connection: socket.socket) -> int:
     return int(code)
 
 
-@contextmanager
-def fork_server() -> Iterator[Forks]:
-    """Start a server; it ends with the block, or with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="amf-", dir="/tmp"))
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTMON_", "TMUX"))}
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", "tests.fork_server", str(folder / "forks")],
-        cwd=Path(__file__).parent.parent,
-        env={**environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"\n", "the server did not start"
-            yield Forks(folder / "forks")
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-    shutil.rmtree(folder, ignore_errors=True)
+class ForkServer:
+    """A server that was started, and may not listen yet; it ends with ``close``, or with this process."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="amf-", dir="/tmp"))
+        self.path = self._folder / "forks"
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTMON_", "TMUX"))}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tests.fork_server", str(self.path)],
+            cwd=Path(__file__).parent.parent,
+            env={**environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -481,9 +481,9 @@ class BoardScreen(ServiceScreen[None]):
             self.call_after_refresh(self._update_preview)
 
     def on_board_column_page_needed(self, message: BoardColumn.PageNeeded) -> None:
-        """Read what came into view."""
+        """Read what came into view, once what is known of it is on the terminal."""
         message.stop()
-        self.request_refresh()
+        self.call_after_refresh(self.request_refresh)
 
     def on_board_column_opened(self, message: BoardColumn.Opened) -> None:
         """Open the card that was clicked twice."""

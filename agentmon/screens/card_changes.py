@@ -273,6 +273,7 @@ class CardChanges:
 
     async def _written(self, work: Work) -> None:
         try:
+            await self._screen.painted()
             services = await self._screen.services()
             async with self._writes:
                 await work(services)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
@@ -33,6 +35,7 @@ REFRESH_INTERVAL_S: Final = 0.1
 WRITES: Final = "writes"
 """The group of workers that store what is shown already; leaving waits for them."""
 _REFRESH: Final = "refresh"
+_PAINT_TIMEOUT_S: Final = 0.1
 _DIALOG_WAIT_S: Final = 5.0
 """How long keys are held back for a dialog: as long as one would wait before pressing another key in earnest."""
 
@@ -170,6 +173,15 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         # One that is cancelled before it began would leave a coroutine that was never awaited.
         finalize(worker, work.close).atexit = False
         return worker
+
+    async def painted(self) -> None:
+        """Return once what has changed until now is on the terminal. Must run in a worker.
+
+        Reading and writing share one interpreter with the painting: what begins before it makes a key wait.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PAINT_TIMEOUT_S):
+                await self.wait_for_refresh()
 
     def request_refresh(self, *, at_once: bool = False) -> None:
         """Let ``refresh_snapshot`` run soon; requests that come meanwhile are answered by the same run.

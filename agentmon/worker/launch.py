@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from agentmon.domain.errors import RunnerError
 from agentmon.worker.presence import WorkerInfo, read_presence
@@ -60,17 +60,22 @@ def _start(paths: Paths, environ: dict[str, str]) -> None:
         environ.pop(name, None)
     with paths.worker_log.open("ab") as log:
         paths.worker_log.chmod(0o600)
-        # The started process forks and ends at once, so nothing is left to reap and the worker's parent is init.
-        started = subprocess.run(
-            [sys.executable, "-P", "-m", "agentmon.worker", "--background"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environ,
-            cwd="/",
-            start_new_session=True,
-            timeout=_READY_WITHIN_S,
-            check=False,
-        )
-    if started.returncode:
+        code = _launch(environ, log)
+    if code:
         raise RunnerError("the background worker could not be started", hint=f"its log says why: {paths.worker_log}")
+
+
+def _launch(environ: Mapping[str, str], log: IO[bytes]) -> int:
+    """Start the program with its two outputs in the log; return the exit code of the process that starts it."""
+    # The started process forks and ends at once, so nothing is left to reap and the worker's parent is init.
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "agentmon.worker", "--background"],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env=environ,
+        cwd="/",
+        start_new_session=True,
+        timeout=_READY_WITHIN_S,
+        check=False,
+    ).returncode

@@ -23,6 +23,7 @@ COUNT_TO_20 = 'for i in $(seq 20); do echo "line $i"; sleep 0.05; done; exit 7'
 TWENTY_LINES = b"".join(b"line %d\n" % number for number in range(1, 21))
 
 
+@pytest.mark.usefixtures("workers_are_programs")
 async def test_a_run_outlives_the_death_of_worker_and_client_and_is_recorded_whole(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
@@ -181,6 +182,7 @@ async def test_a_second_start_of_the_worker_finds_the_first(live_home: LiveHome)
     assert len({worker.pid for worker in started}) == 1
 
 
+@pytest.mark.usefixtures("workers_are_programs")
 async def test_the_worker_is_no_child_of_who_started_it_and_ends_when_told(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         worker = await services.workers.ensure_running()

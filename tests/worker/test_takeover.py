@@ -102,6 +102,7 @@ def test_a_dead_owner_of_another_folder_is_followed_only_after_two_looks_and_the
     assert takeover.find_free(claims, after_s=120, at=now) == ()
 
 
+@pytest.mark.usefixtures("workers_are_programs")
 async def test_a_second_worker_on_one_database_leaves_a_living_ones_runs_alone_and_follows_a_dead_one(
     live_home: LiveHome,
 ) -> None:

@@ -575,7 +575,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     async def _tell_own_agents(self, services: Services) -> None:
         """Say that the workspace brings agents along that nobody has trusted; nothing of them runs before that."""
-        from agentmon.screens.trust_text import news_text  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.trust_news import news_text  # noqa: PLC0415 - not part of the first frame
 
         workspace = await self.workspace()
         told = news_text(await services.agent_files.state(workspace), workspace.name)

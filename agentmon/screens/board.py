@@ -721,6 +721,8 @@ class BoardScreen(ServiceScreen[None]):
         self._current.move(1)
 
     def _set_marked(self, marked: dict[TaskId, Card]) -> None:
+        if not marked and not self._marked:
+            return
         self._marked = marked
         for column in self._board.values():
             column.marked = frozenset(marked)

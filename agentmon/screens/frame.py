@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
 
 from textual.message import Message
+from textual.reactive import var
 from textual.screen import Screen
 
 from agentmon.widgets.guarded import Guarded
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import TypeAlias
 
+    from textual.widget import Widget
     from textual.worker import Worker
 
     from agentmon.bootstrap import Services
@@ -85,6 +87,10 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
     through ``start``. Errors of both reach the application's one policy. Textual calls the ``on_…`` handlers of every
     class of the inheritance by itself, so a subclass defines its own without calling these.
     """
+
+    focused: var[Widget | None] = var(None)
+    """The widget that gets the keys. As Textual declares it, the whole screen is painted anew whenever it changes; the
+    two widgets that it is about do that for themselves."""
 
     def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter, *, name: str | None = None) -> None:
         super().__init__(name=name)

@@ -33,19 +33,6 @@ _WORDS: Final = {
 }
 
 
-def news_text(state: AgentFileState, name: str) -> str:
-    """Return what a person is told when the workspace of this name is opened; empty when there is nothing to decide."""
-    match state.trust:
-        case FileTrust.UNTRUSTED:
-            return f"{even_line(name)} brings agents of its own that are not used yet: 4, then T, shows what they run"
-        case FileTrust.CHANGED:
-            return f"The agents that {even_line(name)} brings along have changed: 4, then T, shows what they run now"
-        case FileTrust.BROKEN:
-            return f"The agents that {even_line(name)} brings along cannot be used: {even_line(state.problem)}"
-        case FileTrust.NONE | FileTrust.TRUSTED | FileTrust.GONE:
-            return ""
-
-
 def trust_line(state: AgentFileState, now: datetime) -> Content:
     """Return how the file stands, with what is wrong with it."""
     words, colour = _WORDS[state.trust]

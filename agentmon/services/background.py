@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.amounts import duration_text
 from agentmon.domain.background_loops import LoopCondition
 from agentmon.runners.host.process_table import is_halted
-from agentmon.worker.loop import REPORT_EVERY_S
-from agentmon.worker.loop_report import read_loop_report
+from agentmon.worker.loop_report import REPORT_EVERY_S, read_loop_report
 from agentmon.worker.presence import read_presence
 
 if TYPE_CHECKING:

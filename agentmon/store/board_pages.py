@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import text
-
 from agentmon.store.board import find_place, read_board
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Connection
-
     from agentmon.domain.board import BoardPage, BoardSort, ColumnRequest
     from agentmon.domain.ids import TaskId
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Workspace
-    from agentmon.store.board import Execute
     from agentmon.store.database import Database
 
 
@@ -37,19 +32,18 @@ class BoardRepository:
         board_words: Mapping[str, str],
     ) -> BoardPage:
         """Return the asked part of each column and the status line, from one moment; of all workspaces for None."""
-        async with self._database.reading() as connection:
-            return await connection.run_sync(
-                lambda sync_connection: read_board(
-                    _executing(sync_connection),
-                    workspace_id=None if workspace is None else workspace.id,
-                    workspace_name="" if workspace is None else workspace.name,
-                    is_all=workspace is None,
-                    requests=requests,
-                    running_limit=running_limit,
-                    money_words=money_words,
-                    board_words=board_words,
-                )
+        return await self._database.read(
+            lambda execute: read_board(
+                execute,
+                workspace_id=None if workspace is None else workspace.id,
+                workspace_name="" if workspace is None else workspace.name,
+                is_all=workspace is None,
+                requests=requests,
+                running_limit=running_limit,
+                money_words=money_words,
+                board_words=board_words,
             )
+        )
 
     async def locate(
         self,
@@ -64,21 +58,13 @@ class BoardRepository:
 
         The index counts the cards of the workspace, or of all for None.
         """
-        async with self._database.reading() as connection:
-            return await connection.run_sync(
-                lambda sync_connection: find_place(
-                    _executing(sync_connection),
-                    workspace_id=None if workspace is None else workspace.id,
-                    task_id=task_id,
-                    text_filter=text_filter,
-                    sort=sort,
-                    board_words=board_words,
-                )
+        return await self._database.read(
+            lambda execute: find_place(
+                execute,
+                workspace_id=None if workspace is None else workspace.id,
+                task_id=task_id,
+                text_filter=text_filter,
+                sort=sort,
+                board_words=board_words,
             )
-
-
-def _executing(connection: Connection) -> Execute:
-    def execute(statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
-        return [tuple(row) for row in connection.execute(text(statement), dict(parameters))]
-
-    return execute
+        )

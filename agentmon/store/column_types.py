@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import BigInteger, DateTime, Enum, Integer, String, Text
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeDecorator
 
 from agentmon.store.moments import moment_text, parse_moment
@@ -70,6 +69,8 @@ class Json(TypeDecorator[object]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the column type of the dialect; text on SQLite, whose JSON type would turn digits into floats."""
         if dialect.name == "postgresql":
+            from sqlalchemy.dialects.postgresql import JSONB  # noqa: PLC0415 - 2 MB that SQLite has no use for
+
             return dialect.type_descriptor(JSONB(none_as_null=True))
         return dialect.type_descriptor(Text())
 

@@ -8,7 +8,7 @@ import sqlite3
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -25,7 +25,7 @@ from agentmon.store.tables import metadata
 from agentmon.store.upgrade import prepare_database
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from agentmon.domain.clock import Clock
+    from agentmon.store.board import Execute
+
+_ResultT = TypeVar("_ResultT")
 
 BUSY_TIMEOUT: Final = timedelta(seconds=5)
 _BEGIN_TRIES: Final = 3
@@ -104,6 +107,19 @@ class Database:
             async with self._readers.connect() as connection:
                 await connection.begin()
                 yield connection
+
+    async def read(self, work: Callable[[Execute], _ResultT]) -> _ResultT:
+        """Return what the work reads from one unchanging view, all of it on the connection's thread.
+
+        Of many statements each would else have the event loop wait for that thread, and a key for both.
+
+        Raises:
+            StoreError: As for ``writing``.
+        """
+        async with self.reading() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert isinstance(driver, EndableConnection), "Database._connect makes all of them"
+            return await driver.run(lambda connection: work(_executing(connection)))
 
     def data_version(self) -> int:
         """Return a number that differs from the last one when any connection has committed since; blocks for 5 µs.
@@ -244,6 +260,13 @@ async def open_database(
         prepare_database, location, backups_dir=backups_dir, release=release, clock=clock
     )
     return OpenedDatabase(database=Database(prepared.path, busy_timeout=busy_timeout), notices=prepared.notices)
+
+
+def _executing(connection: sqlite3.Connection) -> Execute:
+    def execute(statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
+        return connection.execute(statement, dict(parameters)).fetchall()
+
+    return execute
 
 
 def require_same_file(path: Path, opened: tuple[int, int] | None) -> None:

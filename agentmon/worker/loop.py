@@ -19,7 +19,7 @@ from agentmon.worker.archiving import archive_old_cards
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.history_following import HistoryFollowing
-from agentmon.worker.loop_report import write_loop_report
+from agentmon.worker.loop_report import REPORT_EVERY_S, write_loop_report
 from agentmon.worker.notifying import Notifier
 from agentmon.worker.owners import Takeover, this_owner
 from agentmon.worker.retention import remove_old_logs
@@ -61,7 +61,6 @@ _LONGEST_QUEUE_PAUSE_S: Final = 5.0
 """Whoever frees the database or the disk wants to see that runs go on."""
 _IMPORT_HANGS_AFTER_S: Final = 1_800.0
 """A first history of many gigabytes is read in one turn."""
-REPORT_EVERY_S: Final = 5.0
 _SAME_COMPLAINT_EVERY_S: Final = 300.0
 """How often the log says the same: a full disk can last for days."""
 

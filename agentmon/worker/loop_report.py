@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+REPORT_EVERY_S: Final = 5.0
 _FILE_BYTES: Final = 16 * 1024
 _TIMES: Final = ("ok_at", "failed_at", "next_try_at", "busy_since")
 

@@ -6,6 +6,8 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.bootstrap import open_services
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.tasks import Schedule, TaskDraft

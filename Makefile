@@ -26,8 +26,8 @@ run:
 	@scripts/setup run
 	@$(OUTSIDE_MAKE) $(BIN)/agentmon $(ARGS)
 
-# Many tests wait for programs, so that three for each core keep it busy.
-PYTEST = workers=$$($(BIN)/python -c 'import os; print(3 * (os.cpu_count() or 2))') && $(BIN)/python -m pytest -n "$$workers"
+# Many tests wait for programs, so that five for two cores keep these busy.
+PYTEST = workers=$$($(BIN)/python -c 'import os; print(5 * (os.cpu_count() or 2) // 2)') && $(BIN)/python -m pytest -n "$$workers"
 
 test:
 	@scripts/setup test

@@ -22,6 +22,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+import genai_prices  # noqa: F401 - imported late by those who need it, as the next two are
+import jsonschema  # noqa: F401 - as above
+import libtmux  # noqa: F401 - as above
+
 import agentmon.__main__
 import agentmon.cli.app
 import agentmon.cli.names
@@ -29,6 +33,7 @@ import agentmon.runners.screens
 import agentmon.store.upgrade
 import agentmon.worker.__main__
 import agentmon.worker.main
+import agentmon.worker.usage_importing
 from agentmon.worker import launch
 from tests.forks import Forks
 

@@ -232,6 +232,7 @@ class _Command:
         "_is_quoted",
         "_operator",
         "_pieces",
+        "_quoted",
         "_redirections",
         "_words",
         "fed_by",
@@ -242,6 +243,7 @@ class _Command:
         self.fed_by = fed_by
         self.input_text = ""
         self._words: list[str] = []
+        self._quoted: set[int] = set()
         self._pieces: list[str] | None = None
         self._operator = ""
         self._redirections: list[Redirection] = []
@@ -283,6 +285,8 @@ class _Command:
         self._pieces = None
         operator, self._operator = self._operator, ""
         if not operator:
+            if self._is_quoted:
+                self._quoted.add(len(self._words))
             self._words.append(word)
         elif operator == "<<<":
             self.input_text += word
@@ -299,12 +303,12 @@ class _Command:
         """Return what was read; what it gives variables is noted, and those that name its command are filled in."""
         start = 0
         while start < len(self._words) and (
-            self._words[start] in _KEYWORDS or _ASSIGNMENT.match(self._words[start]) is not None
+            self._is_keyword(start) or _ASSIGNMENT.match(self._words[start]) is not None
         ):
             start += 1
         if start and self._words[start - 1 : start + 1] == ["time", "-p"]:
             start += 1
-        assignments = tuple(word for word in self._words[:start] if word not in _KEYWORDS)
+        assignments = tuple(word for at, word in enumerate(self._words[:start]) if not self._is_keyword(at))
         words = _filled(self._words[start:], variables)
         if not words or words[0] in _DECLARING:
             told = [word.partition("=") for word in (*assignments, *words[1:])]
@@ -317,6 +321,10 @@ class _Command:
             input_text=self.input_text,
             assignments=assignments,
         )
+
+    def _is_keyword(self, at: int) -> bool:
+        """Whether the word means something to the shell, which it does not in quotes."""
+        return self._words[at] in _KEYWORDS and at not in self._quoted
 
 
 def _finished(drafts: list[_Command]) -> list[ScriptCommand]:

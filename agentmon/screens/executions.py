@@ -79,6 +79,8 @@ class ExecutionsScreen(ServiceScreen[None]):
         self._waits = WaitClock(self, self._on_wait_end)
         self._waits_of: tuple[ExecutionListing, ...] = ()
         self._waits_read_at = 0.0
+        self._column_choices = 0
+        """Counts twice each time that other columns are chosen: when they are shown, and when they are stored."""
 
     def compose(self) -> ComposeResult:
         """Yield summary, table and filter."""
@@ -118,7 +120,10 @@ class ExecutionsScreen(ServiceScreen[None]):
         if self._table is not None:
             self._table.folder = workspace.root_path
             self._table.money = page.status_line.money
-            self._table.columns = await services.settings.execution_columns()
+            choices = self._column_choices
+            columns = await services.settings.execution_columns()
+            if choices == self._column_choices:
+                self._table.columns = columns
         await self._read_waits(services, newest)
         is_all = len(newest) < REFRESH_ROWS
         self._show(newest if is_all else (*newest, *await self._older(services, newest)))
@@ -348,10 +353,14 @@ class ExecutionsScreen(ServiceScreen[None]):
         chosen = await self.ask(ColumnsDialog(table.columns, table.fitting))
         if chosen is None or chosen == table.columns:
             return
+        self._column_choices += 1
         table.columns = chosen
         if table.sorting is not None and table.sorting.column not in chosen:
             self._sort(None)
         await (await self.services()).settings.keep_execution_columns(chosen)
+        # What was read while they were not stored yet is as old as what was read before they were chosen.
+        self._column_choices += 1
+        self.request_refresh()
 
     async def _kill(self, listing: ExecutionListing) -> None:
         if await ask_kill(self, [(listing.task_number, listing.task_title)]):

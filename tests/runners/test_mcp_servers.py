@@ -103,7 +103,7 @@ async def test_a_server_that_nobody_waits_for_ends_with_all_that_it_started() ->
     with pytest.raises(asyncio.CancelledError):
         await asked
 
-    assert marked() == 0
+    await asyncio.to_thread(wait_for, lambda: marked() == 0)
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for_without_end() -> None:

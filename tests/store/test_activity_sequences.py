@@ -19,6 +19,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.operations import OperationStatus, OperationType
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_import import FilePiece, UsageImport
+from tests.seeds import seeds
 from tests.store.conversation_place import NOON_MS, an_ending, opened_place
 from tests.store.queue_place import NOON
 from tests.store.recounts import counted_anew, kept_counts
@@ -82,7 +83,7 @@ def a_call(ref: str, *, type_: OperationType = OperationType.READ) -> ToolStarte
     return ToolStartedNews(tool_ref=ref, tool_name="Read", type=type_, target="/w/a")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 async def test_any_sequence_keeps_days_and_counts(place: ConversationPlace, files: UsageImport, seed: int) -> None:
     dice = random.Random(seed)
     zone_name = "UTC"

@@ -21,6 +21,7 @@ from agentmon.domain.operations import MessageRole, OperationStatus, OperationTy
 from agentmon.store.activity_sums import COUNT_OPERATIONS
 from agentmon.store.history_import import HistoryImport, HistoryPiece
 from agentmon.store.usage_import import FilePiece, UsageImport
+from tests.seeds import seeds
 from tests.store.conversation_place import NOON_MS, an_ending, opened_place
 from tests.store.queue_place import NOON
 
@@ -159,7 +160,7 @@ def test_a_cursor_that_has_moved_writes_nothing(place: ConversationPlace, histor
     assert rows(place, "SELECT count(*) FROM messages") == [(1,)]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, quick=2))
 def test_any_order_and_any_number_of_times_gives_the_same_rows(
     place: ConversationPlace, history: HistoryImport, seed: int
 ) -> None:

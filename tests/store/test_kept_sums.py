@@ -22,6 +22,7 @@ from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_import import UsageImport
 from agentmon.store.usage_sums import RECOUNT, SUMMED
+from tests.seeds import seeds
 from tests.store.conversation_place import ConversationPlace
 from tests.store.queue_place import NOON, an_agent, opened_queue
 from tests.store.random_usage import MODELS, ZONES, RandomUsage
@@ -73,7 +74,7 @@ async def _opened(folder: Path) -> AsyncIterator[ConversationPlace]:
         yield ConversationPlace(queue=queue)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 async def test_sums_and_totals_are_those_of_the_answers_after_each_change(
     place: ConversationPlace, files: UsageImport, seed: int
 ) -> None:
@@ -85,7 +86,7 @@ async def test_sums_and_totals_are_those_of_the_answers_after_each_change(
         assert _totals(place) == _added_up(place), change
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 async def test_reports_by_anything_of_anything_in_any_zone_are_those_of_the_answers(
     place: ConversationPlace, files: UsageImport, seed: int
 ) -> None:
@@ -110,7 +111,7 @@ async def test_reports_by_anything_of_anything_in_any_zone_are_those_of_the_answ
             assert found == _parts(answers, group, chosen, days), (group, chosen, zone_name)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 async def test_what_was_spent_of_any_budget_is_what_its_answers_say(
     place: ConversationPlace, files: UsageImport, seed: int
 ) -> None:

@@ -19,6 +19,7 @@ from agentmon.domain.operations import OperationStatus, OperationType
 from agentmon.domain.summaries import MOST_MODELS, SummaryPeriod
 from agentmon.store.summaries import DaySpan, SummaryRepository
 from agentmon.store.usage_import import UsageImport
+from tests.seeds import seeds
 from tests.store.conversation_place import NOON_MS, ConversationPlace
 from tests.store.queue_place import NOON, an_agent, opened_queue
 from tests.store.random_usage import RandomUsage
@@ -62,7 +63,7 @@ async def _opened(folder: Path) -> AsyncIterator[ConversationPlace]:
 
 
 @pytest.mark.parametrize("users", [1, 2])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 async def test_every_summary_is_a_recount_of_its_rows(
     place: ConversationPlace, files: UsageImport, seed: int, users: int
 ) -> None:

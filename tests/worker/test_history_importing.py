@@ -14,6 +14,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import StoreError
 from agentmon.usage import following
 from agentmon.worker.history_importing import HistoryImporter
+from tests.seeds import seeds
 from tests.usage.histories import SAMPLES, environ_of
 from tests.worker.usage_home import usage_home
 
@@ -148,7 +149,7 @@ async def test_threads_of_codex_get_their_names_unless_a_person_named_them(home:
     assert home.rows("SELECT title FROM sessions WHERE title IS NOT NULL ORDER BY 1") == [("mine",), ("newer name",)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 async def test_kills_lost_cursors_and_rescans_leave_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

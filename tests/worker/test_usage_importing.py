@@ -16,6 +16,7 @@ from agentmon.domain.errors import StoreError
 from agentmon.store.usage_days import UsageDayRepository, days_of_zone
 from agentmon.worker import refusals, usage_importing
 from agentmon.worker.usage_importing import UsageImporter
+from tests.seeds import seeds
 from tests.usage.histories import SAMPLES, environ_of
 from tests.worker.usage_home import (
     EXPECTED,
@@ -196,7 +197,7 @@ async def test_answers_outlive_the_files_that_told_them(home: UsageHome) -> None
     assert home.contents() == before
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, quick=2))
 async def test_files_in_any_order_give_the_same(
     home: UsageHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

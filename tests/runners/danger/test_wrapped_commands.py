@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentmon.domain.agents import DangerLevel
@@ -106,6 +106,7 @@ def test_its_words_in_a_text_are_no_alarm(text: str) -> None:
 
 
 @given(WORDS)
+@example(["{", "push"])
 def test_any_words_are_judged_the_same_each_time_and_never_raise(words: Sequence[str]) -> None:
     rules = load_danger_rules()
     line = shlex.join(words)

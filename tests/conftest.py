@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import shutil
 import signal
@@ -57,13 +58,20 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000)
 
 
+@pytest.fixture(scope="session")
+def empty_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home for each test; most never look at theirs, so it has to cost next to nothing."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def isolated_environment(monkeypatch: pytest.MonkeyPatch, empty_homes: Iterator[Path]) -> None:
     """No test sees the person's own files, terminal or tmux."""
     for name in list(os.environ):
         if name.startswith(("AGENTMON_", "XDG_", "TMUX")) or name in _PERSONAL:
             monkeypatch.delenv(name)
-    home = tmp_path / "home"
+    home = next(empty_homes)
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     # No app looks for the programs of this machine by itself.

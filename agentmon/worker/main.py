@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,8 @@ _log = logging.getLogger(__name__)
 _LOG_MAX_BYTES: Final = 2_000_000
 _LOG_FILES: Final = 3
 _LOOK_FOR_DATABASE_EVERY_S: Final = 1.0
+_WITHOUT_FOLDER_S: Final = 60.0
+"""A disk may be away for a moment."""
 
 
 def run_foreground(paths: Paths | None = None, *, makes_home: bool = True) -> int:
@@ -83,11 +86,19 @@ def _no_home(paths: Paths) -> int:
 
 
 async def _serve(paths: Paths, lock: WorkerLock) -> None:
-    """Work until told to end; begin anew when the database was replaced or the files in the run folder were removed."""
+    """Work until told to end; begin anew when the database was replaced or the files in the run folder were removed.
+
+    A worker without a data folder ends: somebody has deleted it, and whoever makes another one starts another worker.
+    """
     is_told_to_end = asyncio.Event()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     await _work(paths, lock, is_told_to_end)
+    seen_at = time.monotonic()
     while not is_told_to_end.is_set():
+        if paths.data_dir.exists():
+            seen_at = time.monotonic()
+        elif time.monotonic() - seen_at >= _WITHOUT_FOLDER_S:
+            return
         if not paths.database_path.exists():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(is_told_to_end.wait(), _LOOK_FOR_DATABASE_EVERY_S)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import tracemalloc
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.logs.log_text import MAX_TEXT_LINE_BYTES, iter_clean_lines, tail_lines
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ def test_progress_of_megabytes_is_one_line_with_its_last_state(tmp_path: Path) -
     assert tail_lines(path, 1) == ["99%"]
 
 
+@pytest.mark.proof
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"0123456789 some words in a line\n" * 1_000_000)

@@ -134,6 +134,7 @@ def test_a_search_goes_in_bounded_steps(tmp_path: Path) -> None:
     assert not any(step.matches for step in steps)
 
 
+@pytest.mark.proof
 @settings(max_examples=200, deadline=None)
 @example(lines=[b"\x1b]0;ab\x07"], expression="")
 @example(lines=[b"a", b"\x1b]0;ab\x07"], expression="(x)*$")

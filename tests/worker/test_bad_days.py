@@ -17,9 +17,10 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
-from agentmon.worker.presence import read_presence
+from agentmon.worker import main
+from agentmon.worker.presence import WorkerLock, read_presence
 from tests.live_home import add_command, marked_processes, run_to_end, until_started
-from tests.waiting import DEADLINE_S, until
+from tests.waiting import DEADLINE_S, until, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +87,26 @@ async def test_the_worker_is_found_again_after_its_run_folder_was_cleaned_away(l
 
     assert ended.status is ExecutionStatus.SUCCEEDED
     assert after.pid == before.pid
+
+
+async def test_a_worker_whose_folder_was_deleted_for_good_ends(
+    live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main, "_WITHOUT_FOLDER_S", 0.3)
+    hang_up = signal.getsignal(signal.SIGHUP)
+    paths = live_home.paths
+    async with open_services(paths):
+        lock = WorkerLock.take(paths.worker_lock)
+        assert lock is not None
+        worker = asyncio.create_task(main._serve(paths, lock))
+        await asyncio.to_thread(wait_for, lambda: read_presence(paths.worker_lock).pid == os.getpid())
+
+    shutil.rmtree(paths.data_dir)
+
+    async with asyncio.timeout(DEADLINE_S):
+        await worker
+    signal.signal(signal.SIGHUP, hang_up)
+    assert not paths.data_dir.exists()
 
 
 async def test_a_worker_of_another_release_is_replaced(live_home: LiveHome) -> None:

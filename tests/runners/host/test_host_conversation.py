@@ -214,6 +214,7 @@ def test_no_input_of_a_tool_damages_the_journal(prepare_run: PrepareRun, value: 
     assert [event["request_id"] for event in talk.events("ask")] == ["r"]
 
 
+@pytest.mark.proof
 def test_a_line_of_20_mb_is_heard(prepare_run: PrepareRun) -> None:
     talk = Conversation(
         prepare_run, [["prompt"], ["say", "0123456789 ", 1_900_000], ["result"], ["wait_for_end"]]
@@ -226,6 +227,7 @@ def test_a_line_of_20_mb_is_heard(prepare_run: PrepareRun) -> None:
     assert max(map(len, (talk.run.folder / "journal.jsonl").read_bytes().splitlines())) < 900_000
 
 
+@pytest.mark.proof
 def test_a_flood_is_heard_to_its_end_in_bounded_memory(prepare_run: PrepareRun, tmp_path: Path) -> None:
     is_measured = tmp_path / "measured"
     acts: list[Act] = [["prompt"], ["flood", 50_000_000, 4000], ["result"], ["wait_for_file", str(is_measured)]]

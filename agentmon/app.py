@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from textual.command import Provider
     from textual.driver import Driver
     from textual.message import Message
-    from textual.notifications import SeverityLevel
+    from textual.notifications import Notify, SeverityLevel
     from textual.screen import Screen
     from textual.theme import Theme
     from textual.worker import Worker
@@ -105,6 +105,8 @@ _LONGEST_POLL_PAUSE_S: Final = 2.0
 _TERMINAL_LOOK_S: Final = 1.0
 _MOST_TOLD_PROBLEMS: Final = 3
 _WRITES_TIMEOUT_S: Final = 2.0
+_MOST_TOASTS: Final = 3
+"""More hide the board, and nobody reads them all."""
 _COUNT_TIMEOUT_S: Final = 1.0
 _CLOSE_TIMEOUT_S: Final = 3.0
 _MOST_FAILURES: Final = 20
@@ -240,6 +242,17 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     ) -> None:
         """Show the text as a toast, letter for letter, cleaned of control codes."""
         super().notify(plain_lines(message), title=plain_lines(title), severity=severity, timeout=timeout, markup=False)
+
+    def on_notify(self, message: Notify) -> None:
+        """Let the oldest toasts go where there would be too many; an error stays for its time."""
+        del message
+        surplus = len(self._notifications) + 1 - _MOST_TOASTS
+        least = sorted(
+            (one for one in self._notifications if one.severity != "error"),
+            key=lambda one: (one.severity != "information", one.raised_at),
+        )
+        for one in least[: max(0, surplus)]:
+            self._unnotify(one, refresh=False)
 
     def get_driver_class(self) -> type[Driver]:
         """Return what draws on the terminal: Textual's own, which lives on when the terminal is gone."""

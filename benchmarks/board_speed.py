@@ -73,20 +73,20 @@ def _measure_keys(folder: Path, root: Path, tasks: int) -> dict[str, list[float]
     """Return the times of each kind of key; after each the board is left as it was."""
     terminal, _ = _open(folder, root, tasks)
     with terminal:
-        walk = _hold(terminal, [*[b"j"] * WALK, *[b"k"] * WALK], PRESSES)
-        moves = _hold(terminal, [b"L", b"H"], PRESSES // 3, gap_s=0.15)
-        ends = _hold(terminal, [b"G", b"g"], PRESSES // 10, gap_s=0.3)
+        walk = hold(terminal, [*[b"j"] * WALK, *[b"k"] * WALK], PRESSES)
+        moves = hold(terminal, [b"L", b"H"], PRESSES // 3, gap_s=0.15)
+        ends = hold(terminal, [b"G", b"g"], PRESSES // 10, gap_s=0.3)
     return {"j and k held": walk, "H and L": moves, "G and g": ends}
 
 
 def _measure_long_walk(folder: Path, root: Path, tasks: int) -> list[_Row]:
     terminal, _ = _open(folder, root, tasks)
     with terminal:
-        walk = _hold(terminal, [b"j"], LONG_PRESSES, gap_s=HELD_S)
-    return [(f"key → repaint, j held over {LONG_PRESSES:,} cards: p50 · p95", _percentiles(walk), "p95 ≤ 25 ms")]
+        walk = hold(terminal, [b"j"], LONG_PRESSES, gap_s=HELD_S)
+    return [(f"key → repaint, j held over {LONG_PRESSES:,} cards: p50 · p95", percentiles(walk), "p95 ≤ 25 ms")]
 
 
-def _hold(terminal: TimedTerminal, keys: Sequence[bytes], presses: int, *, gap_s: float = HELD_S) -> list[float]:
+def hold(terminal: TimedTerminal, keys: Sequence[bytes], presses: int, *, gap_s: float = HELD_S) -> list[float]:
     """Return the times of so many presses of the keys in turn, each once the one before was answered."""
     times = []
     for press in range(presses):
@@ -105,8 +105,8 @@ def _rows_of_keys(held: Mapping[int, Mapping[str, list[float]]]) -> list[_Row]:
         small, large = held[SMALL][kind], held[LARGE][kind]
         ratio = statistics.median(large) / statistics.median(small)
         rows += [
-            (f"key → repaint, {kind}: p50 · p95 with {SMALL} tasks", _percentiles(small), ""),
-            (f"key → repaint, {kind}: p50 · p95 with {LARGE:,} tasks", _percentiles(large), "p95 ≤ 25 ms"),
+            (f"key → repaint, {kind}: p50 · p95 with {SMALL} tasks", percentiles(small), ""),
+            (f"key → repaint, {kind}: p50 · p95 with {LARGE:,} tasks", percentiles(large), "p95 ≤ 25 ms"),
             (f"the one with {LARGE:,} ÷ the one with {SMALL}", f"{ratio:.2f}", "≤ 1.1"),
         ]
     return rows
@@ -127,8 +127,8 @@ def _measure_filter(folder: Path, root: Path, tasks: int) -> list[_Row]:
             terminal.press(b"\x1b")
             terminal.wait_until_quiet(_SETTLED_S)
     return [
-        (f"filter, letter → repaint: p50 · p95 with {tasks:,} tasks", _percentiles(echoes), "p95 ≤ 25 ms"),
-        (f"filter, letter → cards: p50 · p95 with {tasks:,} tasks", _percentiles(cards), "≤ 100 ms"),
+        (f"filter, letter → repaint: p50 · p95 with {tasks:,} tasks", percentiles(echoes), "p95 ≤ 25 ms"),
+        (f"filter, letter → cards: p50 · p95 with {tasks:,} tasks", percentiles(cards), "≤ 100 ms"),
     ]
 
 
@@ -136,7 +136,7 @@ def _measure_memory(folder: Path, root: Path, tasks: int) -> list[_Row]:
     terminal, _ = _open(folder, root, tasks)
     with terminal:
         before_mb, _resident = memory_mb([terminal.pid])
-        _hold(terminal, [b"j", b"j", b"j", b"l", b"j", b"h"], LONG_PRESSES, gap_s=0.0)
+        hold(terminal, [b"j", b"j", b"j", b"l", b"j", b"h"], LONG_PRESSES, gap_s=0.0)
         terminal.wait_until_quiet(_SETTLED_S)
         after_mb, _resident = memory_mb([terminal.pid])
     goal = f"≤ {MEMORY_GOAL_MB} MB"
@@ -159,10 +159,10 @@ def _compare(folder: Path, root: Path) -> list[_Row]:
         with TimedTerminal([str(command)], environ) as theirs:
             first_s = theirs.wait_for(b"title of 1")
             theirs.wait_until_quiet(_SETTLED_S)
-            own = _hold(theirs, [b"j"], 40, gap_s=0.1)
+            own = hold(theirs, [b"j"], 40, gap_s=0.1)
         ours, our_first_s = _open(folder, root, COMPARED)
         with ours:
-            our_keys = _hold(ours, [b"j"], 40, gap_s=0.1)
+            our_keys = hold(ours, [b"j"], 40, gap_s=0.1)
         if start:
             # The first writes the bytecode of both.
             firsts["theirs"].append(first_s)
@@ -172,7 +172,7 @@ def _compare(folder: Path, root: Path) -> list[_Row]:
     return [
         (f"{name}: first frame", f"{statistics.median(firsts['theirs']) * 1000:.0f} ms", ""),
         (f"{name}: that of agentmon's board is so many times as fast", _times(firsts), "≥ 5"),
-        (f"{name}: key → repaint", _percentiles(keys["theirs"]), ""),
+        (f"{name}: key → repaint", percentiles(keys["theirs"]), ""),
         (f"{name}: that of agentmon's board is so many times as fast", _times(keys), "≥ 3"),
     ]
 
@@ -226,7 +226,7 @@ def _times(seconds: Mapping[str, list[float]]) -> str:
     return f"{statistics.median(seconds['theirs']) / statistics.median(seconds['ours']):.1f}"
 
 
-def _percentiles(seconds: Sequence[float]) -> str:
+def percentiles(seconds: Sequence[float]) -> str:
     ordered = sorted(seconds)
     p95 = ordered[min(len(ordered) - 1, len(ordered) * _P95 // 100)]
     return f"{statistics.median(ordered) * 1000:.1f} ms · {p95 * 1000:.1f} ms"

@@ -52,7 +52,7 @@ async def _measure(paths: Paths, *, runs: int, window_s: float) -> list[tuple[st
             task = await add_command(services, workspace, "sh", "-c", _SCRIPT, str(end_file), title=f"run {number}")
             executions.append(await services.queue.run(task.id, actor=USER_ACTOR))
         await services.workers.ensure_running()
-        hosts = await _wait_for_hosts([services.executions.log_path(one).parent for one in executions])
+        hosts = await wait_for_hosts([services.executions.log_path(one).parent for one in executions])
         await asyncio.sleep(_SETTLE_S)
         shares, elapsed_s, lines = await _watch(paths, executions, services, hosts, window_s=window_s)
         worker, server = _worker_pid(paths), _server_pid(paths)
@@ -78,7 +78,7 @@ async def _measure(paths: Paths, *, runs: int, window_s: float) -> list[tuple[st
     ]
 
 
-async def _wait_for_hosts(folders: list[Path]) -> list[int]:
+async def wait_for_hosts(folders: list[Path]) -> list[int]:
     """Return the pids of the hosts once every program runs."""
     deadline = time.monotonic() + _START_WITHIN_S
     while True:

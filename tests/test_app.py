@@ -231,6 +231,20 @@ async def test_a_meant_error_is_a_toast_letter_for_letter_and_told_once(place: P
         assert board.toasts == ["see [b + x\npress [/]"]
 
 
+async def test_the_newest_three_toasts_are_shown_and_errors_stay(place: Place) -> None:
+    async with open_board(place) as board:
+        board.app.notify("an error", severity="error")
+        for number in range(1, 6):
+            board.app.notify(f"news {number}", severity="warning" if number == 1 else "information")
+        await board.until(lambda: "news 5" in board.toasts)
+
+        assert board.toasts == ["an error", "news 1", "news 5"]
+        board.app.notify("more", severity="warning")
+        board.app.notify("most", severity="warning")
+        await board.until(lambda: "most" in board.toasts)
+        assert board.toasts == ["an error", "more", "most"]
+
+
 async def test_attaching_where_the_terminal_cannot_be_lent_is_an_error_and_no_crash(place: Place) -> None:
     async with open_board(place) as board:
         board.app.post_message(AttachRequested(ExecutionId("no such execution")))

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.amounts import DOLLARS, MoneyFormat, count_text
+from agentmon.domain.amounts import DOLLARS, NANO, MoneyFormat, count_text
 from agentmon.domain.limits import WARN_PERCENTS
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ALL_PERCENT: Final = 100
 _DECEMBER: Final = 12
+_FEW_CENTS_NANO: Final = NANO // 10
 
 
 class BudgetScope(StrEnum):
@@ -106,9 +107,9 @@ class Budget:
         return self.limit > other.limit or is_weaker or (other.counts_cached and not self.counts_cached)
 
     def amount_text(self, amount: int) -> str:
-        """Return an amount of its unit: ``$4.21``, ``1.2 M tokens``."""
+        """Return an amount of its unit: ``$4.21``, ``1.2 M tokens``; ``$0.0042`` where all of it is a few cents."""
         if self.unit is BudgetUnit.MONEY:
-            return self.money.text(amount)
+            return self._money_text(self.money, amount)
         noun = "token" if amount == 1 else "tokens"
         return f"{count_text(amount)} {noun if self.counts_cached else f'{noun} without cached ones'}"
 
@@ -135,8 +136,11 @@ class Budget:
         """What may be spent, in words: ``$20.00``, ``€20.00 ($21.74)``: it is kept in dollars."""
         text = self.amount_text(self.limit)
         if self.unit is BudgetUnit.MONEY and self.money.is_converted:
-            return f"{text} ({DOLLARS.text(self.limit)})"
+            return f"{text} ({self._money_text(DOLLARS, self.limit)})"
         return text
+
+    def _money_text(self, money: MoneyFormat, amount: int) -> str:
+        return money.fine_text(amount) if 0 < self.limit < _FEW_CENTS_NANO else money.text(amount)
 
     @property
     def period_words(self) -> str:

@@ -43,7 +43,8 @@ class BlockText:
     def __init__(self, block: bytes, *, sees_blanks: bool, sees_ends: bool) -> None:
         self._block = block
         cleaned = block
-        while sees_ends and b"\r\n" in cleaned:
+        # One byte is found ten times as fast as two.
+        while sees_ends and b"\r" in cleaned and b"\r\n" in cleaned:
             cleaned = cleaned.replace(b"\r\n", b"\n")
         uncoloured = _without_colours(cleaned)
         self.odd_lines = self._find_odd_lines(sees_blanks=sees_blanks, has_moves=uncoloured is None)

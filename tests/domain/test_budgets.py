@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -71,3 +72,18 @@ def test_a_share_is_news_once_in_its_period() -> None:
     assert not a_state(600, told_percent=50).has_news
     assert a_state(800, told_percent=50).has_news
     assert a_state(600, told_percent=100, told_day="2026-02-28").has_news
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "words"),
+    [
+        (20_000_000_000, 4_210_000_000, "$4.21 of $20.00"),
+        (100_000_000, 42_000_000, "$0.04 of $0.10"),
+        (5_000_000, 3_050_000, "$0.0030 of $0.0050"),
+        (5_000_000, 2_000_000_000, "$2.00 of $0.0050"),
+    ],
+)
+def test_a_budget_of_a_few_cents_is_told_with_all_its_digits(limit: int, spent: int, words: str) -> None:
+    budget = replace(a_state(0).budget, limit=limit)
+
+    assert f"{budget.amount_text(spent)} of {budget.limit_text}" == words

@@ -41,7 +41,7 @@ from agentmon.screens.frame import (
     StoreReplaced,
     WorkStarted,
 )
-from agentmon.screens.themes import DARK, THEMES
+from agentmon.screens.settings.themes import DARK, THEMES
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.ordered_keys import OrderedKeys
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.screens.background_dialog import BackgroundPicture
     from agentmon.screens.background_watch import BackgroundWatch
-    from agentmon.screens.lost_runs import LostRunWatch
-    from agentmon.screens.needs import NeedsWatch
+    from agentmon.screens.board.lost_runs import LostRunWatch
+    from agentmon.screens.inbox.needs import NeedsWatch
     from agentmon.screens.trail_news import TrailNews
     from agentmon.store.look_setting import Look
 
@@ -133,7 +133,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     # style sheet of a screen makes Textual parse all others again, which costs the first frame 14 ms (measured).
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         Path(__file__).with_name("app.tcss"),
-        Path(__file__).parent / "screens" / "board.tcss",
+        Path(__file__).parent / "screens" / "board" / "screen.tcss",
     ]
     DEFAULT_MODE: ClassVar[str] = "board"
     BINDINGS: ClassVar[list[BindingType]] = [*APP]
@@ -270,7 +270,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
         The first screen comes this way, not as a mode: for a mode Textual works out all style sheets a second time.
         """
-        from agentmon.screens.board import BoardScreen  # noqa: PLC0415 - keeps commands that never show it quick
+        from agentmon.screens.board.screen import BoardScreen  # noqa: PLC0415 - keeps commands that never show it quick
 
         return BoardScreen(
             self.services, self.workspace, paths=self._paths, workspace_root=self._workspace_root, clock=self._clock
@@ -293,7 +293,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def _take_own_files(self) -> None:
         """Take the keys and themes that the person made, where there are any."""
         if self._paths.keymap_file.exists():
-            from agentmon.screens.keymap import read_keymap  # noqa: PLC0415 - most have none
+            from agentmon.screens.settings.keymap import read_keymap  # noqa: PLC0415 - most have none
 
             keymap = read_keymap(self._paths.keymap_file)
             self._own_keys = keymap.keys
@@ -301,7 +301,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             for problem in keymap.problems[:_MOST_TOLD_PROBLEMS]:
                 self.notify(f"{self._paths.keymap_file.name}: {problem}", severity="warning", timeout=15)
         if self._paths.themes_dir.is_dir():
-            from agentmon.screens.own_themes import read_own_theme  # noqa: PLC0415 - most have none
+            from agentmon.screens.settings.own_themes import read_own_theme  # noqa: PLC0415 - most have none
             from agentmon.services.theme_names import own_theme_names  # noqa: PLC0415 - as above
 
             for name in own_theme_names(self._paths.themes_dir):
@@ -376,14 +376,14 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         """Return the words of an action that depend on the moment, for the palette."""
         if action != "toggle_pause":
             return None
-        from agentmon.screens.pausing import PAUSE_WORDS, RESUME_WORDS  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.executions.pausing import PAUSE_WORDS, RESUME_WORDS  # noqa: PLC0415 - not part of the first frame
 
         screen = self._service_screen
         return RESUME_WORDS if screen is not None and screen.is_queue_paused else PAUSE_WORDS
 
     def action_toggle_pause(self) -> None:
         """Pause the queue, or let it go on."""
-        from agentmon.screens.pausing import toggle_pause  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.executions.pausing import toggle_pause  # noqa: PLC0415 - not part of the first frame
 
         screen = self._service_screen
         if screen is not None:
@@ -391,7 +391,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     def action_run_lost(self) -> None:
         """Ask, then run the tasks again whose runs were lost."""
-        from agentmon.screens.lost_runs import run_lost_again  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.board.lost_runs import run_lost_again  # noqa: PLC0415 - not part of the first frame
 
         screen = self._service_screen
         if screen is not None:
@@ -423,7 +423,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     async def action_search(self) -> None:
         """Search what the screen is about; with what was typed last, and where it was opened already, there."""
-        search_module = importlib.import_module("agentmon.screens.search")
+        search_module = importlib.import_module("agentmon.screens.search.screen")
         if any(isinstance(screen, search_module.SearchScreen) for screen in self.screen_stack):
             while not isinstance(self.screen, search_module.SearchScreen):
                 await self.pop_screen()
@@ -449,14 +449,14 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     async def action_show_next_waiting(self) -> None:
         """Go to the next one that needs a person: in the inbox there, from everywhere else on the board."""
         if self.current_mode == "inbox":
-            inbox = importlib.import_module("agentmon.screens.inbox")
+            inbox = importlib.import_module("agentmon.screens.inbox.screen")
             if isinstance(self.screen, inbox.InboxScreen):
                 self.screen.show_next()
                 return
         await self.switch_mode("board")
         while len(self.screen_stack) > 1:
             await self.pop_screen()
-        board = importlib.import_module("agentmon.screens.board")
+        board = importlib.import_module("agentmon.screens.board.screen")
         if isinstance(self.screen, board.BoardScreen):
             self.screen.show_next_waiting()
 
@@ -539,8 +539,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     async def _work_with(self, services: Services) -> None:
         """Look at the database again and again, until another one took its place."""
         from agentmon.screens.background_watch import BackgroundWatch  # noqa: PLC0415 - as below
-        from agentmon.screens.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
-        from agentmon.screens.needs import NeedsWatch  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.board.lost_runs import LostRunWatch  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.inbox.needs import NeedsWatch  # noqa: PLC0415 - not part of the first frame
         from agentmon.screens.trail_news import TrailNews  # noqa: PLC0415 - not part of the first frame
 
         was_replaced = self._is_replaced.is_set()
@@ -588,7 +588,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     async def _tell_own_agents(self, services: Services) -> None:
         """Say that the workspace brings agents along that nobody has trusted; nothing of them runs before that."""
-        from agentmon.screens.trust_news import news_text  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.agents.trust_news import news_text  # noqa: PLC0415 - not part of the first frame
 
         workspace = await self.workspace()
         told = news_text(await services.agent_files.state(workspace), workspace.name)
@@ -926,32 +926,32 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             self.notify(complaint or f"attaching ended with exit code {ended.returncode}", severity="error")
 
     def _make_executions(self) -> Screen[None]:
-        from agentmon.screens.executions import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.executions.screen import ExecutionsScreen  # noqa: PLC0415 - not part of the first frame
 
         return ExecutionsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_costs(self) -> Screen[None]:
-        from agentmon.screens.costs import CostsScreen  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.costs.screen import CostsScreen  # noqa: PLC0415 - not part of the first frame
 
         return CostsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_agents(self) -> Screen[None]:
-        from agentmon.screens.agents import AgentsScreen  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.agents.screen import AgentsScreen  # noqa: PLC0415 - not part of the first frame
 
         return AgentsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_sessions(self) -> Screen[None]:
-        from agentmon.screens.sessions import SessionsScreen  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.sessions.screen import SessionsScreen  # noqa: PLC0415 - not part of the first frame
 
         return SessionsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_settings(self) -> Screen[None]:
-        from agentmon.screens.settings import SettingsScreen  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.settings.screen import SettingsScreen  # noqa: PLC0415 - not part of the first frame
 
         return SettingsScreen(self.services, self.workspace, clock=self._clock)
 
     def _make_inbox(self) -> Screen[None]:
-        from agentmon.screens.inbox import InboxScreen  # noqa: PLC0415 - not part of the first frame
+        from agentmon.screens.inbox.screen import InboxScreen  # noqa: PLC0415 - not part of the first frame
 
         return InboxScreen(self.services, self.workspace, clock=self._clock)
 

@@ -11,7 +11,7 @@ from textual.app import App
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.ids import AgentId, CapabilityId
-from agentmon.screens.themes import THEMES
+from agentmon.screens.settings.themes import THEMES
 from agentmon.widgets.cells import even_line
 from tests.waiting import next_look_s
 

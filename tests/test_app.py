@@ -17,10 +17,10 @@ from agentmon.domain.ids import ExecutionId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.logs.error_file import without_environment
 from agentmon.screens.bindings import TABLES
-from agentmon.screens.board import BoardScreen
+from agentmon.screens.board.screen import BoardScreen
 from agentmon.screens.failure import FailureScreen
 from agentmon.screens.frame import AttachRequested
-from agentmon.screens.task_editor import TaskEditor
+from agentmon.screens.tasks.task_editor import TaskEditor
 from agentmon.widgets.form import LineInput
 from tests.app_program import START, environment
 from tests.idle_worker import idle_worker
@@ -34,7 +34,13 @@ ROOT = Path(__file__).parents[1]
 HEAVY = {"sqlmodel", "sqlalchemy", "libtmux", "typer", "alembic", "pydantic", "jsonschema", "aiosqlite"}
 LATER = {
     *("agentmon.domain.budgets", "agentmon.domain.moments", "agentmon.domain.board_filter", "agentmon.bootstrap"),
-    *("agentmon.store.inspection", "agentmon.screens.editing", "agentmon.widgets.card_preview", "tomllib", "zoneinfo"),
+    *(
+        "agentmon.store.inspection",
+        "agentmon.screens.tasks.editing",
+        "agentmon.widgets.card_preview",
+        "tomllib",
+        "zoneinfo",
+    ),
 }
 """What the first frame does without; each would cost it a millisecond or more."""
 LEAVE_SCREEN = b"\x1b[?1049l"

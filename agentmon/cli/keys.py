@@ -28,7 +28,7 @@ def keys(
       agentmon keys --json
     """
     from agentmon.screens.bindings import TABLES, key_words  # noqa: PLC0415 - Textual is dear where nothing needs it
-    from agentmon.screens.keymap import read_keymap  # noqa: PLC0415
+    from agentmon.screens.settings.keymap import read_keymap  # noqa: PLC0415
 
     file = find_paths().keymap_file
     keymap = read_keymap(file)

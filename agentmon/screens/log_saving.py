@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentmon.domain.amounts import size_text
 from agentmon.domain.errors import AgentmonError, ConflictError
 from agentmon.logs.saving import save_log
-from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.dialogs.confirm import ConfirmDialog
 
 if TYPE_CHECKING:
     from agentmon.screens.frame import ServiceScreen

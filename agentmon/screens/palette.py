@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
 from agentmon.screens.bindings import key_word
-from agentmon.screens.themes import THEMES
+from agentmon.screens.settings.themes import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmon.screens.argument_dialog import ArgumentDialog
+from agentmon.screens.agents.argument_dialog import ArgumentDialog
+from agentmon.screens.agents.capability_proposals import CapabilityProposals
+from agentmon.screens.agents.trust_dialog import TrustDialog
 from agentmon.screens.bindings import TABLES
-from agentmon.screens.capability_proposals import CapabilityProposals
-from agentmon.screens.trust_dialog import TrustDialog
 from tests.screens import agent_dialogs as ways
 from tests.screens.key_effects import Effect, Place, leaves, row_effects, shows
 

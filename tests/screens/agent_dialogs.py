@@ -12,11 +12,11 @@ from agentmon.domain.agents import Capability, CapabilitySource, DangerLevel
 from agentmon.domain.capability_proposals import CapabilityProposal, ProposalChange
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.ids import CapabilityId, new_id
-from agentmon.screens.agent_editor import AgentEditor
-from agentmon.screens.argument_dialog import ArgumentDialog
-from agentmon.screens.capability_editor import CapabilityEditor
-from agentmon.screens.capability_proposals import CapabilityProposals
-from agentmon.screens.trust_dialog import TrustDialog
+from agentmon.screens.agents.agent_editor import AgentEditor
+from agentmon.screens.agents.argument_dialog import ArgumentDialog
+from agentmon.screens.agents.capability_editor import CapabilityEditor
+from agentmon.screens.agents.capability_proposals import CapabilityProposals
+from agentmon.screens.agents.trust_dialog import TrustDialog
 from agentmon.widgets.arguments_form import argument_specs
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text

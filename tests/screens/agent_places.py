@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmon.screens.agent_editor import AgentEditor
-from agentmon.screens.agent_page import AgentPage
-from agentmon.screens.agents import AgentsScreen
+from agentmon.screens.agents.agent_editor import AgentEditor
+from agentmon.screens.agents.agent_page import AgentPage
+from agentmon.screens.agents.capability_editor import CapabilityEditor
+from agentmon.screens.agents.capability_proposals import CapabilityProposals
+from agentmon.screens.agents.programs import ProgramsPage
+from agentmon.screens.agents.screen import AgentsScreen
 from agentmon.screens.bindings import TABLES
-from agentmon.screens.capability_editor import CapabilityEditor
-from agentmon.screens.capability_proposals import CapabilityProposals
-from agentmon.screens.menu_dialog import MenuDialog
-from agentmon.screens.programs import ProgramsPage
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.widgets.row_table import RowTable
 from tests.screens.key_effects import Effect, Place, leaves, opens, row_effects, says, shows, types_into
 

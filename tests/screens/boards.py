@@ -13,7 +13,7 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft
 from agentmon.paths import find_paths
-from agentmon.screens.board import BoardScreen
+from agentmon.screens.board.screen import BoardScreen
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.board_column import BoardColumn
 from tests.waiting import next_look_s

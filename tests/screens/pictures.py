@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from agentmon.screens.failure import FailureScreen
 from agentmon.screens.frame import ServiceScreen
-from agentmon.screens.themes import DARK, LIGHT
+from agentmon.screens.settings.themes import DARK, LIGHT
 from tests.screen_stage import screen_text
 from tests.screens.scenes import picture
 

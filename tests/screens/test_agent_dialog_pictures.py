@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.screens.agent_editor import AgentEditor
-from agentmon.screens.argument_dialog import ArgumentDialog
-from agentmon.screens.capability_editor import CapabilityEditor
-from agentmon.screens.capability_proposals import CapabilityProposals
-from agentmon.screens.trust_dialog import TrustDialog
+from agentmon.screens.agents.agent_editor import AgentEditor
+from agentmon.screens.agents.argument_dialog import ArgumentDialog
+from agentmon.screens.agents.capability_editor import CapabilityEditor
+from agentmon.screens.agents.capability_proposals import CapabilityProposals
+from agentmon.screens.agents.trust_dialog import TrustDialog
 from tests.screens.agent_dialogs import (
     agent_editor,
     agent_editor_unfolded,

@@ -11,12 +11,12 @@ import pytest
 from agentmon.cli.agent_text import file_lines
 from agentmon.domain.agent_files import FileTrust, file_facts
 from agentmon.domain.plain_text import exact_line
-from agentmon.screens.agent_editor import AgentEditor
-from agentmon.screens.argument_dialog import ArgumentDialog
-from agentmon.screens.capability_editor import CapabilityEditor
-from agentmon.screens.capability_proposals import CapabilityProposals
-from agentmon.screens.trust_dialog import TrustDialog
-from agentmon.screens.trust_text import file_text
+from agentmon.screens.agents.agent_editor import AgentEditor
+from agentmon.screens.agents.argument_dialog import ArgumentDialog
+from agentmon.screens.agents.capability_editor import CapabilityEditor
+from agentmon.screens.agents.capability_proposals import CapabilityProposals
+from agentmon.screens.agents.trust_dialog import TrustDialog
+from agentmon.screens.agents.trust_text import file_text
 from agentmon.widgets.arguments_form import argument_specs
 from tests.screen_stage import screen_text
 from tests.screens.agent_dialogs import FixedFile, FixedScans, file_state, proposed

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.widgets import Select
 
 from agentmon.domain.agents import Agent
-from agentmon.screens.agent_editor import AgentEditor
-from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.agents.agent_editor import AgentEditor
+from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import LineInput, TextBox
 from tests.screen_stage import Stage, screen_text, until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.ids import AgentId, CapabilityId
-from agentmon.screens.agent_facts import told_content
+from agentmon.screens.agents.agent_facts import told_content
 
 SHUFFLE = Capability(
     id=CapabilityId("c"),

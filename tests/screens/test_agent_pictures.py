@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.programs import ScanOutcome, ScanProgress
-from agentmon.screens.agent_page import AgentPage
-from agentmon.screens.agents import AgentsScreen
-from agentmon.screens.programs import ProgramsPage
+from agentmon.screens.agents.agent_page import AgentPage
+from agentmon.screens.agents.programs import ProgramsPage
+from agentmon.screens.agents.screen import AgentsScreen
 from tests.screen_stage import screen_text
 from tests.screens.agent_places import on_agent, on_agents, on_programs, table
 from tests.screens.machines import fill_machine, fixed_machine, stub_machine

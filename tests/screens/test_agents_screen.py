@@ -8,11 +8,11 @@ from textual.widgets import Input
 
 from agentmon.domain.clock import FakeClock
 from agentmon.runners.discovery import path_scan
-from agentmon.screens.agent_page import AgentPage
-from agentmon.screens.agents import AgentsScreen
-from agentmon.screens.menu_dialog import MenuDialog
-from agentmon.screens.programs import ProgramsPage
-from agentmon.screens.trust_dialog import TrustDialog
+from agentmon.screens.agents.agent_page import AgentPage
+from agentmon.screens.agents.programs import ProgramsPage
+from agentmon.screens.agents.screen import AgentsScreen
+from agentmon.screens.agents.trust_dialog import TrustDialog
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.domain.programs import Program, ProgramKind
-from agentmon.screens.choice import Answer, ChoiceDialog
-from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.dialogs.choice import Answer, ChoiceDialog
+from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.dialogs.menu_dialog import MenuDialog, MenuEntry
+from agentmon.screens.dialogs.name_dialog import NameDialog
+from agentmon.screens.dialogs.text_dialog import TextDialog
 from agentmon.screens.failure import FailureScreen
-from agentmon.screens.menu_dialog import MenuDialog, MenuEntry
-from agentmon.screens.name_dialog import NameDialog
-from agentmon.screens.text_dialog import TextDialog
 from agentmon.screens.welcome import WelcomeScreen
 from agentmon.store.programs import ProgramRepository
 from agentmon.widgets.cells import cells, even_line

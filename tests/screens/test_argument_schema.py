@@ -8,7 +8,7 @@ from typing import Any
 
 from agentmon.domain.argument_order import with_order
 from agentmon.runners.adapters.template import check_arguments
-from agentmon.screens.argument_schema import (
+from agentmon.screens.agents.argument_schema import (
     sample_arguments,
     undescribed_arguments,
     with_argument,

@@ -11,9 +11,9 @@ from textual.geometry import Size
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft
-from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.help import HelpScreen
-from agentmon.screens.task_editor import EditedTask, TaskEditor
+from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.board_column import BoardColumn
 from agentmon.widgets.key_footer import KeyFooter

@@ -13,8 +13,8 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import InputContext, TaskDraft, draft_of
-from agentmon.screens.run_dialog import RunChoice, RunDialog
-from agentmon.screens.task_editor import EditedTask, TaskEditor
+from agentmon.screens.tasks.run_dialog import RunChoice, RunDialog
+from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.services.actors import USER_ACTOR
 from tests.idle_worker import idle_worker
 from tests.screen_stage import screen_text

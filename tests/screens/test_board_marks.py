@@ -9,7 +9,7 @@ import pytest
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import TaskDraft
-from agentmon.screens.menu_dialog import MenuDialog
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker

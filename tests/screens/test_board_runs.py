@@ -6,7 +6,7 @@ from textual import events
 
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
-from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.widgets.board_column import BoardColumn
 from agentmon.widgets.log_view import LogView
 from agentmon.widgets.status_line import StatusBar

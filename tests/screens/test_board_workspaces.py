@@ -9,8 +9,8 @@ from textual.widgets import OptionList
 
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft
-from agentmon.screens.menu_dialog import MenuDialog
-from agentmon.screens.task_editor import EditedTask, TaskEditor
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
+from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker

@@ -9,9 +9,9 @@ from textual.widgets import Checkbox, Select
 
 from agentmon.domain.agents import Agent, Capability, CapabilitySource, DangerLevel, InteractionMode
 from agentmon.domain.argument_order import argument_names
-from agentmon.screens.argument_dialog import ArgumentDialog
-from agentmon.screens.capability_editor import CapabilityEditor
-from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.agents.argument_dialog import ArgumentDialog
+from agentmon.screens.agents.capability_editor import CapabilityEditor
+from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import Stage, screen_text, until

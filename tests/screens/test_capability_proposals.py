@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import Agent
-from agentmon.screens.capability_proposals import CapabilityProposals
-from agentmon.screens.confirm import ConfirmDialog
-from agentmon.screens.menu_dialog import MenuDialog
+from agentmon.screens.agents.capability_proposals import CapabilityProposals
+from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import Stage, screen_text, until
 from tests.screens.boards import make_place

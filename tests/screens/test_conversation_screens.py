@@ -10,16 +10,16 @@ from agentmon.domain.conversation import MessageNews, SessionNews, ToolStartedNe
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.operations import MessageRole, OperationType
-from agentmon.screens import request_dialog
-from agentmon.screens.choice import ChoiceDialog
-from agentmon.screens.conversation_page import ConversationPage
+from agentmon.screens.dialogs.choice import ChoiceDialog
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
+from agentmon.screens.dialogs.text_dialog import TextDialog
 from agentmon.screens.frame import StoreChanged
-from agentmon.screens.menu_dialog import MenuDialog
-from agentmon.screens.operation_dialog import OperationDialog
-from agentmon.screens.request_dialog import RequestDialog
-from agentmon.screens.sessions import SessionsScreen
-from agentmon.screens.task_page import TaskPage
-from agentmon.screens.text_dialog import TextDialog
+from agentmon.screens.inbox import request_dialog
+from agentmon.screens.inbox.request_dialog import RequestDialog
+from agentmon.screens.sessions.conversation_page import ConversationPage
+from agentmon.screens.sessions.screen import SessionsScreen
+from agentmon.screens.tasks.operation_dialog import OperationDialog
+from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.widgets.conversation_pane import ConversationPane

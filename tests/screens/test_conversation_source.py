@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.conversation import MessageNews
 from agentmon.domain.operations import MessageRole
-from agentmon.screens.conversation_source import ConversationSource
+from agentmon.screens.sessions.conversation_source import ConversationSource
 from tests.screens.scenes import NOW
 from tests.screens.talks import a_talk, talks
 

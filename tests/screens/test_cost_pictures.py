@@ -16,9 +16,9 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.clock import FakeClock
 from agentmon.paths import find_paths
-from agentmon.screens.answers_dialog import AnswersDialog
-from agentmon.screens.costs import CostsScreen
-from agentmon.screens.menu_dialog import MenuDialog
+from agentmon.screens.costs.answers_dialog import AnswersDialog
+from agentmon.screens.costs.screen import CostsScreen
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.import_progress import ImportProgress, write_progress
 from tests.screens.cost_histories import write_histories

@@ -11,10 +11,10 @@ from textual.widgets import Input, OptionList, Static
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.costs import CostFilter, CostGroup, CostSums
-from agentmon.screens.answers_dialog import AnswersDialog
-from agentmon.screens.cost_rows import cost_rows
-from agentmon.screens.costs import CostsScreen
-from agentmon.screens.menu_dialog import MenuDialog
+from agentmon.screens.costs.answers_dialog import AnswersDialog
+from agentmon.screens.costs.cost_rows import cost_rows
+from agentmon.screens.costs.screen import CostsScreen
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.cost_reports import CostBucket
 from agentmon.widgets.row_table import RowTable

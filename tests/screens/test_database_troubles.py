@@ -10,7 +10,7 @@ import pytest
 
 from agentmon.app import AgentmonApp
 from agentmon.domain.task_status import TaskStatus
-from agentmon.screens.board import BoardScreen
+from agentmon.screens.board.screen import BoardScreen
 from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Board, Place, make_place, open_board

@@ -8,7 +8,7 @@ from textual.widgets import OptionList
 
 from agentmon.domain.task_picks import TaskPick
 from agentmon.domain.task_status import TaskStatus
-from agentmon.screens.task_editor import EditedTask, TaskEditor
+from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.widgets.completed_field import CompletedField
 from agentmon.widgets.form import LineInput
 from tests.screen_stage import Stage, any_command, screen_text, until

@@ -6,8 +6,8 @@ import pytest
 
 from agentmon.domain.errors import UsageError
 from agentmon.domain.execution_columns import DEFAULT_COLUMNS, ExecutionColumn, parse_columns
-from agentmon.screens.columns_dialog import ColumnsDialog
-from agentmon.screens.executions import ExecutionsScreen
+from agentmon.screens.executions.columns_dialog import ColumnsDialog
+from agentmon.screens.executions.screen import ExecutionsScreen
 from agentmon.services.settings import EXECUTION_COLUMNS_KEY
 from agentmon.widgets.execution_table import ExecutionTable, SortOrder
 from tests.screen_stage import Stage, screen_text, until

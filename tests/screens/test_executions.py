@@ -7,10 +7,10 @@ from textual.widgets import Input
 
 from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.screens.confirm import ConfirmDialog
-from agentmon.screens.executions import ExecutionsScreen
+from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.executions.screen import ExecutionsScreen
 from agentmon.screens.frame import StoreChanged
-from agentmon.screens.task_page import TaskPage
+from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.widgets.execution_table import ExecutionTable
 from tests.screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
 from tests.stored_runs import Stored, stored

@@ -12,8 +12,8 @@ import pytest
 from agentmon.app import AgentmonApp
 from agentmon.domain.ids import TaskId, WorkspaceId
 from agentmon.domain.tasks import Task
-from agentmon.screens.confirm import ConfirmDialog
-from agentmon.screens.task_editor import TaskEditor
+from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.tasks.task_editor import TaskEditor
 from agentmon.widgets.form import TextBox
 from tests.idle_worker import idle_worker
 from tests.screen_stage import Stage, any_command, screen_text, until

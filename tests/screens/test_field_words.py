@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmon.domain.errors import FieldError
-from agentmon.screens.field_words import (
+from agentmon.screens.agents.field_words import (
     parse_fraction,
     parse_names,
     parse_tools,

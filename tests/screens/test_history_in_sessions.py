@@ -13,7 +13,7 @@ from agentmon.domain.clock import FakeClock
 from agentmon.domain.costs import FileCursor
 from agentmon.domain.history import HistoryMessage, HistoryOperation
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
-from agentmon.screens.conversation_page import ConversationPage
+from agentmon.screens.sessions.conversation_page import ConversationPage
 from agentmon.store.history_import import HistoryImport, HistoryPiece
 from agentmon.widgets.row_table import RowTable
 from tests.screens.scenes import NOW

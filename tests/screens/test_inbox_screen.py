@@ -13,14 +13,14 @@ from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskClosedNews, AskKind, AskNews, AskOutcome, AskQuestion
 from agentmon.domain.executions import CommandType
 from agentmon.runners.danger import load_danger_rules
-from agentmon.screens import request_dialog, request_screen
+from agentmon.screens.dialogs.name_dialog import NameDialog
+from agentmon.screens.dialogs.text_dialog import TextDialog
 from agentmon.screens.frame import StoreChanged
-from agentmon.screens.inbox import InboxScreen
-from agentmon.screens.name_dialog import NameDialog
-from agentmon.screens.request_dialog import RequestDialog
-from agentmon.screens.rule_dialog import RuleDialog
-from agentmon.screens.task_page import TaskPage
-from agentmon.screens.text_dialog import TextDialog
+from agentmon.screens.inbox import request_dialog, request_screen
+from agentmon.screens.inbox.request_dialog import RequestDialog
+from agentmon.screens.inbox.rule_dialog import RuleDialog
+from agentmon.screens.inbox.screen import InboxScreen
+from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.widgets.block_view import BlockView
 from tests.screen_stage import screen_text, until

@@ -6,8 +6,8 @@ import pytest
 
 from agentmon.screens.bindings import TABLES
 from agentmon.screens.help import HelpScreen
-from agentmon.screens.keymap import Keymap, all_bindings, read_keymap
-from agentmon.screens.task_editor import TaskEditor
+from agentmon.screens.settings.keymap import Keymap, all_bindings, read_keymap
+from agentmon.screens.tasks.task_editor import TaskEditor
 from tests.screen_stage import screen_text
 from tests.screens.scenes import scene
 

@@ -8,7 +8,7 @@ from agentmon.domain.burn_rate import BurnRate, Rate
 from agentmon.domain.costs import CostSums
 from agentmon.domain.projections import MonthProjection, Projection, project_windows
 from agentmon.domain.usage_windows import UsageWindow, WindowOrigin
-from agentmon.screens.limit_block import limit_line, limit_lines
+from agentmon.screens.costs.limit_block import limit_line, limit_lines
 from agentmon.services.limits import LimitOverview
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.operations import MessageRole
 from agentmon.runners.host.rendering import Rendering
 from agentmon.screens.frame import StoreChanged
-from agentmon.screens.task_page import TaskPage
-from agentmon.screens.task_places import TalkSpot
+from agentmon.screens.tasks.task_page import TaskPage
+from agentmon.screens.tasks.task_places import TalkSpot
 from agentmon.widgets.conversation_blocks import MessageBlock
 from agentmon.widgets.conversation_pane import ConversationPane
 from agentmon.widgets.log_pane import LogPane

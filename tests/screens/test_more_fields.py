@@ -10,8 +10,8 @@ from agentmon.domain.amounts import NANO, MoneyFormat
 from agentmon.domain.ids import TaskId, WorkspaceId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, Task
-from agentmon.screens.confirm import ConfirmDialog
-from agentmon.screens.task_editor import EditedTask, TaskEditor
+from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import LineInput, TextBox
 from tests.idle_worker import idle_worker

@@ -7,10 +7,10 @@ from textual.widgets import Input, Select
 
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ConversationStart
-from agentmon.screens.inbox import InboxScreen
-from agentmon.screens.needs import NeedsWatch, NewNeeds
-from agentmon.screens.request_dialog import RequestDialog
-from agentmon.screens.run_dialog import RunChoice, RunDialog
+from agentmon.screens.inbox.needs import NeedsWatch, NewNeeds
+from agentmon.screens.inbox.request_dialog import RequestDialog
+from agentmon.screens.inbox.screen import InboxScreen
+from agentmon.screens.tasks.run_dialog import RunChoice, RunDialog
 from tests.live_home import add_command
 from tests.screen_stage import any_command, screen_text, until
 from tests.screens.boards import Place, open_board

@@ -6,8 +6,8 @@ import pytest
 
 from agentmon.app import AgentmonApp
 from agentmon.domain.errors import NotFoundError, UsageError
-from agentmon.screens.own_themes import read_own_theme
-from agentmon.screens.themes import LIGHT, THEMES
+from agentmon.screens.settings.own_themes import read_own_theme
+from agentmon.screens.settings.themes import LIGHT, THEMES
 from agentmon.services.theme_names import AGENTMON_THEMES, own_theme_names
 from agentmon.store.look_setting import Look
 from tests.screens.scenes import scene

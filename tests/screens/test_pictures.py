@@ -15,37 +15,37 @@ from textual.widgets import Input
 
 import agentmon.screens
 from agentmon.domain.background_loops import LoopState
-from agentmon.screens import request_dialog, request_screen
 from agentmon.screens.background_dialog import BackgroundDialog, BackgroundPicture
-from agentmon.screens.board import BoardScreen
-from agentmon.screens.choice import ChoiceDialog
-from agentmon.screens.columns_dialog import ColumnsDialog
-from agentmon.screens.confirm import ConfirmDialog
-from agentmon.screens.conversation_page import ConversationPage
-from agentmon.screens.executions import ExecutionsScreen
+from agentmon.screens.board.quick_add import QuickAddDialog
+from agentmon.screens.board.screen import BoardScreen
+from agentmon.screens.dialogs.choice import ChoiceDialog
+from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.dialogs.form_dialog import FormDialog
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
+from agentmon.screens.dialogs.name_dialog import NameDialog
+from agentmon.screens.dialogs.text_dialog import TextDialog
+from agentmon.screens.executions.columns_dialog import ColumnsDialog
+from agentmon.screens.executions.screen import ExecutionsScreen
 from agentmon.screens.failure import FailureScreen
-from agentmon.screens.form_dialog import FormDialog
 from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.help import HelpScreen
-from agentmon.screens.inbox import InboxScreen
-from agentmon.screens.menu_dialog import MenuDialog
-from agentmon.screens.name_dialog import NameDialog
-from agentmon.screens.operation_dialog import OperationDialog
+from agentmon.screens.inbox import request_dialog, request_screen
+from agentmon.screens.inbox.request_dialog import RequestDialog
+from agentmon.screens.inbox.request_screen import RequestScreen
+from agentmon.screens.inbox.rule_dialog import RuleDialog
+from agentmon.screens.inbox.screen import InboxScreen
 from agentmon.screens.paced_screen import PacedScreen
-from agentmon.screens.quick_add import QuickAddDialog
-from agentmon.screens.request_dialog import RequestDialog
-from agentmon.screens.request_screen import RequestScreen
-from agentmon.screens.rule_dialog import RuleDialog
-from agentmon.screens.run_dialog import RunDialog
-from agentmon.screens.sessions import SessionsScreen
-from agentmon.screens.setting_dialog import SettingDialog
-from agentmon.screens.settings import SettingsScreen
-from agentmon.screens.task_editor import TaskEditor
-from agentmon.screens.task_log import TaskLogScreen
-from agentmon.screens.task_page import TaskPage
-from agentmon.screens.template_menu import TemplateMenu
-from agentmon.screens.text_dialog import TextDialog
-from agentmon.screens.themes import HIGH_CONTRAST
+from agentmon.screens.sessions.conversation_page import ConversationPage
+from agentmon.screens.sessions.screen import SessionsScreen
+from agentmon.screens.settings.screen import SettingsScreen
+from agentmon.screens.settings.setting_dialog import SettingDialog
+from agentmon.screens.settings.themes import HIGH_CONTRAST
+from agentmon.screens.tasks.operation_dialog import OperationDialog
+from agentmon.screens.tasks.run_dialog import RunDialog
+from agentmon.screens.tasks.task_editor import TaskEditor
+from agentmon.screens.tasks.task_log import TaskLogScreen
+from agentmon.screens.tasks.task_page import TaskPage
+from agentmon.screens.tasks.template_menu import TemplateMenu
 from agentmon.screens.welcome import WelcomeScreen
 from agentmon.services.background import Trouble, WorkerHealth
 from agentmon.store.look_setting import USUAL_LOOK

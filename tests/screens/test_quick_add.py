@@ -8,7 +8,7 @@ import pytest
 from agentmon.app import AgentmonApp
 from agentmon.domain.ids import AgentId
 from agentmon.domain.task_status import Priority, TaskStatus
-from agentmon.screens.quick_add import QuickAddDialog
+from agentmon.screens.board.quick_add import QuickAddDialog
 from agentmon.widgets.form import LineInput
 from tests.idle_worker import idle_worker
 from tests.screen_stage import agent, capability, screen_text

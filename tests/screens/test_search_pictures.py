@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.screens.document_dialog import DocumentDialog
-from agentmon.screens.search import SearchScreen
+from agentmon.screens.search.document_dialog import DocumentDialog
+from agentmon.screens.search.screen import SearchScreen
 from agentmon.widgets.search_results import SearchResults
 from tests.screen_stage import screen_text
 from tests.screens.pictures import SMALL, Picture, compare_pictures

@@ -8,11 +8,11 @@ from textual.widgets import OptionList
 
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.search import SearchKind
-from agentmon.screens.conversation_page import ConversationPage
-from agentmon.screens.document_dialog import DocumentDialog
-from agentmon.screens.menu_dialog import MenuDialog
-from agentmon.screens.search import SearchScreen
-from agentmon.screens.task_page import TaskPage
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
+from agentmon.screens.search.document_dialog import DocumentDialog
+from agentmon.screens.search.screen import SearchScreen
+from agentmon.screens.sessions.conversation_page import ConversationPage
+from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.widgets.log_pane import LogPane
 from agentmon.widgets.search_results import SearchResults
 from tests.screens.boards import make_place, open_board

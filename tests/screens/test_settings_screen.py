@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from textual.widgets import Input
 
-from agentmon.screens.setting_dialog import SettingDialog
-from agentmon.screens.settings import SettingsScreen
+from agentmon.screens.settings.screen import SettingsScreen
+from agentmon.screens.settings.setting_dialog import SettingDialog
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text
 from tests.screens.scenes import scene

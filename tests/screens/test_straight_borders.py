@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from agentmon.domain.board import StatusLine
-from agentmon.screens.task_page import TaskPage
+from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.widgets.cells import cells
 from agentmon.widgets.status_line import StatusBar
 from tests.screen_stage import Stage, screen_text, until

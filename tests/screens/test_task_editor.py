@@ -13,9 +13,9 @@ from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Task
 from agentmon.runners.danger import load_danger_rules
-from agentmon.screens.confirm import ConfirmDialog
-from agentmon.screens.run_dialog import RunChoice, RunDialog
-from agentmon.screens.task_editor import EditedTask, TaskEditor
+from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.tasks.run_dialog import RunChoice, RunDialog
+from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.widgets.form import FormField, LineInput
 from tests.screen_stage import NASTY_TITLES, Stage, agent, any_command, capability, screen_text, until
 

@@ -12,13 +12,13 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Schedule, TaskDraft
-from agentmon.screens.choice import ChoiceDialog
-from agentmon.screens.confirm import ConfirmDialog
+from agentmon.screens.dialogs.choice import ChoiceDialog
+from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.frame import StoreChanged
-from agentmon.screens.run_dialog import RunDialog
-from agentmon.screens.task_editor import TaskEditor
-from agentmon.screens.task_page import TaskPage
-from agentmon.screens.task_places import LogSpot
+from agentmon.screens.tasks.run_dialog import RunDialog
+from agentmon.screens.tasks.task_editor import TaskEditor
+from agentmon.screens.tasks.task_page import TaskPage
+from agentmon.screens.tasks.task_places import LogSpot
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.old_logs import OldLog, OldLogRepository
 from agentmon.widgets.form import LineInput, TextBox

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.task_status import Priority, TaskStatus
-from agentmon.screens.menu_dialog import MenuDialog
-from agentmon.screens.task_editor import TaskEditor
-from agentmon.screens.template_menu import TemplateMenu
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
+from agentmon.screens.tasks.task_editor import TaskEditor
+from agentmon.screens.tasks.template_menu import TemplateMenu
 from agentmon.widgets.form import LineInput
 from tests.idle_worker import idle_worker
 from tests.screen_stage import screen_text
@@ -68,7 +68,7 @@ async def test_a_task_is_made_from_a_template_and_saved_as_one(place: Place) -> 
         await board.press("ctrl+n")
         await wait_screen(board, MenuDialog)
         await board.press("tab", "enter")
-        await board.until(lambda: sum("Saved as" in toast for toast in board.toasts) == 2, "replaced")
+        await board.until(lambda: "Saved as" in board.toasts[-1], "replaced")
         await board.press("ctrl+s")
         await board.until(lambda: board.shown(TaskStatus.TODO) == ["Bug: login"], "the card")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.color import Color
 
-from agentmon.screens.themes import THEMES
+from agentmon.screens.settings.themes import THEMES
 
 if TYPE_CHECKING:
     from textual.theme import Theme

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentmon.screens.trust_dialog import TrustDialog
+from agentmon.screens.agents.trust_dialog import TrustDialog
 from tests.screen_stage import Stage, screen_text, until
 from tests.screens.boards import make_place, open_board
 from tests.services.test_agent_files import write_file

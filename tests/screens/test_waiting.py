@@ -13,7 +13,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionRequest
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.domain.task_status import TaskStatus
-from agentmon.screens.choice import ChoiceDialog
+from agentmon.screens.dialogs.choice import ChoiceDialog
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.moments import moment_text

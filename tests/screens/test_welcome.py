@@ -6,7 +6,7 @@ from agentmon.app import AgentmonApp
 from agentmon.domain.errors import StoreError
 from agentmon.domain.tasks import TaskDraft
 from agentmon.screens import welcome
-from agentmon.screens.board import BoardScreen
+from agentmon.screens.board.screen import BoardScreen
 from agentmon.screens.welcome import WelcomeScreen, find_here
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.look_setting import Look

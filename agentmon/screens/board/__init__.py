@@ -1,0 +1,1 @@
+"""The board, and what is done to its cards."""

@@ -1,0 +1,1 @@
+"""What agents cost, budgets and limits."""

@@ -1,0 +1,1 @@
+"""Questions that any screen asks."""

@@ -1,0 +1,1 @@
+"""The search over everything, and where it leads."""

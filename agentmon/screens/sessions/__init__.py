@@ -1,0 +1,1 @@
+"""Conversations: their list, one of them, and what is said to an agent."""

@@ -1,0 +1,1 @@
+"""Settings, themes and keys that a person chooses."""

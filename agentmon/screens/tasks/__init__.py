@@ -1,0 +1,1 @@
+"""The page of a task, its editor, and what starts it."""

@@ -1,0 +1,147 @@
+"""The dialog that runs a task once with another program, capability or arguments than it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from agentmon.domain.plain_text import plain_line
+from agentmon.screens.bindings import RUN_DIALOG
+from agentmon.screens.tasks.conversation_form import ConversationChoice, ConversationForm
+from agentmon.screens.tasks.program_form import ProgramForm
+from agentmon.widgets.guarded import Guarded
+from agentmon.widgets.key_footer import KeyFooter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from agentmon.domain.agents import Agent
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.tasks import Task
+    from agentmon.screens.tasks.start_note import JudgeFinder
+
+_LONGEST_TITLE: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChoice:
+    """With what a task is run this once."""
+
+    agent_slug: str
+    capability_key: str
+    args: Mapping[str, object] = field(default_factory=dict)
+    conversation: ConversationChoice = field(default_factory=ConversationChoice)
+    """How an AI agent begins."""
+
+
+class RunDialog(Guarded, ModalScreen[RunChoice | None]):
+    """A form over program, capability and arguments; ends with the choice, or with None when the person left."""
+
+    CSS_PATH = "run_dialog.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*RUN_DIALOG]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
+    AUTO_FOCUS = "#program"
+
+    def __init__(
+        self,
+        *,
+        agents: tuple[Agent, ...],
+        task: Task,
+        executions: tuple[Execution, ...] = (),
+        others: int = 0,
+        find_judge: JudgeFinder | None = None,
+    ) -> None:
+        """Make the dialog.
+
+        Args:
+            agents: What can be run.
+            task: What is run.
+            executions: Of the task, newest first.
+            others: How many other tasks are run with the same choice.
+            find_judge: Returns what says how dangerous a command line is; None says nothing of it.
+        """
+        super().__init__()
+        self._conversation = ConversationForm(executions)
+        self._asked = task
+        self._others = others
+        slug = next((agent.slug for agent in agents if agent.id == task.assignee_agent_id), None)
+        self._program = ProgramForm(
+            agents=agents,
+            agent_slug=slug,
+            capability_key=task.input_context.capability_key,
+            args=task.input_context.args,
+            find_judge=find_judge,
+        )
+        self._is_over = False
+
+    def compose(self) -> ComposeResult:
+        """Yield what is run, and with what."""
+        title = plain_line(self._asked.title, max_characters=_LONGEST_TITLE)
+        with Vertical(id="dialog"):
+            others = f" and {self._others} more" if self._others else ""
+            heading = Content.assemble("Run ", (f"#{self._asked.number} ", "$text-muted"), title, others)
+            yield Static(heading, id="heading")
+            with VerticalScroll(id="fields", can_focus=False):
+                yield self._program
+                yield self._conversation
+            yield Static(Content("For this run only; the task stays as it is."), id="scope")
+            yield KeyFooter()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """Offer the suggested command line only while there is one."""
+        return action != "take_suggestion" or bool(self._program.suggestion)
+
+    def action_run(self) -> None:
+        """End with the choice, or go to the first field that is wrong."""
+        if self._is_over:
+            return
+        choice = self._program.read(needs_program=True)
+        if choice is None or choice.agent is None or choice.capability_key is None:
+            wrong = self._program.first_wrong
+            if wrong is not None:
+                wrong.focus_control()
+            return
+        conversation = self._conversation.read()
+        if conversation is None:
+            return
+        self._is_over = True
+        self.dismiss(
+            RunChoice(
+                agent_slug=choice.agent.slug,
+                capability_key=choice.capability_key,
+                args=choice.args,
+                conversation=conversation,
+            ),
+        )
+
+    def action_cancel(self) -> None:
+        """Leave without running."""
+        if not self._is_over:
+            self._is_over = True
+            self.dismiss(None)
+
+    def action_take_suggestion(self) -> None:
+        """Take the command line that was suggested."""
+        self._program.take_suggestion()
+        self.refresh_bindings()
+
+    def on_program_form_agent_shown(self, message: ProgramForm.AgentShown) -> None:
+        """Ask how it begins where it is an AI agent."""
+        message.stop()
+        self._conversation.show_agent(message.agent)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Run from the command; go on to the next field from the others."""
+        event.stop()
+        if event.input.id == "command":
+            self.action_run()
+        else:
+            self.focus_next()

@@ -1,0 +1,242 @@
+"""Running and stopping tasks from any screen, with the questions and the words that belong to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import AgentmonError, ConflictError, WaitsForTasksError
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.widgets.cells import even_line
+from agentmon.widgets.guarded import Failed
+from agentmon.widgets.state_words import numbers_text, short_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.agents import Agent
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import Task
+    from agentmon.screens.frame import ServiceScreen
+    from agentmon.screens.tasks.run_dialog import RunChoice
+
+_LONGEST_TITLE: Final = 60
+_MOST_NAMED: Final = 8
+_QUEUE: Final = "queue"
+
+
+async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others: int = 0) -> RunChoice | None:
+    """Ask with which program the task is run this once; None when the person left. Must run in a worker.
+
+    So many ``others`` are run with the same; then no conversation of the task is offered to go on with.
+
+    Raises:
+        NotFoundError: The task is gone.
+    """
+    from agentmon.screens.tasks.run_dialog import RunDialog  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.tasks.start_note import judge_finder  # noqa: PLC0415 - as above
+
+    services = await screen.services()
+    task = await services.tasks.get(task_id)
+    executions = () if others else tuple(await services.executions.of_task(task_id))
+    agents = await services.agents.list(workspace_id=task.workspace_id)
+    finder = judge_finder(services)
+    return await screen.ask(
+        RunDialog(agents=agents, task=task, executions=executions, others=others, find_judge=finder)
+    )
+
+
+async def run_tasks(
+    screen: ServiceScreen[None], task_ids: Sequence[TaskId], *, now: datetime, choice: RunChoice | None = None
+) -> list[Execution]:
+    """Queue a run of each task with its own program, or with the choice, and return the runs that are queued now.
+
+    What keeps one from starting is told; those that wait for open tasks are asked about in one question. A task that
+    cannot be run is told as an error and keeps none of the others. Must run in a worker of the screen.
+    """
+    services = await screen.services()
+    queued: list[Execution] = []
+    waiting: list[TaskId] = []
+    try:
+        for task_id in task_ids:
+            try:
+                queued.append(await _run(screen, services, task_id, choice, now=now))
+            except WaitsForTasksError:
+                waiting.append(task_id)
+            except AgentmonError as error:
+                screen.post_message(Failed(error))
+        screen.request_refresh()
+        if waiting and await _ask_when_ready(screen, services, waiting):
+            for task_id in waiting:
+                try:
+                    queued.append(await _run(screen, services, task_id, choice, now=now, when_ready=True))
+                except AgentmonError as error:
+                    screen.post_message(Failed(error))
+    finally:
+        screen.request_refresh()
+    return queued
+
+
+async def stop_run(screen: ServiceScreen[None], task_id: TaskId, *, kill: bool = False) -> None:
+    """Ask the program of the task to end, or end it by force; the screen shows it soon.
+
+    Raises:
+        ConflictError: Nothing of the task waits or runs.
+    """
+    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+    services = await screen.services()
+    try:
+        await services.queue.stop(task_id, actor=USER_ACTOR, kill=kill)
+    finally:
+        screen.request_refresh()
+
+
+async def release_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
+    """Let the parked program of the task's newest run, or else its own, start again.
+
+    Raises:
+        NotFoundError: The task or the program is gone.
+    """
+    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+    services = await screen.services()
+    task = await services.tasks.get(task_id)
+    newest = await services.executions.newest(task_id)
+    agent_id = task.assignee_agent_id if newest is None else newest.agent_id
+    if agent_id is None:
+        screen.notify(f"#{task.number} has no program")
+        return
+    agent = await services.agents.get(agent_id)
+    try:
+        await services.agents.release(agent.slug, actor=USER_ACTOR)
+    except ConflictError:
+        starts = f"; r starts #{task.number} now" if newest is not None and newest.not_before is not None else ""
+        screen.notify(f"{agent.slug} is not parked{starts}")
+    else:
+        screen.notify(f"{agent.slug} starts again; its failures are forgotten")
+    finally:
+        screen.request_refresh()
+
+
+async def ask_kill(screen: ServiceScreen[None], tasks: Sequence[tuple[int | str, str]]) -> bool:
+    """Ask whether the runs of these tasks, numbers or names and titles, are ended by force. Must run in a worker."""
+    from agentmon.screens.dialogs.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
+
+    names = named_tasks(tasks)
+    if len(names) == 1:
+        question, whose = f"Kill {names[0]}?", "Its"
+    else:
+        question, whose = "\n".join([f"Kill {len(tasks)} runs?", *names]), "Their"
+    loss = f"{whose} processes end at once, without a chance to save; what was written so far stays in the log."
+    answer: bool | None = await screen.ask(ConfirmDialog(question, loss=loss, yes="Kill"))
+    return answer is True
+
+
+def named_tasks(tasks: Sequence[tuple[int | str, str]]) -> list[str]:
+    """Return numbers, or names such as ``api#12``, and titles as lines of a question.
+
+    The last line says how many are left out.
+    """
+    names = [
+        f"{f'#{name}' if isinstance(name, int) else even_line(name)} {even_line(title, max_characters=_LONGEST_TITLE)}"
+        for name, title in tasks
+    ]
+    left_out = len(names) - _MOST_NAMED
+    return [*names[:_MOST_NAMED], f"and {left_out} more"] if left_out > 0 else names
+
+
+async def _run(
+    screen: ServiceScreen[None],
+    services: Services,
+    task_id: TaskId,
+    choice: RunChoice | None,
+    *,
+    now: datetime,
+    when_ready: bool = False,
+) -> Execution:
+    """Queue one run, and tell what keeps it from starting at once.
+
+    Raises:
+        AgentmonError: As ``QueueService.run``.
+    """
+    from agentmon.screens.tasks.conversation_form import ConversationChoice  # noqa: PLC0415 - not part of the first frame
+    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
+
+    conversation = ConversationChoice() if choice is None else choice.conversation
+    before = await services.executions.newest(task_id)
+    waited = before if before is not None and before.status is ExecutionStatus.QUEUED else None
+    try:
+        execution = await services.queue.run(
+            task_id,
+            actor=USER_ACTOR,
+            agent_slug=None if choice is None else choice.agent_slug,
+            capability_key=None if choice is None else choice.capability_key,
+            args=None if choice is None else choice.args,
+            when_ready=when_ready,
+            message=conversation.message,
+            start=conversation.start,
+            parent_execution_id=conversation.parent_execution_id,
+            model=conversation.model,
+            permission_mode=conversation.permission_mode,
+            own_screen=conversation.own_screen,
+        )
+    except ConflictError as error:
+        if waited is None or isinstance(error, WaitsForTasksError):
+            raise
+        obstacle = await _obstacle(services, waited, now=now)
+        if not obstacle:
+            raise
+        task = await services.tasks.get(task_id)
+        screen.notify(f"#{task.number} is queued already: {obstacle}")
+        return waited
+    obstacle = await _obstacle(services, execution, now=now)
+    is_hastened = waited is not None and waited.id == execution.id
+    if obstacle or is_hastened:
+        task = await services.tasks.get(task_id)
+        starts = f"#{task.number} no longer waits" if is_hastened else f"#{task.number} is queued"
+        screen.notify(f"{starts}: {obstacle}" if obstacle else f"#{task.number} starts now")
+    return execution
+
+
+async def _obstacle(services: Services, execution: Execution, *, now: datetime) -> str:
+    """Return what keeps a queued run from starting although its time has come; empty when nothing does."""
+    if await services.queue.find_pause() is not None:
+        return "the queue is paused · P lets it go on"
+    agent = await services.agents.get(execution.agent_id)
+    if agent.off_words:
+        return f"{agent.off_words} · 4 shows the agents"
+    if agent.parked_until is not None and agent.parked_until > now:
+        return f"{_parked_words(agent, agent.parked_until, now)} · U lets it start again"
+    numbers = _open_numbers(await services.tasks.dependencies(execution.task_id))
+    return f"it starts after {numbers_text(numbers)}" if numbers else ""
+
+
+def _parked_words(agent: Agent, until: datetime, now: datetime) -> str:
+    why = f" ({even_line(agent.park_note, max_characters=120)})" if agent.park_note else ""
+    return f"{agent.slug} is parked until {short_moment(until, now)}{why}"
+
+
+async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_ids: Sequence[TaskId]) -> bool:
+    from agentmon.screens.dialogs.choice import Answer, ChoiceDialog  # noqa: PLC0415 - not part of the first frame
+
+    told = []
+    for task_id in task_ids:
+        task = await services.tasks.get(task_id)
+        told.append((task, _open_numbers(await services.tasks.dependencies(task_id))))
+    is_one = len(told) == 1
+    lines = [f"#{task.number} waits for {numbers_text(numbers)}" for task, numbers in told[:_MOST_NAMED]]
+    if len(told) > _MOST_NAMED:
+        lines.append(f"and {len(told) - _MOST_NAMED} more wait as well")
+    them = "it is" if is_one and len(told[0][1]) == 1 else "they are"
+    what = "it by itself" if is_one else "them by themselves"
+    question = "\n".join([*(f"{line}." for line in lines), f"Start {what} when {them} done?"])
+    detail = "The run stands in the queue until then; x takes it out." if is_one else "x takes them out of the queue."
+    answer = await screen.ask(ChoiceDialog(question, detail=detail, answers=[Answer(_QUEUE, "Start when ready")]))
+    return answer == _QUEUE
+
+
+def _open_numbers(tasks: Sequence[Task]) -> list[int]:
+    return [task.number for task in tasks if task.status.is_open]

@@ -39,6 +39,7 @@ _COMPARED_SHARE: Final = 0.15
 """The memory of so much of the time behind the warm-up is compared with that of as much at the end."""
 _LOOK_EVERY_S: Final = 10.0
 _START_WITHIN_S: Final = 240.0
+_LEAST_LINES: Final = 60
 _SELECTED: Final = re.compile(r"▌#(\d+)")
 _LINE: Final = re.compile(r"line (\d+) of run")
 # Asked to end by a file, so that no run is over before the measurement is.
@@ -91,6 +92,8 @@ class Screen:
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", "-c", str(Path.cwd()), command)
         self.pid = int(self._tmux("display-message", "-p", "#{pane_pid}"))
         self.answers = Answers()
+        self.missing_file: Path | None = None
+        """Gets the screens on which an answer was missing."""
 
     def text(self) -> str:
         """Return what is shown."""
@@ -106,6 +109,9 @@ class Screen:
                 return
             if time.monotonic() - began > ANSWER_WITHIN_S:
                 self.answers.missing.append(f"{what} ({key})")
+                if self.missing_file is not None:
+                    with self.missing_file.open("a") as missing:
+                        missing.write(f"--- {len(self.answers.waits_s)} answers, then {what} ({key})\n{self.text()}\n")
                 return
             time.sleep(0.02)
 
@@ -126,13 +132,16 @@ def measure(
     Args:
         minutes: How long the script goes on, behind the start of the runs.
         runs: How many run.
-        samples_file: Where every look at the memory is written too, as CSV.
+        samples_file: Where every look at the memory is written too, as CSV; beside it come the screens on which an
+            answer was missing.
     """
     with scratch_home() as paths:
         project = paths.data_dir.parent / "project"
         end_file = project / "end"
         asyncio.run(_start_runs(paths, project, end_file, runs))
         screen = Screen(paths, project)
+        if samples_file is not None:
+            screen.missing_file = samples_file.with_suffix(".missing")
         try:
             rows = _drive(screen, paths, minutes * 60, runs, samples_file)
         finally:
@@ -157,6 +166,10 @@ async def _start_runs(paths: Paths, project: Path, end_file: Path, runs: int) ->
                     message = f"not all programs ran within {_START_WITHIN_S:g} s"
                     raise TimeoutError(message)
                 await asyncio.sleep(0.1)
+        # The script turns pages of logs.
+        log = services.executions.log_path(executions[-1])
+        while not log.exists() or log.read_bytes().count(b"\n") < _LEAST_LINES:
+            await asyncio.sleep(_LOOK_EVERY_S / 10)
 
 
 def _drive(

@@ -24,7 +24,15 @@ _LOOK_INTERVAL_S: Final = 0.05
 
 
 class KeyHandled(Message):
-    """Follows a key through the same queues: when it arrives, the key was handled."""
+    """Follows a key through the same queues: when it arrives, the key was handled.
+
+    A binding runs when the key has come through, and its widget may have told its parents of that, as a field does of
+    what was entered. So it goes the way once more, behind what they were told.
+    """
+
+    def __init__(self, *, is_second_time: bool = False) -> None:
+        super().__init__()
+        self.is_second_time = is_second_time
 
 
 class OrderedKeys(App[None]):
@@ -65,8 +73,15 @@ class OrderedKeys(App[None]):
     async def on_key_handled(self, message: KeyHandled) -> None:
         """Hand the next one on."""
         message.stop()
-        if message is self._follower:
-            await self._go_on()
+        if message is not self._follower:
+            return
+        target = self._target
+        if not message.is_second_time and target is not None and target.is_attached:
+            follower = KeyHandled(is_second_time=True)
+            if target.post_message(follower):
+                self._follower = follower
+                return
+        await self._go_on()
 
     async def _look_after_follower(self) -> None:
         """Go on when the follower cannot come any more, since its widget went away with the key."""

@@ -247,6 +247,18 @@ async def test_what_is_typed_right_behind_a_key_goes_where_the_key_leads(place: 
         assert board.app.focused is not board.column(IN_PROGRESS)
 
 
+async def test_what_is_typed_right_behind_an_entered_filter_is_for_the_cards(place: Place) -> None:
+    await place.fill("login", "logout", "other")
+
+    async with open_board(place) as board:
+        typed = [("slash", "/"), *((letter, letter) for letter in "log"), ("enter", "\r"), ("G", "G"), ("slash", "/")]
+        for key, character in (*typed, *((letter, letter) for letter in "in"), ("enter", "\r"), ("L", "L")):
+            board.app.post_message(Key(key, character))
+        await board.until(lambda: board.shown(IN_PROGRESS) == ["login"], "moved")
+        assert board.app.screen.query_one("#filter", Input).value == "login"
+        await board.until(lambda: not board.screen.is_writing, "stored")
+
+
 async def test_what_is_typed_right_behind_the_key_of_any_search_is_part_of_it(place: Place) -> None:
     async with place.services() as (services, workspace):
         stored = Stored(services, workspace)

@@ -168,7 +168,7 @@ async def _start_runs(paths: Paths, project: Path, end_file: Path, runs: int) ->
                 await asyncio.sleep(0.1)
         # The script turns pages of logs.
         log = services.executions.log_path(executions[-1])
-        while not log.exists() or log.read_bytes().count(b"\n") < _LEAST_LINES:
+        while not log.exists() or log.read_bytes().count(b"\n") < _LEAST_LINES:  # noqa: ASYNC110 - it is in a file
             await asyncio.sleep(_LOOK_EVERY_S / 10)
 
 

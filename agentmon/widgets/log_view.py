@@ -351,8 +351,8 @@ class LogView(Guarded, Widget, can_focus=True):
         self.action_scroll_lines(max(1, self.size.height - 1))
 
     def action_home(self) -> None:
-        """Go to the first line."""
-        if not self.is_tail and self._frame():
+        """Go to the first line; also before the view was laid out, by a key that came right behind that for its tab."""
+        if not self.is_tail and self._log is not None and self._log.size:
             self._go_to(TOP)
 
     def action_end(self) -> None:

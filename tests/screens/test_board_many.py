@@ -259,6 +259,20 @@ async def test_what_is_typed_right_behind_an_entered_filter_is_for_the_cards(pla
         await board.until(lambda: not board.screen.is_writing, "stored")
 
 
+async def test_what_is_typed_right_behind_the_key_of_a_tab_is_for_what_it_shows(place: Place) -> None:
+    async with place.services() as (services, workspace):
+        stored = Stored(services, workspace)
+        output = b"".join(b"line %d\n" % number for number in range(1, 301))
+        await stored.add_run((await stored.add_task()).id, ExecutionStatus.SUCCEEDED, output=output)
+
+    async with open_board(place) as board:
+        await board.press("L", "enter")
+        await board.until(lambda: "Details" in screen_text(board.app), "the page")
+        for key, character in (("right_square_bracket", "]"), ("g", "g")):
+            board.app.post_message(Key(key, character))
+        await board.until(lambda: "line 1 " in screen_text(board.app), "the first line")
+
+
 async def test_what_is_typed_right_behind_the_key_of_any_search_is_part_of_it(place: Place) -> None:
     async with place.services() as (services, workspace):
         stored = Stored(services, workspace)

@@ -244,8 +244,9 @@ class TaskPage(TaskLogScreen):
             self.dismiss(None)
 
     def action_show_tab(self, name: str) -> None:
-        """Show a tab."""
+        """Show a tab, at once: what is typed behind the key is for what it shows."""
         self.query_one(Tabs).active = f"tab-{name}"
+        self._show_pane(name)
 
     def action_next_tab(self, steps: int) -> None:
         """Show the tab so many to the right, round the ends."""
@@ -411,12 +412,15 @@ class TaskPage(TaskLogScreen):
         self.query_one(ConversationPane).view.toggle_all()
 
     def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
-        """Show the pane of the tab."""
+        """Show the pane of the tab that was clicked."""
         event.stop()
-        name = str(event.tab.id).removeprefix("tab-")
+        self._show_pane(str(event.tab.id).removeprefix("tab-"))
+
+    def _show_pane(self, name: str) -> None:
         panes = self.query_one("#panes", ContentSwitcher)
-        if panes.current != name:
-            panes.current = name
+        if panes.current == name:
+            return
+        panes.current = name
         self._lay_panes()
         self._focus_pane()
         self.refresh_bindings()
@@ -688,7 +692,7 @@ class TaskPage(TaskLogScreen):
         }
         wanted = places[self._tab]
         if wanted.display and wanted.focusable:
-            wanted.focus(scroll_visible=False)
+            self.set_focus(wanted, scroll_visible=False)
 
     def _lay_panes(self) -> None:
         """Show the pane of the tab, and beside it its other half where the two are side by side."""

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
+_READ_CACHE_KIB: Final = 500
+"""A quarter of the usual, for each of several connections: that of the system behind it is as fast (measured)."""
 _KEPT_WAL_BYTES: Final = 16 * 1024 * 1024
 """The write-ahead log is cut back to this size after a burst of writes."""
 
@@ -23,4 +25,5 @@ def set_pragmas(execute: Callable[[str], object], *, busy_timeout: timedelta, is
     execute("PRAGMA trusted_schema = OFF")
     execute(f"PRAGMA journal_size_limit = {_KEPT_WAL_BYTES}")
     if is_read_only:
+        execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
         execute("PRAGMA query_only = ON")

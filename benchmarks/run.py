@@ -25,6 +25,7 @@ BENCHMARKS = (
     "usage_sums",
     "asked",
     "hundred_agents",
+    "sixty_sessions",
     "idle",
 )
 

@@ -52,8 +52,10 @@ class OrderedKeys(App[None]):
         return False
 
     async def on_event(self, event: events.Event) -> None:
-        """Put what is typed behind what was typed before."""
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+        """Put what is typed behind what was typed before; nothing is typed into an application that is leaving."""
+        if isinstance(event, events.Key | events.Paste) and not self.screen_stack:
+            event.stop()
+        elif isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             self._typed.append(event)
             await self.hand_keys_on()
         else:

@@ -118,6 +118,7 @@ def test_a_crash_leaves_the_terminal_clean_and_a_report_that_says_what_helps(
     assert take_unclean_ends(place.paths.run_dir) == 0
 
 
+@pytest.mark.proof
 def test_an_app_that_was_killed_is_told_of_at_the_next_start(place: Place, tmp_path: Path) -> None:
     words = started(place, tmp_path, "App = AgentmonApp")
 

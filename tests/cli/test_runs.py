@@ -162,6 +162,7 @@ def test_a_followed_log_ends_with_the_run_and_misses_nothing(cli: CommandLine) -
     assert clean_output == expected
 
 
+@pytest.mark.proof
 def test_a_follower_whose_reader_goes_away_ends_quietly_and_so_does_an_interrupted_one(cli: CommandLine) -> None:
     number = cli.add("talks on", "--command", "sh -c 'while echo line; do sleep 0.1; done'")
     cli("run", number)

@@ -118,6 +118,7 @@ def test_a_long_line_of_nested_shells_is_read_in_the_end(depth: int) -> None:
     assert len(command_segments("a;" * 100_000)) <= 2001
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "part",
     [

@@ -311,6 +311,7 @@ async def test_a_run_without_a_log_file_is_passed_over(place: Stored) -> None:
     assert [hit.snippet.text for hit in await hits(place, "in:logs needle", SearchKind.LOGS)] == ["the loud needle"]
 
 
+@pytest.mark.proof
 async def test_logs_of_many_runs_are_searched_with_few_files_open(
     place: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:

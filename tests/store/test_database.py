@@ -490,6 +490,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(processes)))
 """
 
 
+@pytest.mark.proof
 async def test_several_processes_that_write_at_once_lose_nothing_and_meet_no_lock_error(database: Database) -> None:
     async with database.writing() as connection:
         await put(connection, "total", 0)

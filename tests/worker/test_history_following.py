@@ -91,6 +91,7 @@ async def test_who_wants_no_history_gets_no_conversations(live_home: LiveHome, h
     assert counted(live_home) == 0
 
 
+@pytest.mark.proof
 async def test_long_conversations_are_read_by_a_process_of_its_own(
     live_home: LiveHome, history: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -148,6 +148,7 @@ async def test_a_worker_that_may_not_import_leaves_the_files_alone(
     assert not _rows(live_home, "SELECT * FROM usage_files WHERE path LIKE '%eeeeeeee%'")
 
 
+@pytest.mark.proof
 async def test_a_long_history_is_read_by_a_process_of_its_own(
     live_home: LiveHome, history: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -217,6 +217,11 @@ class TextBox(Guarded, TextArea):
         """Draw the lines as they are wrapped now; Textual wraps them anew without drawing them."""
         self.refresh()
 
+    def on_unmount(self) -> None:
+        """Let go of the application, whose theme Textual has every such box watch for as long as that lives."""
+        watchers = getattr(self.app, "__watchers", {}).get("theme", [])
+        watchers[:] = [watcher for watcher in watchers if watcher[0] is not self]
+
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()

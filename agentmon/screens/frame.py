@@ -181,7 +181,7 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         return worker
 
     async def painted(self) -> None:
-        """Return once what has changed until now is on the terminal. Must run in a worker.
+        """Return once what has changed until now is on the terminal, or soon all the same. Must run in a worker.
 
         Reading and writing share one interpreter with the painting: what begins before it makes a key wait.
         """

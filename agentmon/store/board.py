@@ -1,4 +1,4 @@
-"""The board's read model: one page of cards per column, in plain SQL that any connection can run.
+"""The board's read model: one page of cards per column, in plain SQL over plain ``sqlite3``.
 
 It must not import SQLAlchemy: the first frame runs it on the standard library's sqlite3.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
@@ -26,6 +26,7 @@ from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping, Sequence
 
     from agentmon.domain.amounts import MoneyFormat
@@ -107,16 +108,8 @@ FROM tasks p WHERE p.id = :task_id {own_scope} AND {own_wanted}
 """
 
 
-class Execute(Protocol):
-    """Runs one statement with named parameters and returns all rows."""
-
-    def __call__(self, statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
-        """Return the rows of the statement."""
-        ...
-
-
 def read_board(
-    execute: Execute,
+    connection: sqlite3.Connection,
     *,
     workspace_id: WorkspaceId | None,
     workspace_name: str,
@@ -129,7 +122,7 @@ def read_board(
     """Return the asked pages and the status line.
 
     Args:
-        execute: Runs the statements, all on one connection.
+        connection: Reads; the caller sees to it that all statements see one moment.
         workspace_id: Whose board; None gives empty columns, unless those of all are asked for.
         workspace_name: Is handed through.
         requests: One per wanted column; all share filter and order of the first.
@@ -139,27 +132,28 @@ def read_board(
         is_all: Whether the cards of all workspaces are shown together.
     """
     text_filter = requests[0].text_filter if requests else ""
-    setting = board_setting(board_words, execute(BOARD_ROWS, {}))
+    setting = board_setting(board_words, connection.execute(BOARD_ROWS).fetchall())
     sort = (requests[0].sort if requests else None) or setting.sort
-    status_line = read_status_line(execute, running_limit, money_words)
+    status_line = read_status_line(connection, running_limit, money_words)
     columns = {request.status: ColumnPage(status=request.status, offset=request.offset) for request in requests}
     workspaces = _Workspaces((), setting.limits)
     if requests and (is_all or workspace_id is not None):
         scope = _Scope(None if is_all else workspace_id, text_filter)
-        rows = execute(_WORKSPACES, {}) if is_all else execute(_WORKSPACE, {"workspace_id": workspace_id})
+        statement = _WORKSPACES if is_all else _WORKSPACE
+        rows = connection.execute(statement, {"workspace_id": workspace_id}).fetchall()
         workspaces = _Workspaces(rows, setting.limits, is_all=is_all)
         counts: dict[str, dict[str, int]] = {}
-        for status, owner_id, count in _totals(execute, scope):
+        for status, owner_id, count in _totals(connection, scope):
             counts.setdefault(str(status), {})[str(owner_id)] = _integer(count)
         if scope.has_words and 0 < sum(sum(present.values()) for present in counts.values()) <= _FEW:
-            scope.narrow([str(row[0]) for row in execute(scope.filled(_FOUND), scope.parameters)])
+            scope.narrow([str(row[0]) for row in connection.execute(scope.filled(_FOUND), scope.parameters)])
         for request in requests:
             present = counts.get(request.status, {})
             columns[request.status] = ColumnPage(
                 status=request.status,
                 total=sum(present.values()),
                 offset=request.offset,
-                cards=_cards(execute, scope, request, sort, status_line.money, workspaces) if present else (),
+                cards=_cards(connection, scope, request, sort, status_line.money, workspaces) if present else (),
                 card_limit=None if text_filter or is_all else workspaces.limit(str(workspace_id), request.status),
                 workspaces_over=() if text_filter or not is_all else workspaces.over(present, request.status),
             )
@@ -251,17 +245,17 @@ class _Workspaces:
         )
 
 
-def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[str, str]) -> StatusLine:
+def read_status_line(connection: sqlite3.Connection, running_limit: int, money_words: Mapping[str, str]) -> StatusLine:
     """Return the numbers above the board, over all workspaces of the database."""
-    counts = {str(status): _integer(count) for status, count in execute(OPEN_EXECUTIONS, {})}
-    settings = StoredSettings(execute(SETTINGS, {}))
-    cost, unpriced, tokens, budget = execute(TODAY, {"today": settings.today()})[0]
+    counts = {str(status): _integer(count) for status, count in connection.execute(OPEN_EXECUTIONS)}
+    settings = StoredSettings(connection.execute(SETTINGS).fetchall())
+    cost, unpriced, tokens, budget = connection.execute(TODAY, {"today": settings.today()}).fetchone()
     return StatusLine(
         running=counts.get(ExecutionStatus.RUNNING, 0) + counts.get(ExecutionStatus.CANCELLING, 0),
         running_limit=settings.running_limit(running_limit),
         queued=counts.get(ExecutionStatus.QUEUED, 0),
         is_paused=settings.is_paused,
-        needs_you=_integer(execute(NEEDING_YOU, {})[0][0]),
+        needs_you=_integer(connection.execute(NEEDING_YOU).fetchone()[0]),
         cost_today_nano=_integer(cost),
         tokens_today=_integer(tokens),
         unpriced_today=_integer(unpriced),
@@ -271,7 +265,7 @@ def read_status_line(execute: Execute, running_limit: int, money_words: Mapping[
 
 
 def find_place(
-    execute: Execute,
+    connection: sqlite3.Connection,
     *,
     workspace_id: WorkspaceId | None,
     task_id: TaskId,
@@ -284,31 +278,33 @@ def find_place(
     That is among the cards of the workspace, or of all when there is none. Without a ``sort`` the cards stand as it is
     set.
     """
-    sort = sort or board_setting(board_words, execute(BOARD_ROWS, {})).sort
+    sort = sort or board_setting(board_words, connection.execute(BOARD_ROWS).fetchall()).sort
     scope = _Scope(workspace_id, text_filter)
-    rows = execute(scope.filled(_PLACE, sort, is_alone=True), {"task_id": task_id, **scope.parameters})
+    rows = connection.execute(
+        scope.filled(_PLACE, sort, is_alone=True), {"task_id": task_id, **scope.parameters}
+    ).fetchall()
     return (TaskStatus(str(rows[0][0])), _integer(rows[0][1])) if rows else None
 
 
-def _totals(execute: Execute, scope: _Scope) -> Sequence[Sequence[object]]:
+def _totals(connection: sqlite3.Connection, scope: _Scope) -> Sequence[Sequence[object]]:
     """Return status, workspace and number of cards; of a filter with words the workspaces are not told apart."""
     if not scope.has_filter:
-        return execute(scope.filled(BOARD_COUNTS), scope.parameters)
+        return connection.execute(scope.filled(BOARD_COUNTS), scope.parameters).fetchall()
     if not scope.has_words:
-        return execute(scope.filled(_TOTALS), scope.parameters)
-    counts = execute(scope.filled(_TOTALS_OF_WORDS), scope.parameters)[0]
+        return connection.execute(scope.filled(_TOTALS), scope.parameters).fetchall()
+    counts = connection.execute(scope.filled(_TOTALS_OF_WORDS), scope.parameters).fetchone()
     return [(status.value, "", count) for status, count in zip(TaskStatus, counts, strict=True) if count]
 
 
 def _cards(
-    execute: Execute,
+    connection: sqlite3.Connection,
     scope: _Scope,
     request: ColumnRequest,
     sort: BoardSort,
     money: MoneyFormat,
     workspaces: _Workspaces,
 ) -> tuple[Card, ...]:
-    rows = execute(
+    rows = connection.execute(
         scope.filled(_CARDS, sort),
         {
             "status": request.status.value,
@@ -317,10 +313,10 @@ def _cards(
             "now": moment_text(datetime.now(UTC)),
             **scope.parameters,
         },
-    )
+    ).fetchall()
     task_ids = [str(row[0]) for row in rows]
-    waits_for, subtasks = _waits_for(execute, task_ids), _subtasks(execute, task_ids)
-    labels = _labels(execute, task_ids)
+    waits_for, subtasks = _waits_for(connection, task_ids), _subtasks(connection, task_ids)
+    labels = _labels(connection, task_ids)
     return tuple(
         _card(
             row,
@@ -334,30 +330,30 @@ def _cards(
     )
 
 
-def _waits_for(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def _waits_for(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
     numbers: dict[str, tuple[int, ...]] = {}
-    for task_id, number in _rows_of(execute, _WAITS_FOR, task_ids):
+    for task_id, number in _rows_of(connection, _WAITS_FOR, task_ids):
         numbers[str(task_id)] = (*numbers.get(str(task_id), ()), _integer(number))
     return numbers
 
 
-def _subtasks(execute: Execute, task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-    rows = _rows_of(execute, _SUBTASKS, task_ids)
+def _subtasks(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    rows = _rows_of(connection, _SUBTASKS, task_ids)
     return {str(task_id): (_integer(count), _integer(closed)) for task_id, count, closed in rows}
 
 
-def _labels(execute: Execute, task_ids: Sequence[str]) -> dict[str, list[str]]:
+def _labels(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, list[str]]:
     labels: dict[str, list[str]] = {}
-    for task_id, label in _rows_of(execute, _LABELS, task_ids):
+    for task_id, label in _rows_of(connection, _LABELS, task_ids):
         labels.setdefault(str(task_id), []).append(str(label))
     return labels
 
 
-def _rows_of(execute: Execute, statement: str, task_ids: Sequence[str]) -> Sequence[Sequence[object]]:
+def _rows_of(connection: sqlite3.Connection, statement: str, task_ids: Sequence[str]) -> Sequence[Sequence[object]]:
     if not task_ids:
         return ()
     names = {f"id{index}": task_id for index, task_id in enumerate(task_ids)}
-    return execute(statement.format(ids=", ".join(f":{name}" for name in names)), names)
+    return connection.execute(statement.format(ids=", ".join(f":{name}" for name in names)), names).fetchall()
 
 
 def _card(

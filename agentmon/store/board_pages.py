@@ -33,8 +33,8 @@ class BoardRepository:
     ) -> BoardPage:
         """Return the asked part of each column and the status line, from one moment; of all workspaces for None."""
         return await self._database.read(
-            lambda execute: read_board(
-                execute,
+            lambda connection: read_board(
+                connection,
                 workspace_id=None if workspace is None else workspace.id,
                 workspace_name="" if workspace is None else workspace.name,
                 is_all=workspace is None,
@@ -59,8 +59,8 @@ class BoardRepository:
         The index counts the cards of the workspace, or of all for None.
         """
         return await self._database.read(
-            lambda execute: find_place(
-                execute,
+            lambda connection: find_place(
+                connection,
                 workspace_id=None if workspace is None else workspace.id,
                 task_id=task_id,
                 text_filter=text_filter,

@@ -25,7 +25,7 @@ from agentmon.store.tables import metadata
 from agentmon.store.upgrade import prepare_database
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from agentmon.domain.clock import Clock
-    from agentmon.store.board import Execute
 
 _ResultT = TypeVar("_ResultT")
 
@@ -108,7 +107,7 @@ class Database:
                 await connection.begin()
                 yield connection
 
-    async def read(self, work: Callable[[Execute], _ResultT]) -> _ResultT:
+    async def read(self, work: Callable[[sqlite3.Connection], _ResultT]) -> _ResultT:
         """Return what the work reads from one unchanging view, all of it on the connection's thread.
 
         Of many statements each would else have the event loop wait for that thread, and a key for both.
@@ -119,7 +118,7 @@ class Database:
         async with self.reading() as connection:
             driver = (await connection.get_raw_connection()).driver_connection
             assert isinstance(driver, EndableConnection), "Database._connect makes all of them"
-            return await driver.run(lambda connection: work(_executing(connection)))
+            return await driver.run(work)
 
     def data_version(self) -> int:
         """Return a number that differs from the last one when any connection has committed since; blocks for 5 µs.
@@ -260,13 +259,6 @@ async def open_database(
         prepare_database, location, backups_dir=backups_dir, release=release, clock=clock
     )
     return OpenedDatabase(database=Database(prepared.path, busy_timeout=busy_timeout), notices=prepared.notices)
-
-
-def _executing(connection: sqlite3.Connection) -> Execute:
-    def execute(statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
-        return connection.execute(statement, dict(parameters)).fetchall()
-
-    return execute
 
 
 def require_same_file(path: Path, opened: tuple[int, int] | None) -> None:

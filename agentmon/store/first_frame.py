@@ -17,10 +17,9 @@ from agentmon.store.revision import HEAD_REVISION
 from agentmon.store.untouched import FIRST_FRAME_TIMEOUT_S, connect_untouched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from agentmon.domain.board import BoardPage, ColumnRequest
-    from agentmon.store.board import Execute
 
 
 def read_first_board(
@@ -37,7 +36,7 @@ def read_first_board(
             ).fetchall()
             workspace_id, name = rows[0] if rows else (None, Path(workspace_root).name)
             return read_board(
-                _executing(connection),
+                connection,
                 workspace_id=None if workspace_id is None else WorkspaceId(workspace_id),
                 workspace_name=name,
                 requests=requests,
@@ -65,10 +64,3 @@ def _open(database_path: Path) -> sqlite3.Connection | None:
         connection.close()
         return None
     return connection
-
-
-def _executing(connection: sqlite3.Connection) -> Execute:
-    def execute(statement: str, parameters: Mapping[str, object], /) -> Sequence[Sequence[object]]:
-        return connection.execute(statement, parameters).fetchall()
-
-    return execute

@@ -146,3 +146,14 @@ async def test_a_handler_that_takes_long_holds_nothing_up_for_ever(monkeypatch: 
 
         await until(lambda: app.values == ["", "b"])
         app.go_on.set()
+
+
+async def test_a_key_that_comes_when_the_application_has_left_is_dropped() -> None:
+    app = Fields()
+    async with app.run_test():
+        await until(lambda: app.focused is not None)
+
+    assert app.screen_stack == []
+    await app.on_event(events.Key("x", "x"))
+    await app.on_event(events.Paste("text"))
+    assert not app._typed

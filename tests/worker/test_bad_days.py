@@ -23,6 +23,7 @@ from tests.live_home import add_command, marked_processes, run_to_end, until_sta
 from tests.waiting import DEADLINE_S, until, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.live_home import LiveHome
@@ -89,11 +90,19 @@ async def test_the_worker_is_found_again_after_its_run_folder_was_cleaned_away(l
     assert after.pid == before.pid
 
 
+@pytest.fixture
+def hang_up_as_before() -> Iterator[None]:
+    """A worker in this process ignores the signal, and so would all that later tests start."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hang_up_as_before")
 async def test_a_worker_whose_folder_was_deleted_for_good_ends(
     live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(main, "_WITHOUT_FOLDER_S", 0.3)
-    hang_up = signal.getsignal(signal.SIGHUP)
     paths = live_home.paths
     async with open_services(paths):
         lock = WorkerLock.take(paths.worker_lock)
@@ -105,7 +114,6 @@ async def test_a_worker_whose_folder_was_deleted_for_good_ends(
 
     async with asyncio.timeout(DEADLINE_S):
         await worker
-    signal.signal(signal.SIGHUP, hang_up)
     assert not paths.data_dir.exists()
 
 

@@ -14,6 +14,7 @@ from agentmon.screens.agents.agent_actions import AgentChange, agents_text, remo
 from agentmon.screens.agents.scanning import LOOK_INTERVAL_S, ScanLine
 from agentmon.screens.bindings import PROGRAMS
 from agentmon.screens.paced_screen import PacedScreen
+from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.row_moves import RowMoves
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.form import LineInput
@@ -187,10 +188,7 @@ class ProgramsPage(RowMoves, PacedScreen[str | None]):
 
     def action_back(self) -> None:
         """Clear the marks, the filter and what is shown alone; then go back."""
-        box = self.query_one("#filter", Input)
-        if self.has_class("-filtering"):
-            box.value = ""
-            self.remove_class("-filtering")
+        if clear_filter(self, self.query_one("#filter", Input)):
             self._table.focus()
         elif self._marked:
             self._mark(frozenset())
@@ -206,9 +204,7 @@ class ProgramsPage(RowMoves, PacedScreen[str | None]):
 
     def action_filter(self) -> None:
         """Show the filter and type into it."""
-        self.add_class("-filtering")
-        # At once, not after what was typed behind the key.
-        self.set_focus(self.query_one("#filter", Input))
+        show_filter(self, self.query_one("#filter", Input))
 
     def action_sort(self) -> None:
         """Sort by the next shown column; after the last one the names are back."""
@@ -232,8 +228,7 @@ class ProgramsPage(RowMoves, PacedScreen[str | None]):
         if typed and not self._table.rows and self._is_loaded:
             self.start(self._add([typed]), name="add")
             return
-        if not typed:
-            self.remove_class("-filtering")
+        leave_filter(self, event.input)
         self._table.focus()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:

@@ -33,6 +33,7 @@ from agentmon.screens.agents.agent_facts import (
 from agentmon.screens.agents.scanning import LOOK_INTERVAL_S, ScanLine, Scanning
 from agentmon.screens.bindings import AGENTS
 from agentmon.screens.paced_screen import PacedScreen
+from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.row_moves import RowMoves
 from agentmon.widgets.agent_rows import AGENT_COLUMNS, AGENT_SORTER, KnownAgent, agent_rows, has_words
 from agentmon.widgets.cells import even_line
@@ -233,10 +234,7 @@ class AgentsScreen(RowMoves, PacedScreen[None]):
 
     def action_clear(self) -> None:
         """Clear the marks, then the filter, then the order."""
-        box = self.query_one("#filter", Input)
-        if self.has_class("-filtering"):
-            box.value = ""
-            self.remove_class("-filtering")
+        if clear_filter(self, self.query_one("#filter", Input)):
             self._table.focus()
         elif self._marked:
             self._mark(frozenset())
@@ -245,9 +243,7 @@ class AgentsScreen(RowMoves, PacedScreen[None]):
 
     def action_filter(self) -> None:
         """Show the filter and type into it."""
-        self.add_class("-filtering")
-        # At once, not after what was typed behind the key.
-        self.set_focus(self.query_one("#filter", Input))
+        show_filter(self, self.query_one("#filter", Input))
 
     def action_sort(self) -> None:
         """Sort by the next shown column; after the last one the usual order is back."""
@@ -272,8 +268,7 @@ class AgentsScreen(RowMoves, PacedScreen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go back to the rows; an empty filter goes away."""
         event.stop()
-        if not event.value.strip():
-            self.remove_class("-filtering")
+        leave_filter(self, event.input)
         self._table.focus()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:

@@ -18,6 +18,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.bindings import EXECUTIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
+from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.sessions.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.tasks.running import ask_kill, stop_run
 from agentmon.screens.wait_clock import WaitClock
@@ -245,19 +246,14 @@ class ExecutionsScreen(ServiceScreen[None]):
 
     def action_filter(self) -> None:
         """Show the filter and type into it."""
-        self.add_class("-filtering")
-        # At once, not after what was typed behind the key.
-        self.set_focus(self.query_one("#filter", Input))
+        show_filter(self, self.query_one("#filter", Input))
 
     def action_clear(self) -> None:
         """Clear the filter; without one, the order."""
         table = self._table
         if table is None:
             return
-        box = self.query_one("#filter", Input)
-        if self.has_class("-filtering"):
-            box.value = ""
-            self.remove_class("-filtering")
+        if clear_filter(self, self.query_one("#filter", Input)):
             table.focus()
         else:
             self._sort(None)
@@ -294,8 +290,7 @@ class ExecutionsScreen(ServiceScreen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go back to the rows; an empty filter goes away."""
         event.stop()
-        if not event.value.strip():
-            self.remove_class("-filtering")
+        leave_filter(self, event.input)
         if self._table is not None:
             self._table.focus()
 

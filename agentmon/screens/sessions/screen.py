@@ -10,6 +10,7 @@ from textual.widgets import Input, Static
 from agentmon.domain.clock import SystemClock
 from agentmon.screens.bindings import SESSIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
+from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.row_moves import RowMoves
 from agentmon.screens.sessions.session_actions import fork, go_on, rename, restart
 from agentmon.widgets.form import LineInput
@@ -169,14 +170,11 @@ class SessionsScreen(RowMoves, ServiceScreen[None]):
 
     def action_search(self) -> None:
         """Show the search and type into it."""
-        self.add_class("-searching")
-        # At once, not after what was typed behind the key.
-        self.set_focus(self.query_one("#search", Input))
+        show_filter(self, self.query_one("#search", Input))
 
     def action_clear(self) -> None:
         """Clear the search."""
-        self.query_one("#search", Input).value = ""
-        self.remove_class("-searching")
+        clear_filter(self, self.query_one("#search", Input))
         self._table.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -189,8 +187,7 @@ class SessionsScreen(RowMoves, ServiceScreen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go back to the rows; an empty search goes away."""
         event.stop()
-        if not event.value.strip():
-            self.remove_class("-searching")
+        leave_filter(self, event.input)
         self._table.focus()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:

@@ -12,6 +12,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.screens.bindings import SETTINGS
 from agentmon.screens.frame import ServiceScreen
+from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.row_moves import RowMoves
 from agentmon.screens.settings.setting_dialog import SettingDialog
 from agentmon.screens.settings.setting_rows import SETTING_COLUMNS, has_words, setting_content, setting_rows
@@ -100,14 +101,11 @@ class SettingsScreen(RowMoves, ServiceScreen[None]):
 
     def action_search(self) -> None:
         """Show the search and type into it."""
-        self.add_class("-searching")
-        # At once, not after what was typed behind the key.
-        self.set_focus(self.query_one("#search", Input))
+        show_filter(self, self.query_one("#search", Input))
 
     def action_clear(self) -> None:
         """Clear the search."""
-        self.query_one("#search", Input).value = ""
-        self.remove_class("-searching")
+        clear_filter(self, self.query_one("#search", Input))
         self._table.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -118,8 +116,7 @@ class SettingsScreen(RowMoves, ServiceScreen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go back to the rows; an empty search goes away."""
         event.stop()
-        if not event.value.strip():
-            self.remove_class("-searching")
+        leave_filter(self, event.input)
         self._table.focus()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:

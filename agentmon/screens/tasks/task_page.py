@@ -593,7 +593,8 @@ class TaskPage(TaskLogScreen):
         told = execution_words(picked, now, snapshot.wait if place == 0 else NO_WAIT)
         which = "newest run" if place == 0 else f"run {len(snapshot.executions) - place} of {len(snapshot.executions)}"
         started = "" if picked.started_at is None else f", {local_time_text(picked.started_at, now)}"
-        size = f"{size_text(picked.log_byte_size)}, {picked.log_line_count:,} lines" if picked.log_byte_size else ""
+        lines = f"{picked.log_line_count:,} line{'' if picked.log_line_count == 1 else 's'}"
+        size = f"{size_text(picked.log_byte_size)}, {lines}" if picked.log_byte_size else ""
         parts = [
             Content.styled(f"{which}{started}", "$text-muted"),
             Content.styled(told.text, _COLOURS[told.style]),

@@ -22,6 +22,9 @@ from benchmarks.scratch_home import add_command, scratch_home
 from benchmarks.timed_terminal import TimedTerminal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentmon.domain.ids import TaskId
     from agentmon.paths import Paths
 
 SESSIONS: Final = 60
@@ -38,38 +41,57 @@ def measure() -> list[tuple[str, str, str]]:
     """Return the rows of the table: what, measured, goal."""
     with scratch_home() as paths:
         project = paths.data_dir.parent / "project"
-        asyncio.run(_start(paths, project))
-        before = _processes_started()
-        time.sleep(WATCHED_S)
-        alone = (_processes_started() - before) / WATCHED_S - BUSY
-        environ = {**environment(paths.data_dir.parent, paths.data_dir), "AGENTMON_AGENTS_SCAN_HOURS": "0"}
-        with TimedTerminal([sys.executable, "-c", INSTALLED, str(project)], environ) as app:
-            app.wait_for(b"In progress")
-            time.sleep(_SETTLED_S)
-            app.press(b"l")
-            app.drain(1.0)
-            before, began = _processes_started(), time.monotonic()
-            times = hold(app, [*[b"j"] * _WALK, *[b"k"] * _WALK], PRESSES)
-            watched = (_processes_started() - before) / (time.monotonic() - began) - BUSY
+        tasks = asyncio.run(_start(paths, project))
+        try:
+            alone, watched, times = _watch(paths, project)
+        finally:
+            asyncio.run(_stop(paths, tasks))
     what = f"{SESSIONS} sessions, {SESSIONS - BUSY} of them idle"
     return [
         (f"{what}: key → repaint, j and k held: p50 · p95", percentiles(times), "≤ 100 ms"),
-        (f"{what}: processes started a second, without the app · with it", f"{alone:.1f} · {watched:.1f}", ""),
+        (f"{what}: processes started a second, without the app · with it", f"{alone:z.1f} · {watched:z.1f}", ""),
     ]
 
 
-async def _start(paths: Paths, project: Path) -> None:
+def _watch(paths: Paths, project: Path) -> tuple[float, float, list[float]]:
+    """Return the processes started a second without and with the app, and the seconds that each key took."""
+    before = _processes_started()
+    time.sleep(WATCHED_S)
+    alone = (_processes_started() - before) / WATCHED_S - BUSY
+    environ = {**environment(paths.data_dir.parent, paths.data_dir), "AGENTMON_AGENTS_SCAN_HOURS": "0"}
+    with TimedTerminal([sys.executable, "-c", INSTALLED, str(project)], environ) as app:
+        app.wait_for(b"In progress")
+        time.sleep(_SETTLED_S)
+        app.press(b"l")
+        app.drain(1.0)
+        before, began = _processes_started(), time.monotonic()
+        times = hold(app, [*[b"j"] * _WALK, *[b"k"] * _WALK], PRESSES)
+        watched = (_processes_started() - before) / (time.monotonic() - began) - BUSY
+    return alone, watched, times
+
+
+async def _start(paths: Paths, project: Path) -> list[TaskId]:
     async with open_services(paths) as services:
         workspace = await services.workspaces.open(project)
         await services.settings.set("worker.max_running", str(SESSIONS))
-        executions = []
+        tasks, executions = [], []
         for number in range(SESSIONS):
             words = ("sh", "-c", _BUSY_SCRIPT) if number < BUSY else ("sleep", "10000")
             task = await add_command(services, workspace, *words, title=f"session {number}")
+            tasks.append(task.id)
             executions.append(await services.queue.run(task.id, actor=USER_ACTOR))
         await services.workers.ensure_running()
         await wait_for_hosts([services.executions.log_path(one).parent for one in executions])
         await asyncio.sleep(_SETTLED_S)
+        return tasks
+
+
+async def _stop(paths: Paths, tasks: Sequence[TaskId]) -> None:
+    """End the runs: their hosts would outlive the worker and the tmux server."""
+    async with open_services(paths) as services:
+        stopped = [await services.queue.stop(task_id, actor=USER_ACTOR, kill=True) for task_id in tasks]
+        for execution in stopped:
+            await services.queue.wait(execution.id)
 
 
 def _processes_started() -> int:

@@ -16,6 +16,7 @@ from textual.css.stylesheet import Stylesheet
 
 from agentmon.store import upgrade
 from agentmon.worker import launch
+from tests.compiled_statements import share_compiled_statements
 from tests.database_template import DatabaseTemplate, make_whole
 from tests.forks import Forks, ForkServer
 from tests.live_home import LiveHome
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
-
 _launch = launch._launch
 _PERSONAL = frozenset({"NO_COLOR", "COLUMNS", "LINES", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"})
-
+_LONGEST_NAME = 60
 
 _FORKS = "TESTS_FORKS"
 """Names the socket of the one fork server to the processes of the run."""
@@ -52,10 +52,23 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[_fork_server].close()
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long value by its begin: every process of the run gets every name, and some values have megabytes."""
+    if isinstance(val, str | bytes) and len(val) > _LONGEST_NAME:
+        return ascii(val[:_LONGEST_NAME])
+    return None
+
+
+def pytest_collection() -> None:
+    """Look for no garbage while only modules and tests are made."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leave what the imports made out of every later look for garbage."""
     gc.freeze()
     gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -125,6 +138,12 @@ def databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> None:
 def databases_are_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new database is made as it is outside of tests."""
     monkeypatch.setattr(upgrade, "_make", make_whole)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def statements_are_compiled_once() -> None:
+    """See ``tests.compiled_statements``."""
+    share_compiled_statements()
 
 
 @pytest.fixture(scope="session", autouse=True)

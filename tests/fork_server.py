@@ -35,6 +35,7 @@ import agentmon.worker.__main__
 import agentmon.worker.main
 import agentmon.worker.usage_importing
 from agentmon.worker import launch
+from tests.compiled_statements import share_compiled_statements
 from tests.forks import Forks
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     path = Path(sys.argv[1])
+    share_compiled_statements()
     _work_once()
     launch._launch = Forks(path).start_worker
     # A collection in a fork would copy the pages of everything that was made before.

@@ -128,7 +128,9 @@ def test_q_leaves_with_the_terminal_as_it_was(place: Place) -> None:
     assert LEAVE_SCREEN in app.output
 
 
-@pytest.mark.parametrize("extra", [PLAIN, DRAWING_MUCH], ids=["at rest", "drawing much"])
+@pytest.mark.parametrize(
+    "extra", [pytest.param(PLAIN, id="at rest"), pytest.param(DRAWING_MUCH, id="drawing much", marks=pytest.mark.proof)]
+)
 def test_a_terminal_that_vanishes_takes_the_app_along(place: Place, extra: str) -> None:
     argv = [sys.executable, "-c", START.format(extra=extra), str(place.root)]
 
@@ -139,7 +141,13 @@ def test_a_terminal_that_vanishes_takes_the_app_along(place: Place, extra: str) 
         assert app.process.wait(timeout=30) == 128 + signal.SIGHUP
 
 
-@pytest.mark.parametrize("extra", [BROKEN_WIDGET, FAILING_FOR_EVER], ids=["broken widget", "failing for ever"])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        pytest.param(BROKEN_WIDGET, id="broken widget"),
+        pytest.param(FAILING_FOR_EVER, id="failing for ever", marks=pytest.mark.proof),
+    ],
+)
 def test_a_crash_gives_the_terminal_back_and_leaves_a_report_without_secrets(
     place: Place, tmp_path: Path, extra: str
 ) -> None:

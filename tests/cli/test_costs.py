@@ -162,6 +162,7 @@ def test_prices_of_ones_own_count_after_the_answers_are_priced_anew(costs: Comma
     assert in_expected_words(total) == expected_words(EXPECTED["total"])
 
 
+@pytest.mark.proof
 def test_an_import_killed_at_any_time_goes_on_to_the_same(costs: CommandLine, tmp_path: Path) -> None:
     before = costs("costs", "--by", "session", "--json").document()
     environ = {"AGENTMON_HOME": str(tmp_path / "agentmon")}

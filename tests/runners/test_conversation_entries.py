@@ -178,6 +178,7 @@ _VALUES = st.recursive(
 _NAMES = sorted({one.name for news in get_args(ConversationNews) for one in fields(news)})
 
 
+@pytest.mark.proof
 @given(kind=st.sampled_from(_KINDS), event=st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=12))
 def test_no_event_raises_and_all_news_can_be_stored(kind: str, event: dict[str, object]) -> None:
     news = read_news(event | {"kind": kind})

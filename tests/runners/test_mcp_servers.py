@@ -90,6 +90,7 @@ async def test_a_server_that_says_other_things_too_is_understood() -> None:
     assert len(told.capabilities) == 3
 
 
+@pytest.mark.proof
 async def test_a_server_that_nobody_waits_for_ends_with_all_that_it_started() -> None:
     mark = new_id()
     marker = f"MCP_TEST_MARK={mark}".encode()
@@ -106,6 +107,7 @@ async def test_a_server_that_nobody_waits_for_ends_with_all_that_it_started() ->
     await asyncio.to_thread(wait_for, lambda: marked() == 0)
 
 
+@pytest.mark.proof
 async def test_a_server_that_does_not_answer_is_not_waited_for_without_end() -> None:
     with pytest.raises(RunnerError, match=r"told no tools within 0\.5 s"):
         await scan("silent", timeout_s=0.5)

@@ -273,6 +273,7 @@ async def test_what_is_typed_right_behind_the_key_of_a_tab_is_for_what_it_shows(
         await board.until(lambda: "line 1 " in screen_text(board.app), "the first line")
 
 
+@pytest.mark.proof
 async def test_what_is_typed_right_behind_the_key_of_any_search_is_part_of_it(place: Place) -> None:
     async with place.services() as (services, workspace):
         stored = Stored(services, workspace)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import Input
 
 from agentmon.domain.execution_columns import ExecutionColumn
@@ -229,6 +230,7 @@ async def test_thousands_of_rows_are_all_there_and_an_old_one_that_ends_is_seen(
         assert len(table.rows) == 2_002
 
 
+@pytest.mark.proof
 async def test_any_size_is_survived(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from textual.app import App
@@ -29,6 +30,7 @@ class Line(App[None]):
         yield StatusBar(id="status")
 
 
+@pytest.mark.proof
 async def test_the_status_line_is_as_wide_as_the_window_for_any_name() -> None:
     app = Line()
     async with app.run_test(size=(60, 3)) as pilot:
@@ -48,6 +50,7 @@ async def test_the_status_line_is_as_wide_as_the_window_for_any_name() -> None:
         check()
 
 
+@pytest.mark.proof
 async def test_the_heading_of_a_task_page_stays_in_its_line_for_any_title(tmp_path: Path) -> None:
     stage = Stage()
     titles: list[str] = []

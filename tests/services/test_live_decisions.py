@@ -130,6 +130,7 @@ async def test_what_nobody_decides_in_time_is_denied_by_the_worker(services: Ser
     assert "+ 50" not in (Path(workspace.root_path) / "shop" / "cart.py").read_text()
 
 
+@pytest.mark.proof
 async def test_a_program_that_hides_where_it_runs_still_changes_no_rule(
     services: Services, workspace: Workspace
 ) -> None:

@@ -107,6 +107,7 @@ async def test_where_two_limits_meet_a_batch_takes_too_few_rather_than_too_many_
     assert batches[-1] == []
 
 
+@pytest.mark.proof
 async def test_many_of_one_full_agent_hide_nobody_behind_them(place: QueuePlace) -> None:
     first, *_ = [await _queue(place, "one") for _ in range(120)]
     behind = await _queue(place, "any")

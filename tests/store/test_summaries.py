@@ -62,7 +62,7 @@ async def _opened(folder: Path) -> AsyncIterator[ConversationPlace]:
         yield ConversationPlace(queue=queue)
 
 
-@pytest.mark.parametrize("users", [1, 2])
+@pytest.mark.parametrize("users", [1, pytest.param(2, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("seed", seeds(4))
 async def test_every_summary_is_a_recount_of_its_rows(
     place: ConversationPlace, files: UsageImport, seed: int, users: int

@@ -629,6 +629,7 @@ def open_at_once(path: Path, *, count: int, migrations: Path | None = None) -> l
     return sorted(openers.stdout.splitlines())
 
 
+@pytest.mark.proof
 def test_processes_that_open_a_missing_database_at_once_share_one(path: Path) -> None:
     assert open_at_once(path, count=6) == ["0 notices"] * 6
 

@@ -511,6 +511,7 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.proof
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(
     records=st.lists(

@@ -95,7 +95,7 @@ async def test_a_log_that_is_replaced_during_a_search_is_searched_anew(tmp_path:
         assert "not found" in app.place
 
 
-@pytest.mark.parametrize("prompt", [Prompt.SEARCH, Prompt.FILTER])
+@pytest.mark.parametrize("prompt", [Prompt.SEARCH, pytest.param(Prompt.FILTER, marks=pytest.mark.proof)])
 async def test_keys_come_between_the_slices_of_a_search(tmp_path: Path, prompt: Prompt) -> None:
     log = tmp_path / "output.log"
     log.write_bytes(bytes(10_000_000))

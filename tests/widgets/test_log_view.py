@@ -450,6 +450,7 @@ async def test_markup_and_escape_sequences_do_nothing(log_path: Path) -> None:
         assert shown(app)[:2] == ["[bold]x[/] [/foo]", "y��"]
 
 
+@pytest.mark.proof
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(min_size=1, max_size=80), wrap=st.booleans(), left=st.sampled_from([0, 8]))
 async def test_any_text_leaves_the_border_straight(log_path: Path, text: str, wrap: bool, left: int) -> None:

@@ -218,6 +218,7 @@ async def test_files_in_any_order_give_the_same(
         assert again.contents() == expected
 
 
+@pytest.mark.proof
 async def test_an_import_killed_behind_any_statement_goes_on_to_the_same(home: UsageHome, tmp_path: Path) -> None:
     await home.read()
     expected = home.contents()

@@ -91,6 +91,7 @@ def test_without_room_for_a_second_file_the_log_is_cut_in_place(tmp_path: Path) 
     assert (tmp_path / "log").stat().st_ino == inode
 
 
+@pytest.mark.proof
 def test_a_run_that_writes_a_lot_keeps_its_first_and_last_lines(prepare_run: PrepareRun) -> None:
     run = prepare_run("seq", "1000000", max_output_bytes=100_000).start()
 

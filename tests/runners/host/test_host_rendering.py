@@ -127,6 +127,7 @@ def test_a_private_key_is_not_shown_line_by_line() -> None:
     assert "def" not in shown
 
 
+@pytest.mark.proof
 def test_a_very_long_line_is_shown_while_it_comes() -> None:
     stream = StreamMask()
 

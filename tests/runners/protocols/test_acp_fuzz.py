@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ ASKING = [
 ]
 
 
+@pytest.mark.proof
 @settings(max_examples=400, deadline=None)
 @given(seed=st.integers(min_value=0, max_value=2**32))
 def test_whatever_an_agent_writes_the_contract_holds(seed: int) -> None:

@@ -163,6 +163,7 @@ def test_the_end_of_another_thread_is_not_ours() -> None:
     assert len(replay.of_kind("usage")) == 1
 
 
+@pytest.mark.proof
 def test_broken_conversations_keep_the_contract() -> None:
     lines = [recorded_lines(CAPTURES / f"{name}.io.jsonl") for name in recordings()]
     for seed in range(600):

@@ -423,6 +423,7 @@ def test_nothing_that_came_at_all_is_an_error() -> None:
     assert (run.adapter.outcome, run.adapter.error) == ("", "The agent ended before it began.")
 
 
+@pytest.mark.proof
 def test_memory_stays_bounded_over_a_long_conversation() -> None:
     run = ClaudeRun()
     sizes = []

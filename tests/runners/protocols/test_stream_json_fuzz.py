@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from tests.runners.protocols.fuzzing import check_conversation
 RECORDED = recordings("stream-json")
 
 
+@pytest.mark.proof
 @settings(max_examples=400, deadline=None)
 @given(seed=st.integers(min_value=0, max_value=2**32))
 def test_whatever_claude_writes_the_contract_holds(seed: int) -> None:

@@ -314,6 +314,7 @@ def test_an_explanation_says_rate_tier_factor_and_place() -> None:
     assert explanation.formula[-1] == "together $0.01715"
 
 
+@pytest.mark.proof
 def test_the_package_is_imported_when_the_first_price_is_asked_for(tmp_path: Path) -> None:
     script = (
         "import sys\n"

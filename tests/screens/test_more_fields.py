@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agentmon.domain.amounts import NANO, MoneyFormat
+from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope
 from agentmon.domain.ids import TaskId, WorkspaceId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, Task
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
+from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import LineInput, TextBox
 from tests.idle_worker import idle_worker
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     import pytest
     from textual.pilot import Pilot
 
+    from tests.screens.boards import Board, Place
+
+STOP = BudgetAction.STOP
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EURO = MoneyFormat(currency="EUR", exchange_rate="0.5")
 
@@ -113,30 +118,72 @@ async def test_a_change_below_the_fold_is_asked_about() -> None:
         await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
 
 
-async def test_the_budget_of_a_task_is_set_changed_and_taken_away(tmp_path: Path) -> None:
+async def limits(place: Place) -> list[tuple[int, BudgetAction]]:
+    async with place.services() as (services, _):
+        return [(one.budget.limit, one.budget.action) for one in await services.budgets.states()]
+
+
+async def save_with_budget(board: Board, key: str, budget: str) -> None:
+    await board.press(key)
+    await board.until(lambda: isinstance(board.app.screen, TaskEditor), "the editor")
+    await board.press("ctrl+g")
+    await board.until(lambda: bool(board.app.screen.query("#budget")), "unfolded")
+    board.app.screen.query_one("#title", LineInput).value = "Spend"
+    board.app.screen.query_one("#budget", LineInput).value = budget
+    await board.press("ctrl+s")
+    await board.until(lambda: not isinstance(board.app.screen, TaskEditor), "saved")
+    await board.settled()
+
+
+async def test_the_budget_of_a_task_is_set_changed_taken_away_and_brought_back(tmp_path: Path) -> None:
     place = make_place(tmp_path)
     with idle_worker(place.paths):
         async with open_board(place, size=(80, 24)) as board:
-
-            async def limits() -> list[tuple[str, int]]:
-                async with place.services() as (services, _):
-                    return [(one.budget.label, one.budget.limit) for one in await services.budgets.states()]
-
-            async def edit(key: str, budget: str) -> None:
-                await board.press(key)
-                await board.until(lambda: isinstance(board.app.screen, TaskEditor), "the editor")
-                await board.press("ctrl+g")
-                await board.until(lambda: bool(board.app.screen.query("#budget")), "unfolded")
-                board.app.screen.query_one("#title", LineInput).value = "Spend"
-                board.app.screen.query_one("#budget", LineInput).value = budget
-                await board.press("ctrl+s")
-                await board.until(lambda: not isinstance(board.app.screen, TaskEditor), "saved")
-                await board.settled()
-
-            await edit("n", "3")
+            await save_with_budget(board, "n", "3")
             await board.until(lambda: board.shown(TaskStatus.TODO) == ["Spend"], "the card")
-            assert [limit for _, limit in await limits()] == [3 * NANO]
-            await edit("e", "$1,000.50")
-            assert [limit for _, limit in await limits()] == [1000 * NANO + NANO // 2]
-            await edit("e", "")
-            assert await limits() == []
+            assert await limits(place) == [(3 * NANO, STOP)]
+            await save_with_budget(board, "e", "$1,000.50")
+            assert await limits(place) == [(1000 * NANO + NANO // 2, STOP)]
+            await save_with_budget(board, "e", "")
+            assert await limits(place) == []
+
+            await board.press("ctrl+z")
+            await board.until(lambda: len(board.toasts) == 1, "undone")
+            await board.settled()
+            assert await limits(place) == [(1000 * NANO + NANO // 2, STOP)]
+            await board.press("ctrl+z")
+            await board.until(lambda: len(board.toasts) == 2, "undone")
+            await board.settled()
+            assert await limits(place) == [(3 * NANO, STOP)]
+
+
+async def test_what_a_budget_does_comes_back_with_it_and_a_newer_one_stays(tmp_path: Path) -> None:
+    place = make_place(tmp_path)
+    [task] = await place.fill("Spend")
+
+    async def set_budget(limit: int, action: BudgetAction) -> None:
+        async with place.services() as (services, _):
+            await services.budgets.set(
+                scope=BudgetScope.TASK,
+                scope_id=task.id,
+                period=BudgetPeriod.TOTAL,
+                limit=limit,
+                action=action,
+                actor=USER_ACTOR,
+            )
+
+    await set_budget(3 * NANO, BudgetAction.WARN)
+    with idle_worker(place.paths):
+        async with open_board(place, size=(80, 24)) as board:
+            await save_with_budget(board, "e", "")
+            await board.press("ctrl+z")
+            await board.until(lambda: len(board.toasts) == 1, "undone")
+            await board.settled()
+            assert await limits(place) == [(3 * NANO, BudgetAction.WARN)]
+
+            await save_with_budget(board, "e", "7")
+            await set_budget(9 * NANO, BudgetAction.WARN)
+            await board.press("ctrl+z")
+            await board.until(lambda: len(board.toasts) == 2, "refused")
+            assert "#1 was changed again meanwhile (budget), and stays as it is" in board.toasts[-1]
+            assert await limits(place) == [(9 * NANO, BudgetAction.WARN)]

@@ -8,6 +8,7 @@ from textual._styles_cache import StylesCache
 from textual.widget import Widget
 
 from agentmon.screens.help import HelpScreen
+from agentmon.screens.tasks.task_page import TaskPage
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Board, make_place, open_board
 
@@ -26,6 +27,10 @@ async def go_round(board: Board) -> None:
         await board.until(lambda: board.app.screen is not board.screen, "a dialog")
         await board.press("escape")
         await board.until(lambda: board.app.screen is board.screen, "the board")
+    await board.press("enter")
+    await board.until(lambda: isinstance(board.app.screen, TaskPage), "the task")
+    await board.press("right_square_bracket", "escape")
+    await board.until(lambda: board.app.screen is board.screen, "the board")
 
 
 def counts() -> tuple[int, int]:

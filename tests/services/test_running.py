@@ -260,7 +260,7 @@ async def test_the_environment_is_that_of_who_ran_it_and_no_secret_slips_in(
     folder = services.paths.execution_dir(execution.id)
 
     async def is_swept() -> bool:
-        return not list(folder.glob("*environment.json"))
+        return not [*folder.glob("*environment.json"), *folder.glob("reserve")]
 
     # The end is recorded before the last files go.
     await until(is_swept)

@@ -380,7 +380,12 @@ def _archive(task_id: TaskId) -> Inverse:
 
 def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, ...]) -> Change:
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
-    from agentmon.screens.tasks.editing import store_dependencies  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.tasks.editing import (  # noqa: PLC0415 - not part of the first frame
+        find_budget,
+        limit_of,
+        store_budget,
+        store_dependencies,
+    )
     from agentmon.screens.tasks.merging import clashes, merged, merged_numbers  # noqa: PLC0415 - as above
 
     old, edited = draft_of(before), draft_of(edit.after)
@@ -391,6 +396,9 @@ def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, 
         task = await services.tasks.get(before.id)
         present = draft_of(task)
         names = clashes(edited, old, present)
+        budget = await find_budget(services, before.id) if edit.changed_budget else None
+        if edit.changed_budget and limit_of(budget) != edit.budget_nano:
+            names.append("budget")
         if names:
             raise ConflictError(
                 f"#{before.number} was changed again meanwhile ({', '.join(names)}), and stays as it is",
@@ -402,5 +410,8 @@ def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, 
         numbers = tuple(one.number for one in await services.tasks.dependencies(before.id))
         wanted = merged_numbers(dependencies_after, edit.dependencies_before, numbers)
         await store_dependencies(services, before.id, wanted)
+        if edit.changed_budget:
+            old_limit = limit_of(edit.budget_before)
+            await store_budget(services, before.id, budget, old_limit, like=edit.budget_before)
 
     return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

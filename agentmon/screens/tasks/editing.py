@@ -29,6 +29,14 @@ class StoredEdit:
     should_run: bool
     dependencies_before: tuple[int, ...] = ()
     """Numbers of the tasks that it waited for."""
+    budget_before: Budget | None = None
+    budget_nano: int | None = None
+    """What all its runs together may cost since then."""
+
+    @property
+    def changed_budget(self) -> bool:
+        """Whether the edit set, changed or took away the budget."""
+        return self.budget_nano != limit_of(self.budget_before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +48,6 @@ class _Base:
     parent: int | None = None
     budget: Budget | None = None
     """What all its runs together may cost."""
-
-    @property
-    def budget_nano(self) -> int | None:
-        return None if self.budget is None else self.budget.limit
 
 
 async def new_from_template(screen: ServiceScreen[None]) -> StoredEdit | None:
@@ -97,7 +101,7 @@ async def edit_task(
             start=start,
             parent=base.parent if edited is None else edited.parent,
             after=base.dependencies if edited is None else edited.after,
-            budget_nano=base.budget_nano if edited is None else edited.budget_nano,
+            budget_nano=limit_of(base.budget) if edited is None else edited.budget_nano,
         )
         edited = await screen.ask(editor)
         if edited is None:
@@ -123,6 +127,8 @@ async def edit_task(
             after=after,
             should_run=edited.should_run,
             dependencies_before=first.dependencies,
+            budget_before=base.budget,
+            budget_nano=edited.budget_nano,
         )
 
 
@@ -152,10 +158,16 @@ async def _read_base(services: Services, task_id: TaskId | None) -> _Base:
     except NotFoundError:
         # It was deleted; the field is empty then, and saving takes the link away.
         parent = None
-    return _Base(task=task, dependencies=dependencies, parent=parent, budget=await _find_budget(services, task_id))
+    return _Base(task=task, dependencies=dependencies, parent=parent, budget=await find_budget(services, task_id))
 
 
-async def _find_budget(services: Services, task_id: TaskId) -> Budget | None:
+def limit_of(budget: Budget | None) -> int | None:
+    """Return what a budget allows, in nano-USD."""
+    return None if budget is None else budget.limit
+
+
+async def find_budget(services: Services, task_id: TaskId) -> Budget | None:
+    """Return the budget for all runs of a task together."""
     from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit  # noqa: PLC0415 - after the first frame
 
     wanted = (BudgetScope.TASK, task_id, BudgetPeriod.TOTAL, BudgetUnit.MONEY)
@@ -163,12 +175,28 @@ async def _find_budget(services: Services, task_id: TaskId) -> Budget | None:
     return next((one for one in budgets if (one.scope, one.scope_id, one.period, one.unit) == wanted), None)
 
 
-async def _store_budget(services: Services, task_id: TaskId, before: Budget | None, budget_nano: int | None) -> None:
-    """Let the task have this budget for all its runs together, or none."""
+async def store_budget(
+    services: Services,
+    task_id: TaskId,
+    before: Budget | None,
+    budget_nano: int | None,
+    *,
+    like: Budget | None = None,
+) -> None:
+    """Let a task have a budget of so many nano-USD for all its runs together, or none.
+
+    Args:
+        services: Store it.
+        task_id: Whose budget it is.
+        before: The present one.
+        budget_nano: What is wanted.
+        like: What happens when it is spent is as in this one; in the present one by default.
+    """
     from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope  # noqa: PLC0415 - as above
     from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
 
-    if budget_nano == (None if before is None else before.limit):
+    like = like or before
+    if budget_nano == limit_of(before):
         return
     if budget_nano is not None:
         await services.budgets.set(
@@ -176,7 +204,7 @@ async def _store_budget(services: Services, task_id: TaskId, before: Budget | No
             scope_id=task_id,
             period=BudgetPeriod.TOTAL,
             limit=budget_nano,
-            action=BudgetAction.STOP if before is None else before.action,
+            action=BudgetAction.STOP if like is None else like.action,
             actor=USER_ACTOR,
         )
     elif before is not None:
@@ -199,7 +227,7 @@ async def _store(
     if task is None:
         draft = with_title(edited.draft, edited.draft.title) if is_from_template else edited.draft
         made = await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=edited.after)
-        await _store_budget(services, made.id, None, edited.budget_nano)
+        await store_budget(services, made.id, None, edited.budget_nano)
         return made, base
     newest = await services.tasks.get(task.id)
     if draft_of(newest) == draft_of(task):
@@ -207,7 +235,7 @@ async def _store(
         task = newest
     await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
     await store_dependencies(services, task.id, edited.after)
-    await _store_budget(services, task.id, base.budget, edited.budget_nano)
+    await store_budget(services, task.id, base.budget, edited.budget_nano)
     return await services.tasks.get(task.id), replace(base, task=task)
 
 

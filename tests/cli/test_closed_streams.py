@@ -4,10 +4,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.cli.command_lines import CommandLine
 
 
+@pytest.mark.proof
 def test_a_command_with_closed_standard_streams_does_its_work(cli: CommandLine) -> None:
     cli.add("a task")
 

@@ -182,6 +182,7 @@ def test_four_processes_claim_each_row_exactly_once(tmp_path: Path) -> None:
     assert started[0]["started"] == 200
 
 
+@pytest.mark.proof
 def test_no_process_ever_sees_more_running_than_the_limit(tmp_path: Path) -> None:
     path = asyncio.run(_fill(tmp_path, 20))
 

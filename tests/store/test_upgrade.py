@@ -637,6 +637,7 @@ def test_processes_that_open_a_missing_database_at_once_share_one(path: Path) ->
     assert sorted(file.name for file in path.parent.iterdir()) == ["agentmon.db", "agentmon.db.lock"]
 
 
+@pytest.mark.proof
 def test_processes_that_open_an_old_database_at_once_upgrade_it_once(path: Path, tmp_path: Path) -> None:
     prepare(path)
     fill(path)

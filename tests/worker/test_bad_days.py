@@ -188,6 +188,7 @@ async def test_stopping_a_run_whose_folder_was_removed_ends_its_processes_withou
     assert "Traceback" not in live_home.paths.worker_log.read_text()
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("workers_are_programs")
 async def test_a_worker_that_is_killed_while_it_starts_is_started_again(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import agentmon
 
 SCAN = """
@@ -36,6 +38,7 @@ print(json.dumps(broken))
 """
 
 
+@pytest.mark.proof
 def test_a_scan_of_this_machine_runs_and_writes_nothing() -> None:
     root = Path(agentmon.__file__).parents[1]
     environ = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/bin:/bin"}

@@ -34,6 +34,7 @@ def share_compiled_statements() -> None:
 
 async def _dialect() -> Dialect:
     engine = create_async_engine("sqlite+aiosqlite://")
+    # The first connection tells a dialect what the database can do.
     async with engine.connect():
         pass
     await engine.dispose()

@@ -22,7 +22,7 @@ from tests.forks import Forks, ForkServer
 from tests.live_home import LiveHome
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Generator, Hashable, Iterator
 
     from textual.css.model import RuleSet
 
@@ -59,16 +59,16 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return None
 
 
-def pytest_collection() -> None:
-    """Look for no garbage while only modules and tests are made."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while only modules and tests are made, and leave what they are out of every later look."""
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """Leave what the imports made out of every later look for garbage."""
-    gc.freeze()
-    gc.set_threshold(20_000)
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000)
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

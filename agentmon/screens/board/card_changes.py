@@ -380,13 +380,9 @@ def _archive(task_id: TaskId) -> Inverse:
 
 def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, ...]) -> Change:
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
-    from agentmon.screens.tasks.editing import (  # noqa: PLC0415 - not part of the first frame
-        find_budget,
-        limit_of,
-        store_budget,
-        store_dependencies,
-    )
+    from agentmon.screens.tasks.editing import store_dependencies  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.tasks.merging import clashes, merged, merged_numbers  # noqa: PLC0415 - as above
+    from agentmon.screens.tasks.task_budget import find_budget, limit_of, store_budget  # noqa: PLC0415 - as above
 
     old, edited = draft_of(before), draft_of(edit.after)
 
@@ -411,7 +407,7 @@ def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, 
         wanted = merged_numbers(dependencies_after, edit.dependencies_before, numbers)
         await store_dependencies(services, before.id, wanted)
         if edit.changed_budget:
-            old_limit = limit_of(edit.budget_before)
-            await store_budget(services, before.id, budget, old_limit, like=edit.budget_before)
+            removed = edit.budget_before
+            await store_budget(services, before.id, budget, limit_of(removed), removed=removed)
 
     return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

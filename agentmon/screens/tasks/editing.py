@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError, ConflictError, NotFoundError
+from agentmon.screens.tasks.task_budget import find_budget, limit_of, store_budget
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
@@ -159,56 +160,6 @@ async def _read_base(services: Services, task_id: TaskId | None) -> _Base:
         # It was deleted; the field is empty then, and saving takes the link away.
         parent = None
     return _Base(task=task, dependencies=dependencies, parent=parent, budget=await find_budget(services, task_id))
-
-
-def limit_of(budget: Budget | None) -> int | None:
-    """Return what a budget allows, in nano-USD."""
-    return None if budget is None else budget.limit
-
-
-async def find_budget(services: Services, task_id: TaskId) -> Budget | None:
-    """Return the budget for all runs of a task together."""
-    from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit  # noqa: PLC0415 - after the first frame
-
-    wanted = (BudgetScope.TASK, task_id, BudgetPeriod.TOTAL, BudgetUnit.MONEY)
-    budgets = [state.budget for state in await services.budgets.states()]
-    return next((one for one in budgets if (one.scope, one.scope_id, one.period, one.unit) == wanted), None)
-
-
-async def store_budget(
-    services: Services,
-    task_id: TaskId,
-    before: Budget | None,
-    budget_nano: int | None,
-    *,
-    like: Budget | None = None,
-) -> None:
-    """Let a task have a budget of so many nano-USD for all its runs together, or none.
-
-    Args:
-        services: Store it.
-        task_id: Whose budget it is.
-        before: The present one.
-        budget_nano: What is wanted.
-        like: What happens when it is spent is as in this one; in the present one by default.
-    """
-    from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope  # noqa: PLC0415 - as above
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
-
-    like = like or before
-    if budget_nano == limit_of(before):
-        return
-    if budget_nano is not None:
-        await services.budgets.set(
-            scope=BudgetScope.TASK,
-            scope_id=task_id,
-            period=BudgetPeriod.TOTAL,
-            limit=budget_nano,
-            action=BudgetAction.STOP if like is None else like.action,
-            actor=USER_ACTOR,
-        )
-    elif before is not None:
-        await services.budgets.remove(before.id, actor=USER_ACTOR)
 
 
 async def _store(

@@ -44,8 +44,8 @@ from agentmon.screens.frame import (
 from agentmon.screens.settings.themes import DARK, THEMES
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.guarded import Failed, Guarded
+from agentmon.widgets.library_caches import bound_caches
 from agentmon.widgets.ordered_keys import OrderedKeys
-from agentmon.widgets.style_caches import let_go_of_dead_widgets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from agentmon.screens.trail_news import TrailNews
     from agentmon.store.look_setting import Look
 
-let_go_of_dead_widgets()
+bound_caches()
 
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""

@@ -197,7 +197,10 @@ class Supervisor:
         if line.move(readable, writable, now):
             self._report_pace.note_output(now)
         if 0 in readable:
-            line.type(self._pane.read_keys())
+            keys = self._pane.read_keys()
+            # A pane's answer to what a program asked last would be echoed into its log when nobody reads it any more.
+            if self._family.agent_status is None:
+                line.type(keys)
         if 1 in writable:
             self._pane.write(now)
         if self._attachment.reader in readable:

@@ -281,3 +281,17 @@ def test_a_person_sees_the_pause_and_what_they_type_waits_for_its_end(prepare_ru
     assert logged_while_paused == b"ready\n"
     assert run.output == b"ready\nhello\ngot hello\n"
     terminal.close()
+
+
+def test_what_is_typed_after_the_end_of_the_program_is_not_recorded(prepare_run: PrepareRun, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    run = prepare_run("sh", "-c", f"trap '' HUP; echo ready; (while [ ! -e {go} ]; do sleep 0.01; done; echo late) &")
+    terminal = _Terminal(run)
+    run.wait_for_entry("exited")
+
+    os.write(terminal.outer, b"\x1b[?1;2c")
+    go.touch()
+
+    run.wait_for_end()
+    assert run.output == b"ready\nlate\n"
+    terminal.close()

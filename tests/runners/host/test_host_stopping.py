@@ -415,11 +415,13 @@ def test_ps_tells_the_same_as_proc() -> None:
     process = subprocess.Popen(["sleep", "1000"], env={"AGENTMON_EXECUTION_ID": "seen-by-ps"})
     marker = b"AGENTMON_EXECUTION_ID=seen-by-ps"
 
-    def is_seen() -> bool:
-        return any(found.has_marker and found.pid == process.pid for found in process_table.read_processes(marker))
+    def find() -> list[process_table.Process]:
+        return [found for found in process_table.read_processes(marker) if found.has_marker]
 
     try:
-        wait_for(is_seen, "the process to have its environment")
+        wait_for(find, "the process to have its environment")
+        process.send_signal(signal.SIGSTOP)  # nothing changes between the two looks
+        wait_for(lambda: [found.state for found in find()] == ["T"], "the process to stand still")
         (by_proc,) = [found for found in process_table.read_processes(marker) if found.pid == process.pid]
         (by_ps,) = [found for found in process_table.read_with_ps(marker) if found.pid == process.pid]
 

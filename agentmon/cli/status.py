@@ -38,7 +38,7 @@ def print_status(words: list[str]) -> int:
     if counts is None:
         from agentmon.cli.output import tell_error  # noqa: PLC0415 - only a database out of order needs it
 
-        tell_error(f"the database {database_path} cannot be read by this release", hint="agentmon doctor says why")
+        tell_error(f"the database {database_path} cannot be read", hint="agentmon doctor says why")
         return 1
     if "--json" in words:
         say_document({**counts.as_document(), **_currency_form(counts)})

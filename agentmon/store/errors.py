@@ -75,10 +75,11 @@ def store_error(error: BaseException, path: Path) -> StoreError:
             f"the database {path} is damaged ({error}); it was left as it is",
             hint="Start agentmon again: it sets the file aside and offers the newest backup.",
         )
-    if code == sqlite3.SQLITE_READONLY:
+    is_read_only = code == sqlite3.SQLITE_CANTOPEN and is_on_read_only_disk(path)
+    if code == sqlite3.SQLITE_READONLY or is_read_only:
         return StoreError(
             f"the database {path} cannot be written",
-            hint="Make the file and its folder writable for you.",
+            hint=writing_hint(path, otherwise="Make the file and its folder writable for you."),
         )
     return StoreError(f"the database {path} cannot be used: {error}")
 
@@ -89,6 +90,23 @@ def full_error(path: Path) -> DatabaseFullError:
         f"the disk that holds {path} is full; nothing of this change was written",
         hint="Free some space, then try again.",
     )
+
+
+def writing_hint(path: Path, *, otherwise: str) -> str:
+    """Return what to do when the path cannot be written: ``otherwise``, unless no permission would help."""
+    if is_on_read_only_disk(path):
+        return "It is on a disk that is read-only: mount that for writing, or set AGENTMON_HOME to a folder elsewhere."
+    return otherwise
+
+
+def is_on_read_only_disk(path: Path) -> bool:
+    """Whether the file system of the path, or of the nearest folder above it that is there, takes no writing."""
+    for place in (path, *path.parents):
+        try:
+            return bool(os.statvfs(place).f_flag & os.ST_RDONLY)
+        except OSError:
+            continue
+    return False
 
 
 def _code(error: BaseException | None) -> int | None:

@@ -16,7 +16,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import StoreError, UsageError
-from agentmon.store.errors import is_damage, store_error
+from agentmon.store.errors import is_damage, store_error, writing_hint
 from agentmon.store.untouched import connect_reading, connect_untouched
 
 if TYPE_CHECKING:
@@ -76,11 +76,17 @@ def require_writable(path: Path) -> None:
         StoreError: One of them cannot.
     """
     if path.exists() and not _may(path, os.W_OK):
-        raise StoreError(f"the database {path} cannot be written", hint=f"Make it writable: chmod u+w '{path}'")
+        raise StoreError(
+            f"the database {path} cannot be written",
+            hint=writing_hint(path, otherwise=f"Make it writable: chmod u+w '{path}'"),
+        )
     if not _may(path.parent, os.W_OK | os.X_OK):
         raise StoreError(
             f"the folder of the database, {path.parent}, cannot be written",
-            hint="SQLite needs to make files beside the database. Make the folder writable, or use another place.",
+            hint=writing_hint(
+                path.parent,
+                otherwise="SQLite needs to make files beside the database. Make it writable, or use another place.",
+            ),
         )
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import StoreError
+from agentmon.store.errors import writing_hint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,10 @@ def make_private_folder(path: Path) -> None:
         path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         path.chmod(_FOLDER_MODE)
     except OSError as error:
-        raise StoreError(f"the folder {path} cannot be made: {error.strerror}") from error
+        raise StoreError(
+            f"the folder {path} cannot be made: {error.strerror}",
+            hint=writing_hint(path, otherwise=f"Make {path.parent} writable, or set AGENTMON_HOME to another folder."),
+        ) from error
 
 
 def keep_private(path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.runners.protocols.registry import make_adapter
 from benchmarks.chaos import program
 from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.checks import check
@@ -556,3 +557,33 @@ def test_a_conversation_whose_rows_are_not_what_happened_is_seen(talk: Scene, ch
     talk.sql(change)
 
     assert any(name.startswith(promise) for name in talk.violations())
+
+
+@pytest.mark.parametrize(
+    ("after", "is_seen"),
+    [
+        (["ended"], True),
+        ([], True),
+        (["storage_full"], False),
+        (["storage_full", "storage_ok"], True),
+        (["storage_full", "storage_ok", "storage_full"], False),
+    ],
+)
+def test_a_protocol_that_lacks_what_the_journal_tells_is_seen_unless_the_disk_was_full_to_the_end(
+    talk: Scene, after: list[str], is_seen: bool
+) -> None:
+    conversation = {"protocol": "stream-json", "prompt": "go", "working_dir": "/", "session_id": "s", "start": "fresh"}
+    adapter = make_adapter(conversation)
+    told = [*adapter.start(1).events]
+    said = json.dumps({"type": "system", "subtype": "init", "session_id": "s", "model": "m", "permissionMode": "plan"})
+    told += adapter.receive(said.encode() + b"\n", 1).events
+    folder = talk.folder("talk")
+    (folder / "spec.json").write_text(json.dumps({"conversation": conversation}))
+    (folder / "protocol.jsonl").write_text(json.dumps({"at_ms": 1, "dir": "start", "line": ""}) + "\n")
+    entries: list[dict[str, object]] = [{"type": "host_started", "pid": 1009}]
+    entries += [{"type": "agent_event", "event": event} for event in told]
+    entries += [{"type": entry_type, "output_bytes": 0, "left_out_bytes": 0} for entry_type in after]
+    lines = [json.dumps({"n": n, "at_ms": n, **entry}) for n, entry in enumerate(entries, 1)]
+    (folder / "journal.jsonl").write_text("\n".join(lines) + "\n")
+
+    assert ("a protocol replays to its journal" in talk.violations()) == is_seen

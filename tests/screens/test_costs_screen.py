@@ -170,6 +170,19 @@ async def test_a_row_is_followed_to_its_sessions_and_their_answers_and_back(fill
         assert labels(screen)[0] == "gemini-3.1-pro-preview"
 
 
+async def test_a_row_that_is_followed_before_its_group_was_read_is_one_of_that_group(filled_place: Place) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        screen.action_go_group(1)
+        screen.action_open_row()
+
+        await until_group(board, screen, CostGroup.SESSION, depth=2)
+
+        chosen = screen._view.chosen
+        assert (chosen.model, chosen.agent_slug) == ("", "gemini")
+        assert labels(screen)
+
+
 async def test_the_chart_covers_days_weeks_or_months_in_money_or_tokens(filled_place: Place) -> None:
     async with open_board(filled_place, clock=FakeClock(NOW)) as board:
         screen = await open_costs(board)

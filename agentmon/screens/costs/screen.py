@@ -123,6 +123,8 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
         self._shown: CostSnapshot | None = None
         self._import: RunningImport | None = None
         self._read_for: _Wanted | None = None
+        self._opens_when_read = False
+        """Whether a row was followed whose table is still that of what was asked for before."""
         self._read_at = float("-inf")
         self._read_pause_s = _READ_INTERVAL_S
         self._is_read_planned = False
@@ -176,14 +178,17 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
         self.is_queue_paused = page.status_line.is_paused
         self._measure = self._measure._replace(money=page.status_line.money)
         snapshot = await self._reader.read(services, wanted.group, wanted.chosen, PERIODS[wanted.period])
-        self._read_for, self._read_at = wanted, monotonic()
+        self._read_at = monotonic()
         self._read_pause_s = max(_READ_INTERVAL_S, _PAUSES * (self._read_at - begun_at))
         if wanted != self._wanted:
             self.request_refresh()
             return
-        self._shown = snapshot
+        self._read_for, self._shown = wanted, snapshot
         await self._look_at_import()
         self._show()
+        if self._opens_when_read:
+            self._opens_when_read = False
+            self._table.open_selected()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the row under the cursor allows."""
@@ -263,6 +268,9 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
         key, view = message.key, self._view
         if not key or self._shown is None:
             return
+        if self._read_for != self._wanted:
+            self._opens_when_read = True
+            return
         if key == MORE:
             self._most_rows += PAGE_ROWS
             self._show()
@@ -329,6 +337,7 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
     def _go_elsewhere(self) -> None:
         """Read what is asked for now; the old figures stay until the new ones are there."""
         self._most_rows = PAGE_ROWS
+        self._opens_when_read = False
         self._show_summary()
         self.request_refresh()
 

@@ -565,11 +565,12 @@ def test_a_conversation_whose_rows_are_not_what_happened_is_seen(talk: Scene, ch
         (["ended"], True),
         ([], True),
         (["storage_full"], False),
+        (["storage_full", "ended"], True),
         (["storage_full", "storage_ok"], True),
         (["storage_full", "storage_ok", "storage_full"], False),
     ],
 )
-def test_a_protocol_that_lacks_what_the_journal_tells_is_seen_unless_the_disk_was_full_to_the_end(
+def test_a_protocol_that_lacks_what_the_journal_tells_is_seen_unless_the_host_was_killed_over_a_full_disk(
     talk: Scene, after: list[str], is_seen: bool
 ) -> None:
     conversation = {"protocol": "stream-json", "prompt": "go", "working_dir": "/", "session_id": "s", "start": "fresh"}

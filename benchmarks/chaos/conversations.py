@@ -47,12 +47,12 @@ def replay_faults(evidence: Evidence) -> Iterator[str]:
 
 def _agree(attempt: Try, told: list[Event], replayed: list[Event]) -> bool:
     """Return whether journal and protocol tell the same, but for what a kill or a full disk kept out of one of them."""
-    shared = min(len(told), len(replayed))
-    storage = [entry["type"] for entry in attempt.entries if entry.get("type") in {"storage_full", "storage_ok"}]
-    if storage[-1:] == ["storage_full"]:
-        # The journal has a reserve on the disk; the protocol waited in the host for space that never came.
-        return told[:shared] == replayed[:shared]
     ended = attempt.find("ended")
+    storage = [entry["type"] for entry in attempt.entries if entry.get("type") in {"storage_full", "storage_ok"}]
+    if ended is None and storage[-1:] == ["storage_full"]:
+        # The journal has a reserve on the disk; the protocol waited for space in a host that was killed.
+        shared = min(len(told), len(replayed))
+        return told[:shared] == replayed[:shared]
     # What is written here in two steps may have been cut between them.
     is_cut = ended is None or bool(ended.get("left_out_bytes"))
     return told == (replayed[: len(told)] if is_cut else replayed)

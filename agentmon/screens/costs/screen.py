@@ -186,8 +186,8 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
         self._read_for, self._shown = wanted, snapshot
         await self._look_at_import()
         self._show()
-        if self._opens_when_read:
-            self._opens_when_read = False
+        is_opening, self._opens_when_read = self._opens_when_read and self.is_current, False
+        if is_opening:
             self._table.open_selected()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's

@@ -28,5 +28,5 @@ def status_at_end(present: TaskStatus, outcome: ExecutionStatus, *, is_card_canc
             return TaskStatus.BLOCKED
         case ExecutionStatus.CANCELLED:
             return TaskStatus.TODO
-        case ExecutionStatus.QUEUED | ExecutionStatus.RUNNING | ExecutionStatus.CANCELLING:
+        case _:
             return present

@@ -11,6 +11,8 @@ class ExecutionStatus(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     CANCELLING = "cancelling"
+    FINALIZING = "finalizing"
+    """Its processes are gone; what belongs to its end is being done before its outcome counts."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -23,11 +25,11 @@ class ExecutionStatus(StrEnum):
 
     @property
     def is_live(self) -> bool:
-        """Whether a process may exist for it."""
+        """Whether a worker has it: a process may exist for it, or its end is not settled."""
         return self in LIVE_STATUSES
 
 
-LIVE_STATUSES = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.CANCELLING})
+LIVE_STATUSES = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.CANCELLING, ExecutionStatus.FINALIZING})
 OPEN_STATUSES = LIVE_STATUSES | {ExecutionStatus.QUEUED}
 
 

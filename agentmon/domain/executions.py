@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Task
 
 
+class CommandCause(StrEnum):
+    """Why a command was written: what follows from it depends on this, never on who wrote a row of its type before."""
+
+    PERSON = "person"
+    """Somebody asked for it, in the app or on the command line."""
+    AGENT = "agent"
+    """A run asked for it."""
+    RULE = "rule"
+    """An approval rule, or the time after which an undecided request is denied."""
+    BUDGET = "budget"
+    """A budget that stops is spent."""
+    SYSTEM = "system"
+    """The worker itself."""
+
+
 class CommandType(StrEnum):
     """What a client asks of a running execution."""
 

@@ -26,10 +26,11 @@ TASK_MOVES: Final[Mapping[Task, frozenset[Task]]] = {
 
 EXECUTION_MOVES: Final[Mapping[Execution, frozenset[Execution]]] = {
     Execution.QUEUED: frozenset({Execution.RUNNING, Execution.CANCELLED}),
-    Execution.RUNNING: frozenset(
-        {Execution.SUCCEEDED, Execution.FAILED, Execution.TIMED_OUT, Execution.CANCELLING},
+    Execution.RUNNING: frozenset({Execution.CANCELLING, Execution.FINALIZING}),
+    Execution.CANCELLING: frozenset({Execution.FINALIZING}),
+    Execution.FINALIZING: frozenset(
+        {Execution.SUCCEEDED, Execution.FAILED, Execution.TIMED_OUT, Execution.CANCELLED},
     ),
-    Execution.CANCELLING: frozenset({Execution.CANCELLED}),
     Execution.SUCCEEDED: frozenset(),
     Execution.FAILED: frozenset({Execution.QUEUED}),
     Execution.CANCELLED: frozenset(),

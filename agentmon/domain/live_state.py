@@ -18,6 +18,7 @@ class LiveState(StrEnum):
     PARKED = "parked"
     PAUSED = "paused"
     STOPPING = "stopping"
+    FINALIZING = "finalizing"
     STUCK = "could not stop"
     DONE = "done"
     FAILED = "failed"
@@ -45,6 +46,7 @@ _GLYPHS: Final = {
     LiveState.PARKED: "⏸",
     LiveState.PAUSED: "‖",
     LiveState.STOPPING: "◍",
+    LiveState.FINALIZING: "◍",
     LiveState.STUCK: "◍",
     LiveState.DONE: "✓",
     LiveState.FAILED: "✗",
@@ -58,6 +60,7 @@ _BY_STATUS: Final = {
     ExecutionStatus.QUEUED: LiveState.QUEUED,
     ExecutionStatus.RUNNING: LiveState.RUNNING,
     ExecutionStatus.CANCELLING: LiveState.STOPPING,
+    ExecutionStatus.FINALIZING: LiveState.FINALIZING,
     ExecutionStatus.SUCCEEDED: LiveState.DONE,
     ExecutionStatus.FAILED: LiveState.FAILED,
     ExecutionStatus.CANCELLED: LiveState.CANCELLED,

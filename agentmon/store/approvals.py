@@ -11,7 +11,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import CommandType
+from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import LOCAL_USER_ID, ApprovalId, ExecutionId, new_id
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
@@ -178,7 +178,13 @@ class ApprovalRepository:
             if row["ask_kind"] is not AskKind.START:
                 sent = {**answer, "request_id": row["request_id"], "input_digest": row["input_digest"]}
                 command_id = await add_command(
-                    connection, row["execution_id"], CommandType.ANSWER, sent, actor=actor, at=at
+                    connection,
+                    row["execution_id"],
+                    CommandType.ANSWER,
+                    sent,
+                    actor=actor,
+                    cause=CommandCause.RULE if actor.type is ActorType.SYSTEM else None,
+                    at=at,
                 )
             await connection.execute(
                 update(approvals)

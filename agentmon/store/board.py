@@ -13,7 +13,7 @@ from agentmon.domain.activity import Activity
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.board import ALL_WORKSPACES, BoardPage, BoardSort, Card, ColumnPage, StatusLine
 from agentmon.domain.execution_mode import ExecutionMode
-from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
+from agentmon.domain.execution_status import LIVE_STATUSES, EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
@@ -251,7 +251,7 @@ def read_status_line(connection: sqlite3.Connection, running_limit: int, money_w
     settings = StoredSettings(connection.execute(SETTINGS).fetchall())
     cost, unpriced, tokens, budget = connection.execute(TODAY, {"today": settings.today()}).fetchone()
     return StatusLine(
-        running=counts.get(ExecutionStatus.RUNNING, 0) + counts.get(ExecutionStatus.CANCELLING, 0),
+        running=sum(counts.get(status, 0) for status in LIVE_STATUSES),
         running_limit=settings.running_limit(running_limit),
         queued=counts.get(ExecutionStatus.QUEUED, 0),
         is_paused=settings.is_paused,

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, insert, select, text, update
 from agentmon.domain.budgets import ALL_PERCENT, BudgetAction, BudgetScope
 from agentmon.domain.events import EventLevel, EventType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
-from agentmon.domain.executions import CommandType
+from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event, append_task_events
@@ -72,22 +72,23 @@ JOIN budgets b ON b.action = 'stop' AND b.spent_until > :at AND (
     {COVERS}
     OR (b.scope = 'all' OR b.scope = 'workspace' AND b.scope_id = t.workspace_id)
         AND EXISTS (SELECT 1 FROM llm_interactions u WHERE u.execution_id = q.id))
-WHERE q.status IN ('cancelling', 'queued', 'running') AND q.status = 'running'
+WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status = 'running'
 GROUP BY q.id
 """).bindparams(_AT)
 _ASKED: Final = text("""
 SELECT q.id, min(json_extract(c.payload, '$.reason')) AS reason, min(c.created_at) AS asked_at
 FROM executions q JOIN execution_commands c ON c.execution_id = q.id
-WHERE q.status IN ('cancelling', 'queued', 'running') AND q.status = 'cancelling'
-  AND c.type = 'interrupt' AND json_extract(c.payload, '$.reason') IS NOT NULL
+WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status = 'cancelling'
+  AND c.cause = 'budget' AND c.type = 'interrupt' AND c.attempt = q.attempt
   AND NOT EXISTS (
-      SELECT 1 FROM execution_commands s WHERE s.execution_id = q.id AND s.type IN ('stop', 'kill'))
+      SELECT 1 FROM execution_commands s
+      WHERE s.execution_id = q.id AND s.attempt = q.attempt AND s.type IN ('stop', 'kill'))
 GROUP BY q.id
 """).columns(asked_at=Moment())
 _COVERED: Final = text(f"""
 SELECT q.id, q.session_id FROM executions q {_JOINED}
 JOIN budgets b ON b.id = :budget_id AND {COVERS}
-WHERE q.status IN ('cancelling', 'queued', 'running') AND q.status <> 'queued'
+WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status <> 'queued'
 """)
 
 
@@ -190,7 +191,7 @@ class BudgetEnforcement:
                 await _ask_gently(connection, await _read(connection, row.id), reasons[row.budget_id], at=at)
             for row in await _find_late(connection, at=at):
                 execution = await _read(connection, row.id)
-                await ask_to_stop(connection, execution, CommandType.STOP, actor=SYSTEM_ACTOR, at=at, reason=row.reason)
+                await _ask_to_stop(connection, execution, CommandType.STOP, row.reason, at=at)
         return True
 
     async def is_stopping(self) -> bool:
@@ -236,11 +237,18 @@ async def _find_late(connection: AsyncConnection, *, at: datetime) -> Sequence[R
 
 async def _ask_gently(connection: AsyncConnection, execution: Execution, reason: str, *, at: datetime) -> None:
     if not execution.mode.is_conversation:
-        await ask_to_stop(connection, execution, CommandType.STOP, actor=SYSTEM_ACTOR, at=at, reason=reason)
-        return
-    await ask_to_stop(connection, execution, CommandType.INTERRUPT, actor=SYSTEM_ACTOR, at=at, reason=reason)
-    if execution.mode.is_protocol:
-        await add_command(connection, execution.id, CommandType.FINISH, {}, actor=SYSTEM_ACTOR, at=at)
+        await _ask_to_stop(connection, execution, CommandType.STOP, reason, at=at)
+    elif await _ask_to_stop(connection, execution, CommandType.INTERRUPT, reason, at=at) and execution.mode.is_protocol:
+        await add_command(
+            connection, execution.id, CommandType.FINISH, {}, actor=SYSTEM_ACTOR, cause=CommandCause.BUDGET, at=at
+        )
+
+
+async def _ask_to_stop(
+    connection: AsyncConnection, execution: Execution, command_type: CommandType, reason: str, *, at: datetime
+) -> bool:
+    cause = CommandCause.BUDGET
+    return await ask_to_stop(connection, execution, command_type, actor=SYSTEM_ACTOR, cause=cause, at=at, reason=reason)
 
 
 async def _tell(connection: AsyncConnection, state: BudgetState, *, at: datetime) -> None:

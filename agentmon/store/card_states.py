@@ -10,7 +10,7 @@ from typing import Final
 ON_BOARD: Final = "t.deleted_at IS NULL AND t.archived_at IS NULL"
 """A task ``t`` is on the board, in the words of the partial indexes."""
 ARCHIVED: Final = "t.deleted_at IS NULL AND t.archived_at IS NOT NULL"
-OPEN: Final = "o.status IN ('cancelling', 'queued', 'running')"
+OPEN: Final = "o.status IN ('cancelling', 'finalizing', 'queued', 'running')"
 """An execution ``o`` is open, in the words of the partial index."""
 NEEDS_YOU: Final = """((o.status = 'running' AND o.activity = 'waiting' AND o.paused_at IS NULL AND o.error IS NULL)
             OR (o.status = 'queued' AND o.is_held))"""

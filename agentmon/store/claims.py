@@ -47,7 +47,7 @@ WITH agent_room AS MATERIALIZED (
             CASE WHEN :park_after > 0 AND a.failure_streak >= :park_after THEN 1 ELSE 1000000 END
         ) - (
             SELECT count(*) FROM executions e INDEXED BY ix_executions_agent_id_status
-            WHERE e.agent_id = a.id AND e.status IN ('cancelling', 'running'))
+            WHERE e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running'))
         END AS room
     FROM agents a
     WHERE (a.parked_until IS NULL OR a.parked_until <= :at) AND a.is_active AND a.removed_at IS NULL
@@ -58,7 +58,7 @@ workspace_room AS MATERIALIZED (
         ELSE json_extract(w.settings, '$.max_running') - (
             SELECT count(*) FROM agents a
             CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
-                ON e.agent_id = a.id AND e.status IN ('cancelling', 'running')
+                ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running')
             CROSS JOIN tasks t ON t.id = e.task_id AND t.workspace_id = w.id)
         END AS room
     FROM workspaces w
@@ -97,7 +97,7 @@ WHERE status = 'queued' AND id IN (
     LIMIT max(0, min(:limit, :max_running - (
         SELECT count(*) FROM agents a
         CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
-            ON e.agent_id = a.id AND e.status IN ('cancelling', 'running')))))
+            ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running')))))
 RETURNING id
 """).bindparams(bindparam("at", type_=Moment()), bindparam("latest", type_=Moment()))
 

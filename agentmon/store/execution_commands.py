@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import insert, select
 
 from agentmon.domain.errors import ConflictError, NotFoundError
-from agentmon.domain.events import TaskEventType
+from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import CommandType
+from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import CommandId, new_id
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import ExecutionId
     from agentmon.store.database import Database
 
+CAUSES: Final = {
+    ActorType.USER: CommandCause.PERSON,
+    ActorType.AGENT: CommandCause.AGENT,
+    ActorType.SYSTEM: CommandCause.SYSTEM,
+}
 _SAYING: Final = frozenset({CommandType.MESSAGE, CommandType.TYPE})
 
 
@@ -94,16 +99,30 @@ async def add_command(
     payload: Mapping[str, object],
     *,
     actor: Actor,
+    cause: CommandCause | None = None,
     at: datetime,
 ) -> CommandId:
-    """Write a command inside the caller's transaction, and return its id."""
+    """Write a command for the present try inside the caller's transaction, and return its id.
+
+    Args:
+        connection: Of the caller's transaction.
+        execution_id: What it is for.
+        command_type: What is asked.
+        payload: As ``CommandType`` describes it.
+        actor: Who asks.
+        cause: Why; what follows from who asks when it is None.
+        at: The time now.
+    """
     command_id = CommandId(new_id())
+    executions = tables.executions
     await connection.execute(
         insert(tables.execution_commands).values(
             id=command_id,
             execution_id=execution_id,
             actor_type=actor.type,
             actor_id=actor.id,
+            cause=cause or CAUSES[actor.type],
+            attempt=select(executions.c.attempt).where(executions.c.id == execution_id).scalar_subquery(),
             type=command_type,
             payload=dict(payload),
             created_at=at,

@@ -163,11 +163,8 @@ async def _end(
 ) -> bool:
     present = ExecutionStatus(row["status"])
     status = ExecutionStatus.CANCELLED if present is ExecutionStatus.CANCELLING else ending.status
-    if status is ExecutionStatus.CANCELLED and present is ExecutionStatus.RUNNING:
-        # The host was stopped by other means than a command of ours; the life cycle knows no shorter way.
-        require_execution_move(present, ExecutionStatus.CANCELLING)
-        present = ExecutionStatus.CANCELLING
-    require_execution_move(present, status)
+    require_execution_move(present, ExecutionStatus.FINALIZING)
+    require_execution_move(ExecutionStatus.FINALIZING, status)
     error, refusal = ending.error, ending.refusal if status is ExecutionStatus.FAILED else None
     wait_end = None if refusal is None else find_wait_end(row, refusal, at=at)
     if refusal is not None and wait_end is None:

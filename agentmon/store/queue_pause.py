@@ -14,6 +14,7 @@ from agentmon.domain.ids import new_id
 from agentmon.domain.pause import QueuePause
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.execution_commands import CAUSES
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -110,18 +111,22 @@ async def _command_running(
     connection: AsyncConnection, command_type: CommandType, *, actor: Actor, at: datetime
 ) -> None:
     executions, commands = tables.executions, tables.execution_commands
-    running = select(executions.c.id).where(tables.IS_OPEN, executions.c.status == ExecutionStatus.RUNNING)
+    running = select(executions.c.id, executions.c.attempt).where(
+        tables.IS_OPEN, executions.c.status == ExecutionStatus.RUNNING
+    )
     rows = [
         {
             "id": new_id(),
             "execution_id": execution_id,
             "actor_type": actor.type,
             "actor_id": actor.id,
+            "cause": CAUSES[actor.type],
+            "attempt": attempt,
             "type": command_type,
             "payload": {},
             "created_at": at,
         }
-        for execution_id in (await connection.execute(running)).scalars()
+        for execution_id, attempt in (await connection.execute(running)).all()
     ]
     if rows:
         await connection.execute(insert(commands), rows)

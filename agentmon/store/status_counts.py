@@ -20,12 +20,12 @@ _HURRIED_TIMEOUT_S = 0.005
 # The words of the partial unique index, so that it answers without a look at the ended executions.
 OPEN_EXECUTIONS = """
 SELECT status, count(*) FROM executions
-WHERE status IN ('cancelling', 'queued', 'running') GROUP BY status
+WHERE status IN ('cancelling', 'finalizing', 'queued', 'running') GROUP BY status
 """
 # As domain.live_state.live_state says "needs you".
 NEEDING_YOU = """
 SELECT count(*) FROM executions
-WHERE status IN ('cancelling', 'queued', 'running') AND (
+WHERE status IN ('cancelling', 'finalizing', 'queued', 'running') AND (
     (status = 'running' AND activity = 'waiting' AND paused_at IS NULL AND error IS NULL)
     OR (status = 'queued' AND is_held))
 """
@@ -111,7 +111,7 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
         # Values that no release writes count as little as a database that cannot be read.
         return None
     return StatusCounts(
-        running=counts.get("running", 0) + counts.get("cancelling", 0),
+        running=sum(counts.get(status, 0) for status in ("cancelling", "finalizing", "running")),
         running_limit=settings.running_limit(DEFAULT_RUNNING_LIMIT),
         queued=counts.get("queued", 0),
         is_paused=settings.is_paused,

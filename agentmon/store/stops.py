@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
-from agentmon.domain.executions import CommandType
-from agentmon.domain.ids import new_id
+from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.life_cycles import require_execution_move
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.execution_commands import add_command
 from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import close_conversation
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _CANCELS_CARD: Final = "cancels_card"
 _REASON: Final = "reason"
-_STOPPING: Final = frozenset({CommandType.STOP, CommandType.KILL, CommandType.INTERRUPT})
 
 
 async def find_open(connection: AsyncConnection, task_id: str) -> Execution | None:
@@ -75,44 +74,42 @@ async def ask_to_stop(
     actor: Actor,
     at: datetime,
     cancels_card: bool = False,
+    cause: CommandCause | None = None,
     reason: str = "",
-) -> None:
-    """Ask for the end of a running execution; asking again only adds what is stronger: a kill after a stop.
+) -> bool:
+    """Ask for the end of a running execution; return whether that is new.
+
+    Asking again only adds what is stronger: a kill after a stop. An interrupt ends an execution only for the cause
+    that asks, so that one of a person, after which a conversation goes on, is not taken for one of a budget.
 
     Args:
         connection: Of the caller's transaction.
         execution: What runs.
-        command_type: Stop or kill.
+        command_type: Stop or kill; an interrupt for a cause that lets the agent end by itself.
         actor: Who asks.
         at: The time now.
         cancels_card: Whether its card goes to Cancelled when nothing of it is alive any more, rather than to Todo.
-        reason: Why, when that is no wish of a person; the execution tells it when it is over.
+        cause: Why; what follows from who asks when it is None.
+        reason: The words for it, when that is no wish of a person; the execution tells it when it is over.
     """
     executions, commands = tables.executions, tables.execution_commands
-    asked = select(commands.c.type, commands.c.payload).where(commands.c.execution_id == execution.id)
+    asked = select(commands.c.type, commands.c.cause, commands.c.payload).where(
+        commands.c.execution_id == execution.id, commands.c.attempt == execution.attempt
+    )
     rows = (await connection.execute(asked)).all()
-    present = {CommandType(row.type) for row in rows}
-    is_known = command_type in present or CommandType.KILL in present
+    enough = {CommandType.KILL} if command_type is CommandType.KILL else {CommandType.KILL, CommandType.STOP}
+    is_known = any(row.type in enough or (row.type, row.cause) == (command_type, cause) for row in rows)
     if is_known and (not cancels_card or any(row.payload.get(_CANCELS_CARD) for row in rows)):
-        return
-    if execution.status is not ExecutionStatus.CANCELLING:
+        return False
+    if execution.status is ExecutionStatus.RUNNING:
         require_execution_move(execution.status, ExecutionStatus.CANCELLING)
         await connection.execute(
             update(executions)
             .where(executions.c.id == execution.id)
             .values(status=ExecutionStatus.CANCELLING, updated_at=at)
         )
-    await connection.execute(
-        insert(commands).values(
-            id=new_id(),
-            execution_id=execution.id,
-            actor_type=actor.type,
-            actor_id=actor.id,
-            type=command_type,
-            payload=({_CANCELS_CARD: True} if cancels_card else {}) | ({_REASON: reason} if reason else {}),
-            created_at=at,
-        )
-    )
+    payload = ({_CANCELS_CARD: True} if cancels_card else {}) | ({_REASON: reason} if reason else {})
+    await add_command(connection, execution.id, command_type, payload, actor=actor, cause=cause, at=at)
     await append_task_event(
         connection,
         task_id=execution.task_id,
@@ -121,6 +118,7 @@ async def ask_to_stop(
         payload={"execution_id": execution.id, "type": command_type.value} | ({_REASON: reason} if reason else {}),
         at=at,
     )
+    return True
 
 
 async def is_card_to_be_cancelled(connection: AsyncConnection, execution_id: str) -> bool:
@@ -131,11 +129,11 @@ async def is_card_to_be_cancelled(connection: AsyncConnection, execution_id: str
 
 
 async def find_stop_reason(connection: AsyncConnection, execution_id: str) -> str | None:
-    """Return why an execution was stopped; None when it was not, or because a person wished it."""
+    """Return why a budget stopped an execution; None when none did."""
     commands = tables.execution_commands
     asked = (
         select(commands.c.payload)
-        .where(commands.c.execution_id == execution_id, commands.c.type.in_(sorted(_STOPPING)))
+        .where(commands.c.execution_id == execution_id, commands.c.cause == CommandCause.BUDGET)
         .order_by(commands.c.id)
     )
     reasons = (payload.get(_REASON) for payload in (await connection.execute(asked)).scalars())

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Float,
     Index,
     MetaData,
+    PrimaryKeyConstraint,
     String,
     Table,
     TextClause,
@@ -46,7 +47,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import ActorType, EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
-from agentmon.domain.executions import CommandType
+from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
 from agentmon.domain.programs import ProgramKind
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
@@ -485,6 +486,7 @@ class ExecutionRow(_Row, table=True):
         Index(None, "task_id", "created_at"),
         Index(None, "heartbeat_at"),
         Index(None, "agent_id", "status"),
+        Index(None, "agent_id", "created_at", "id"),
         Index(None, "session_id"),
         Index(None, "created_at"),
     )
@@ -539,6 +541,12 @@ class ExecutionRow(_Row, table=True):
     is_held: bool = Field(sa_column_kwargs=_FALSE)
     """Whether it waits in the queue for a person's leave to start."""
     output_data: dict[str, object] | None = Field(sa_type=_JSON)
+    ending: dict[str, object] | None = Field(sa_type=_JSON)
+    """How its processes ended, from then until its end is settled."""
+    journal_problem: str | None
+    """Why its journal is set aside; NULL when it is read."""
+    working_dir: str | None
+    """The folder in which this try runs, from its claim on."""
     tokens_used: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     cost_nano: int | None = Field(sa_type=_BIG)
     """NULL means that no price is known, which is not a cost of nothing."""
@@ -551,13 +559,18 @@ class ExecutionCommandRow(_Row, table=True):
 
     __tablename__ = "execution_commands"
     __table_args__ = (
-        _where("ix_execution_commands_undelivered", "execution_id", "id", where=text("delivered_at IS NULL")),
+        *_not_negative("attempt"),
+        _where("ix_execution_commands_undelivered", "id", where=text("delivered_at IS NULL")),
+        Index(None, "execution_id", "id"),
     )
 
     id: str = Field(primary_key=True, sa_type=_ID)
     execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
     actor_type: ActorType = Field(sa_type=word(ActorType, "actor_type"))
     actor_id: str | None
+    cause: CommandCause = Field(sa_type=word(CommandCause, "cause"))
+    attempt: int = Field(sa_column_kwargs=_ZERO)
+    """The try of the execution during which it was written; ``executions.attempt`` then."""
     type: CommandType = Field(sa_type=word(CommandType, "type"))
     payload: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
     created_at: datetime = Field(sa_type=_MOMENT)
@@ -567,6 +580,24 @@ class ExecutionCommandRow(_Row, table=True):
     obeyed_at: datetime | None = Field(sa_type=_MOMENT)
     error: str | None
     """Why it was not obeyed."""
+
+
+class IdempotencyKeyRow(_Row, table=True):
+    """A request that its client named, and what came of it: the same request with the same name is done once."""
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (PrimaryKeyConstraint("actor_id", "key"), Index(None, "created_at"))
+
+    actor_id: str
+    """Who asked: the user, or the execution of an agent. Nobody sees the keys of another."""
+    key: str
+    action: str
+    """The service call, such as ``run`` or ``approve``."""
+    digest: str
+    """SHA-256 of what was asked, in hexadecimal: another request must not hide behind a key."""
+    result_id: str
+    """The row that the request made or changed."""
+    created_at: datetime = Field(sa_type=_MOMENT)
 
 
 class WorkerHeartbeatRow(_Row, table=True):
@@ -1155,6 +1186,7 @@ task_events: Final[Table] = metadata.tables["task_events"]
 sessions: Final[Table] = metadata.tables["sessions"]
 executions: Final[Table] = metadata.tables["executions"]
 execution_commands: Final[Table] = metadata.tables["execution_commands"]
+idempotency_keys: Final[Table] = metadata.tables["idempotency_keys"]
 worker_heartbeats: Final[Table] = metadata.tables["worker_heartbeats"]
 agent_registry: Final[Table] = metadata.tables["agent_registry"]
 messages: Final[Table] = metadata.tables["messages"]

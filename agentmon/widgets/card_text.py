@@ -36,7 +36,14 @@ class Part(NamedTuple):
 if TYPE_CHECKING:
     Line: TypeAlias = tuple[Part, ...]
 
-_ONGOING: Final = {LiveState.RUNNING, LiveState.PAUSED, LiveState.STOPPING, LiveState.STUCK, LiveState.NEEDS_YOU}
+_ONGOING: Final = {
+    LiveState.RUNNING,
+    LiveState.PAUSED,
+    LiveState.STOPPING,
+    LiveState.FINALIZING,
+    LiveState.STUCK,
+    LiveState.NEEDS_YOU,
+}
 _WITH_ERROR: Final = {LiveState.FAILED, LiveState.LOST, LiveState.TIMED_OUT, LiveState.UNKNOWN}
 _ROOM_FOR_WORD: Final = 30
 """Width from which a running card shows the word of its state beside the glyph."""

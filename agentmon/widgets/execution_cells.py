@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _STATE_ORDER: Final = {
     ExecutionStatus.RUNNING: 0,
     ExecutionStatus.CANCELLING: 1,
+    ExecutionStatus.FINALIZING: 1,
     ExecutionStatus.QUEUED: 2,
     ExecutionStatus.FAILED: 3,
     ExecutionStatus.TIMED_OUT: 4,

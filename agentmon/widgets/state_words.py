@@ -22,6 +22,7 @@ STATE_STYLES: Final = {
     LiveState.PARKED: "warning",
     LiveState.PAUSED: "warning",
     LiveState.STOPPING: "warning",
+    LiveState.FINALIZING: "muted",
     LiveState.STUCK: "bad",
     LiveState.DONE: "good",
     LiveState.FAILED: "bad",

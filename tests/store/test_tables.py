@@ -114,7 +114,16 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "id": "command",
         "execution_id": "execution",
         "actor_type": "user",
+        "cause": "person",
         "type": "stop",
+        "created_at": _STAMP,
+    },
+    "idempotency_keys": {
+        "actor_id": "user",
+        "key": "key",
+        "action": "run",
+        "digest": "digest",
+        "result_id": "execution",
         "created_at": _STAMP,
     },
     "worker_heartbeats": {"worker_id": "worker", "last_seen_at": _STAMP, "created_at": _STAMP},
@@ -493,7 +502,7 @@ def test_a_natural_key_refuses_a_second_row(connection: sqlite3.Connection, tabl
         _insert(connection, table, VALID_ROWS[table])
 
 
-@pytest.mark.parametrize("open_status", ["queued", "running", "cancelling"])
+@pytest.mark.parametrize("open_status", ["queued", "running", "cancelling", "finalizing"])
 def test_a_task_has_one_open_execution_and_any_number_of_ended_ones(
     connection: sqlite3.Connection, open_status: str
 ) -> None:
@@ -611,8 +620,16 @@ def test_an_id_of_the_stream_is_never_used_twice(connection: sqlite3.Connection)
         ("SELECT id FROM events WHERE execution_id = ? AND id > 5 ORDER BY id", "ix_events_execution_id_id"),
         ("SELECT id FROM events WHERE type = ? AND timestamp_ms > 5", "ix_events_type_timestamp_ms"),
         (
-            "SELECT id FROM execution_commands WHERE execution_id = ? AND delivered_at IS NULL ORDER BY id",
+            "SELECT id FROM execution_commands WHERE delivered_at IS NULL AND id > ? ORDER BY id",
             "ix_execution_commands_undelivered",
+        ),
+        (
+            "SELECT id FROM execution_commands WHERE execution_id = ? ORDER BY id",
+            "ix_execution_commands_execution_id_id",
+        ),
+        (
+            "SELECT id FROM executions WHERE agent_id = ? ORDER BY created_at DESC, id DESC LIMIT 200",
+            "ix_executions_agent_id_created_at_id",
         ),
     ],
 )

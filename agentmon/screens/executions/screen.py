@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_columns import ExecutionColumn
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.bindings import EXECUTIONS
@@ -412,7 +412,7 @@ class ExecutionsScreen(ServiceScreen[None]):
         if table is None:
             return
         counts = Counter(listing.execution.status for listing in self._known.values())
-        running = counts[ExecutionStatus.RUNNING] + counts[ExecutionStatus.CANCELLING]
+        running = sum(counts[status] for status in LIVE_STATUSES)
         parts: list[str | tuple[str, str]] = [("Executions", "bold")]
         if running:
             parts.append((f"   ● {running:,} running", "$secondary"))

@@ -162,6 +162,10 @@ class Execution:
     """The signal or rule that decided."""
     is_held: bool = False
     """Whether it waits in the queue for a person's leave to start."""
+    ending: ExecutionEnding | None = None
+    """How its processes ended, while it is finalizing."""
+    journal_problem: str | None = None
+    """Why its journal, or some of it, is not in the database."""
     tokens_used: int = 0
     cost_nano: int | None = None
 
@@ -235,6 +239,8 @@ class ExecutionProgress:
     last_line: str | None = None
     is_paused: bool | None = None
     """Whether it is halted at the end of the stretch; None when the stretch does not say."""
+    journal_problem: str | None = None
+    """Why the news of the stretch are left out of the database; None when they are not."""
     complaint: str | None = None
     """What a person has to know while it is still open: processes that could not be stopped."""
     events: tuple[Event, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 _ERRORS: Final = "errors.log"
 """What an agent wrote to its error output, which is in the output log too."""
 
-_OF_ONE_TRY: Final = ("spec.json", "output.log", _ERRORS, "journal.jsonl", "protocol.jsonl", "host.lock")
+_END_STEPS: Final = "finalizing.jsonl"
+"""What was done after the processes of a try were gone, one JSON object a line."""
+
+_OF_ONE_TRY: Final = ("spec.json", "output.log", _ERRORS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS)
 """Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
 present one, whose stop may have been asked before it was prepared. What was said to an agent names its try."""
 
@@ -131,6 +135,28 @@ class ExecutionFolder:
         except (OSError, ValueError):
             return None
         return {str(name): str(text) for name, text in environment.items()} if isinstance(environment, dict) else None
+
+    def append_end_step(self, line: Mapping[str, object]) -> None:
+        """Note a step of the end that was done.
+
+        Raises:
+            OSError: The folder is missing, or the disk is full.
+        """
+        descriptor = os.open(self.path / _END_STEPS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(json.dumps(line).encode() + b"\n")
+
+    def read_end_steps(self) -> frozenset[str]:
+        """Return the names of the steps that were noted; half a line, which a kill leaves, counts for nothing."""
+        try:
+            lines = (self.path / _END_STEPS).read_text("utf-8", "replace").split("\n")
+        except OSError:
+            return frozenset()
+        noted = []
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                noted.append(json.loads(line))
+        return frozenset(str(one.get("step")) for one in noted if isinstance(one, dict))
 
     def append_command(self, command: Mapping[str, object]) -> None:
         """Hand the host one command, through its file and through the FIFO; a host that is gone is no error.

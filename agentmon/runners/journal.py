@@ -249,11 +249,14 @@ Entry = (
 )
 
 
-def read_entries(path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES) -> tuple[list[Entry], int]:
+def read_entries(
+    path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES, max_entries: int | None = None
+) -> tuple[list[Entry], int]:
     """Return the entries in complete lines from the offset on, and the offset to read from next time.
 
-    At most ``max_bytes`` are read, so the new offset may lie before the end of the file: call again until it stays
-    where it is. A line longer than ``max_bytes`` comes out as damaged pieces. A missing file reads as an empty one.
+    At most ``max_bytes`` and ``max_entries`` are read, so the new offset may lie before the end of the file: call again
+    until it stays where it is. A line longer than ``max_bytes`` comes out as damaged pieces. A missing file reads as an
+    empty one.
 
     Raises:
         OSError: The file is there and cannot be read.
@@ -270,7 +273,7 @@ def read_entries(path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES) ->
             return [], offset
         return [_damaged(chunk, offset)], offset + len(chunk)
     entries = []
-    for line in complete.split(b"\n"):
+    for line in complete.split(b"\n")[:max_entries]:
         entries.append(parse_entry(line, offset))
         offset += len(line) + 1
     return entries, offset

@@ -8,6 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
+from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import ExecutionId, WorkerId
 from agentmon.domain.owners import Owner
 from agentmon.store import tables
@@ -120,13 +121,13 @@ class LiveExecutionRepository:
             )
 
     async def undelivered_commands(self, worker_id: WorkerId) -> tuple[ExecutionCommand, ...]:
-        """Return the commands for executions of this worker that no host has got yet, oldest first."""
+        """Return the commands for executions of this worker that no host has got yet, stops first, then the oldest."""
         commands, executions = tables.execution_commands, tables.executions
         statement = (
             select(commands)
             .join(executions, executions.c.id == commands.c.execution_id)
             .where(commands.c.delivered_at.is_(None), executions.c.worker_id == worker_id)
-            .order_by(commands.c.id)
+            .order_by(commands.c.type.not_in([CommandType.STOP, CommandType.KILL]), commands.c.id)
             .limit(1000)
         )
         async with self._database.reading() as connection:

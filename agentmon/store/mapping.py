@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from agentmon.domain.agents import (
     Agent,
@@ -16,8 +17,8 @@ from agentmon.domain.agents import (
 )
 from agentmon.domain.events import Actor, ActorType, Event, EventLevel, EventType, TaskEvent, TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
-from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import CommandType, Execution, ExecutionCommand
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.executions import CommandType, Execution, ExecutionCommand, ExecutionEnding
 from agentmon.domain.ids import (
     AgentId,
     CapabilityId,
@@ -29,6 +30,7 @@ from agentmon.domain.ids import (
     WorkerId,
     WorkspaceId,
 )
+from agentmon.domain.refusals import Refusal, RefusalKind
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, Task, Workspace
 from agentmon.store.optional_columns import optional
@@ -214,8 +216,54 @@ def execution_of(row: RowMapping) -> Execution:
         activity_note=row["activity_note"],
         activity_source=row["activity_source"],
         is_held=row["is_held"],
+        ending=None if row["ending"] is None else ending_of(row["ending"]),
+        journal_problem=row["journal_problem"],
         tokens_used=row["tokens_used"],
         cost_nano=row["cost_nano"],
+    )
+
+
+def ending_document(ending: ExecutionEnding) -> dict[str, object]:
+    """Return the content of ``executions.ending``; ``ending_of`` reads it."""
+    refusal = ending.refusal
+    return {
+        "status": ending.status.value,
+        "ended_at": ending.ended_at.isoformat(),
+        "reason": ending.reason.value,
+        "exit_code": ending.exit_code,
+        "error": ending.error,
+        "may_retry": ending.may_retry,
+        "output_data": dict(ending.output_data),
+        "refusal": None
+        if refusal is None
+        else {
+            "kind": refusal.kind.value,
+            "text": refusal.text,
+            "until": None if refusal.until is None else refusal.until.isoformat(),
+            "advice": refusal.advice,
+        },
+    }
+
+
+def ending_of(document: Mapping[str, Any]) -> ExecutionEnding:
+    """Return what ``ending_document`` made."""
+    refusal = document["refusal"]
+    return ExecutionEnding(
+        status=ExecutionStatus(document["status"]),
+        ended_at=datetime.fromisoformat(document["ended_at"]),
+        reason=EndReason(document["reason"]),
+        exit_code=document["exit_code"],
+        error=document["error"],
+        may_retry=document["may_retry"],
+        output_data=document["output_data"],
+        refusal=None
+        if refusal is None
+        else Refusal(
+            kind=RefusalKind(refusal["kind"]),
+            text=refusal["text"],
+            until=None if refusal["until"] is None else datetime.fromisoformat(refusal["until"]),
+            advice=refusal["advice"],
+        ),
     )
 
 

@@ -52,7 +52,12 @@ _UNREAD_CHARACTERS: Final = 1000
 
 
 def read_stretch(
-    journal: Path, *, execution_id: ExecutionId, offset: int, mode: ExecutionMode = ExecutionMode.TEMPLATE
+    journal: Path,
+    *,
+    execution_id: ExecutionId,
+    offset: int,
+    mode: ExecutionMode = ExecutionMode.TEMPLATE,
+    max_entries: int | None = None,
 ) -> ExecutionProgress | None:
     """Return what the journal says after the offset, or None when it says nothing new.
 
@@ -64,11 +69,12 @@ def read_stretch(
         offset: Bytes of it that are known already.
         mode: How the host speaks to the program. One that is spoken to in a protocol shows on its card what it says
             and does, and its newest line of output only when it failed without a word on that.
+        max_entries: Most entries that the stretch has.
 
     Raises:
         OSError: The journal is there and cannot be read.
     """
-    entries, end = read_entries(journal, offset)
+    entries, end = read_entries(journal, offset, max_entries=max_entries)
     if end == offset:
         return None
     news = {index: _news(entry) for index, entry in enumerate(entries) if isinstance(entry, AgentEventEntry)}
@@ -96,6 +102,28 @@ def read_stretch(
         ),
         news=told,
         ending=ending,
+    )
+
+
+def without_content(stretch: ExecutionProgress, problem: str, *, at_ms: int) -> ExecutionProgress:
+    """Return the stretch with an event that names the problem in the place of all that its agent said and did."""
+    event = Event(
+        execution_id=stretch.execution_id,
+        trace_id=stretch.execution_id,
+        type=EventType.ERROR,
+        level=EventLevel.ERROR,
+        timestamp_ms=at_ms,
+        payload={"entry": "not_recorded", "problem": problem, "from": stretch.from_offset, "to": stretch.to_offset},
+    )
+    return ExecutionProgress(
+        execution_id=stretch.execution_id,
+        from_offset=stretch.from_offset,
+        to_offset=stretch.to_offset,
+        pid=stretch.pid,
+        is_paused=stretch.is_paused,
+        journal_problem=problem,
+        events=(event,),
+        ending=stretch.ending,
     )
 
 

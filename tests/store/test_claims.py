@@ -13,7 +13,7 @@ from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.ids import WorkerId
 from agentmon.domain.task_status import Priority
 from agentmon.store.claims import ClaimRepository
-from agentmon.store.ingest import IngestRepository
+from tests.endings import end_without_journal
 from tests.store.queue_place import NOON, an_agent, opened_again, opened_queue, read_rows
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str
         taken: list[str] = []
         live: list[int] = []
         async with opened_again(path) as database:
-            claims, ingest = ClaimRepository(database), IngestRepository(database)
+            claims = ClaimRepository(database)
             while await claims.count_waiting():
                 batch = await claims.claim(
                     worker_id=WorkerId(name), max_running=max_running, park_after=5, limit=7, at=NOON
@@ -142,7 +142,7 @@ def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str
                 live += [row["live"] for row in read_rows(path, _COUNT_LIVE)]
                 for one in batch:
                     taken.append(one.execution.id)
-                    await ingest.end_without_journal(one.execution.id, success, park_after=5, at=NOON)
+                    await end_without_journal(database, one.execution.id, success, park_after=5, at=NOON)
         return taken, live
 
     return asyncio.run(work())

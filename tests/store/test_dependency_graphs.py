@@ -31,6 +31,7 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.store.database import Database
 from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.moments import moment_text
+from tests.endings import end_without_journal
 from tests.store.queue_place import NOON, QueuePlace, an_agent, make_queue_file, opened_again, opened_queue, read_rows
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Graph(RuleBasedStateMachine):
         ending = ExecutionEnding(
             status=ExecutionStatus.FAILED, ended_at=NOON, reason=EndReason.EXITED, exit_code=1, may_retry=False
         )
-        await self.place.ingest.end_without_journal(claimed.execution.id, ending, park_after=0, at=NOON)
+        await end_without_journal(self.place.database, claimed.execution.id, ending, park_after=0, at=NOON)
 
     @invariant()
     def a_card_is_blocked_exactly_while_it_waits_or_because_it_failed_or_by_hand(self) -> None:

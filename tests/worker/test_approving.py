@@ -18,10 +18,9 @@ from agentmon.runners.danger import load_danger_rules
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
-from agentmon.store.ingest import IngestRepository
 from agentmon.worker.approving import Approver
-from agentmon.worker.watching import Watch
 from tests.conversing import a_wish, conversing
+from tests.endings import watch_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from agentmon.domain.approvals import Approval
     from agentmon.domain.conversation import AskNews
     from agentmon.domain.ids import ExecutionId
+    from agentmon.worker.watching import Watch
     from tests.conversing import Conversing
 
 
@@ -63,8 +63,7 @@ class Deciding:
 async def deciding(folder: Path) -> AsyncIterator[Deciding]:
     async with conversing(folder) as place:
         execution = await place.begin((await place.add_task()).id)
-        ingest = IngestRepository(place.services.database)
-        watch = Watch(ingest=ingest, paths=place.services.paths, clock=SystemClock())
+        watch = watch_of(place.services.database, place.services.paths)
         await watch.add(place.claimed[execution.id])
         yield Deciding(place, watch, execution.id)
 
@@ -221,8 +220,7 @@ async def test_a_worker_that_takes_over_decides_what_was_asked_before(tmp_path: 
         await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
         asked = (await stage.place.ask(stage.execution_id, a_wish("git status"))).approval
         execution = await stage.place.services.executions.get(stage.execution_id)
-        ingest = IngestRepository(stage.place.services.database)
-        later = Watch(ingest=ingest, paths=stage.place.services.paths, clock=SystemClock())
+        later = watch_of(stage.place.services.database, stage.place.services.paths)
         await later.add(replace(stage.place.claimed[stage.execution_id], execution=execution))
 
         taken_over = Deciding(stage.place, later, stage.execution_id)

@@ -11,6 +11,7 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.ids import ExecutionId
 from agentmon.worker.journal_reading import read_stretch
+from tests.endings import record
 from tests.store.conversation_place import NOON_MS, opened_place
 from tests.store.queue_place import NOON
 
@@ -194,8 +195,8 @@ async def test_a_journal_that_is_read_again_from_its_start_gives_the_same_rows(t
         async def ingest(offset: int) -> None:
             stretch = read_stretch(journal, execution_id=execution.id, offset=offset, mode=ExecutionMode.ACP)
             assert stretch is not None
-            await place.queue.ingest.record([stretch, stretch], park_after=0, at=NOON)
-            await place.queue.ingest.record([stretch], park_after=0, at=NOON)
+            await record(place.queue.database, [stretch, stretch], park_after=0, at=NOON)
+            await record(place.queue.database, [stretch], park_after=0, at=NOON)
 
         def contents() -> list[object]:
             return [

@@ -142,7 +142,10 @@ class Execution:
     log_line_count: int = 0
     log_updated_at: datetime | None = None
     last_line: str | None = None
-    """The newest line of output that says something, cleaned for display, at most 200 characters."""
+    """The newest line of output that says something, cleaned for display, at most 200 characters.
+
+    While its journal is set aside, why that is so.
+    """
     journal_offset: int = 0
     """Bytes of the journal that are in the database."""
     retry_count: int = 0

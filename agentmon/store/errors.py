@@ -93,15 +93,15 @@ def store_error(error: BaseException, path: Path) -> StoreError:
     return StoreError(f"the database {path} cannot be used: {error}")
 
 
-def refusal_of_a_row(error: Exception, path: Path) -> Exception | None:
+def refusal_of_a_row(error: Exception) -> Exception | None:
     """Return the error when it is the content of one row that cannot be written; None when the database cannot be."""
     original = getattr(error, "orig", None) or error
     code = _code(original)
     if code is not None and code not in _OF_ONE_ROW:
         return None
     if isinstance(original, sqlite3.Error):
-        return store_error(original, path)
-    return None if isinstance(error, StoreError) else original
+        return StoreError(f"the database refuses it: {original}")
+    return original
 
 
 def full_error(path: Path) -> DatabaseFullError:

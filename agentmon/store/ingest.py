@@ -66,7 +66,7 @@ class IngestRepository:
                     async with connection.begin_nested():
                         endings = [await _record(connection, stretch, at=at) for stretch in own]
                 except Exception as error:
-                    refusal = refusal_of_a_row(error, self._database.path)
+                    refusal = refusal_of_a_row(error)
                     if refusal is None:
                         raise
                     problems[execution_id] = refusal

@@ -54,6 +54,18 @@ class LiveExecutionRepository:
                 for row in (await connection.execute(statement)).mappings()
             )
 
+    async def journal_problems(self) -> tuple[tuple[int, str], ...]:
+        """Return what of live runs is not in the database: the number of the task, and why."""
+        executions, tasks = tables.executions, tables.tasks
+        statement = (
+            select(tasks.c.number, executions.c.journal_problem)
+            .join(tasks, tasks.c.id == executions.c.task_id)
+            .where(tables.IS_OPEN, executions.c.journal_problem.is_not(None))
+            .order_by(tasks.c.number)
+        )
+        async with self._database.reading() as connection:
+            return tuple((row.number, row.journal_problem) for row in await connection.execute(statement))
+
     async def take_over(
         self, execution_ids: Sequence[ExecutionId], *, worker_id: WorkerId, at: datetime
     ) -> tuple[ClaimedExecution, ...]:

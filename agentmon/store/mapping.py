@@ -201,7 +201,7 @@ def execution_of(row: RowMapping) -> Execution:
         log_byte_size=row["log_byte_size"],
         log_line_count=row["log_line_count"],
         log_updated_at=row["log_updated_at"],
-        last_line=row["last_line"],
+        last_line=(row["journal_problem"] if row["ended_at"] is None else None) or row["last_line"],
         journal_offset=row["journal_offset"],
         retry_count=row["retry_count"],
         max_retries=row["max_retries"],

@@ -95,7 +95,7 @@ class SettlementRepository:
                     async with connection.begin_nested():
                         over[execution_id] = await _settle(connection, row, park_after=park_after, at=at)
                 except Exception as error:
-                    refusal = refusal_of_a_row(error, self._database.path)
+                    refusal = refusal_of_a_row(error)
                     if refusal is None:
                         raise
                     problems[execution_id] = refusal

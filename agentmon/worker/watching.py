@@ -198,7 +198,11 @@ class Watch:
                         stretch = stretches.get(watched.id)
                         if await self._look_closer(watched, stretch, problems[watched.id]):
                             unread.append((watched, times))
-                    elif watched.id in stretches and _may_have_more(watched, stretches[watched.id]):
+                        continue
+                    if watched.failures and watched.id in stretches:
+                        watched.failures = 0
+                        await self._ingest.note_problem(watched.id, None, at=self._clock.now())
+                    if watched.id in stretches and _may_have_more(watched, stretches[watched.id]):
                         if times + 1 < _MAX_STRETCHES:
                             unread.append((watched, times + 1))
                         else:
@@ -215,7 +219,6 @@ class Watch:
             watched.journal_offset = max(watched.journal_offset, stretch.to_offset)
             watched.found_dead_at = None
             watched.ending = recorded.ended.get(execution_id)
-            watched.failures = 0
             watched.max_entries = None if watched.max_entries is None else _more(watched.max_entries)
 
     async def _look_closer(self, watched: Watched, stretch: ExecutionProgress | None, error: Exception) -> bool:
@@ -230,6 +233,7 @@ class Watch:
             bare = without_content(stretch, problem, at_ms=round(now.timestamp() * 1000))
             recorded = await self._ingest.record([bare], at=now)
             if not recorded.problems:
+                watched.failures = 0
                 self._note(recorded, {watched.id: bare})
                 return watched.ending is None
         watched.failures += 1

@@ -243,6 +243,7 @@ def _now_lines(facts: TaskFacts, now: datetime) -> list[str]:
             lines = ["its host ended without a word: killed, or the machine went down · r runs it again"]
         case _:
             pass
+    lines.append(even_line(newest.journal_problem or ""))
     return [line for line in lines if line]
 
 

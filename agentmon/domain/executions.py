@@ -165,6 +165,8 @@ class Execution:
     """The signal or rule that decided."""
     is_held: bool = False
     """Whether it waits in the queue for a person's leave to start."""
+    working_dir: str | None = None
+    """The folder in which this try runs; None before its claim."""
     ending: ExecutionEnding | None = None
     """How its processes ended, while it is finalizing."""
     journal_problem: str | None = None

@@ -216,6 +216,7 @@ def execution_of(row: RowMapping) -> Execution:
         activity_note=row["activity_note"],
         activity_source=row["activity_source"],
         is_held=row["is_held"],
+        working_dir=row["working_dir"],
         ending=None if row["ending"] is None else ending_of(row["ending"]),
         journal_problem=row["journal_problem"],
         tokens_used=row["tokens_used"],

@@ -113,8 +113,10 @@ def prepare(
 
 
 def working_dir_of(claimed: ClaimedExecution) -> str:
-    """Return the absolute path of the folder it works in."""
-    return claimed.agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)
+    """Return the absolute path of the folder it works in: that of its claim, or what a claim would choose."""
+    return claimed.execution.working_dir or claimed.agent.work_folder(
+        claimed.task.input_context.working_dir, claimed.workspace_root
+    )
 
 
 def command_of(claimed: ClaimedExecution) -> tuple[str, ...]:

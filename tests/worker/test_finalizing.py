@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from agentmon.domain.executions import ExecutionEnding
+    from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
     from agentmon.domain.ids import ExecutionId
     from agentmon.worker.watching import Watch, Watched
     from tests.stored_runs import Stored
@@ -41,11 +41,11 @@ def step(name: str, work: Callable[[Watched, ExecutionEnding], ExecutionEnding],
     return EndStep(name, lambda _: True, work, limit_s)
 
 
-async def take_up(place: Stored, execution_id: ExecutionId, claimed: object) -> Watch:
+async def take_up(place: Stored, execution_id: ExecutionId, claimed: ClaimedExecution) -> Watch:
     """Watch what a worker that is gone left, as another one does."""
     execution = await place.services.executions.get(execution_id)
     watch = watch_of(place.services.database, place.services.paths)
-    await watch.add(replace(claimed, execution=execution))  # type: ignore[type-var] # what was claimed
+    await watch.add(replace(claimed, execution=execution))
     return watch
 
 

@@ -119,7 +119,7 @@ async def test_a_stop_reaches_its_host_while_the_journals_of_others_are_being_wr
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stored(tmp_path) as place:
-        (run, folder), (noisy, noisy_folder) = await claim(place), await claim(place)
+        (run, folder), (_, noisy_folder) = await claim(place), await claim(place)
         for one in (folder, noisy_folder):
             write_journal(one, STARTED)
         with living_host(folder), living_host(noisy_folder):

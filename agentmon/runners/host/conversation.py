@@ -11,6 +11,7 @@ from agentmon.runners.host.masking import StreamMask, mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
 from agentmon.runners.host.protocol_log import ProtocolLog
 from agentmon.runners.host.rendering import Rendering
+from agentmon.runners.host.time_limit import PERSON
 from agentmon.runners.protocols.registry import make_adapter
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from agentmon.runners.host.pane import Pane
     from agentmon.runners.host.progress import Progress
     from agentmon.runners.host.spec import Spec
+    from agentmon.runners.host.time_limit import TimeLimit
     from agentmon.runners.protocols.adapter import Event, Step
 
 _READ_BYTES = 256 * 1024
@@ -60,13 +62,19 @@ class Conversation:
         "_stderr_rest",
         "_stream",
         "_streamed",
+        "_time_limit",
         "_typing",
-        "_waits_since",
-        "waited_s",
     )
 
     def __init__(
-        self, spec: Spec, folder: str, journal: Journal, output: OutputLog, pane: Pane, progress: Progress
+        self,
+        spec: Spec,
+        folder: str,
+        journal: Journal,
+        output: OutputLog,
+        pane: Pane,
+        progress: Progress,
+        time_limit: TimeLimit,
     ) -> None:
         """Prepare to speak with the agent of the specification.
 
@@ -79,6 +87,7 @@ class Conversation:
         self._output = output
         self._pane = pane
         self._progress = progress
+        self._time_limit = time_limit
         self._agent = agents.PipedAgent(0, None, None, None)
         self._adapter = make_adapter(spec.conversation)
         self._errors = ErrorStream(os.path.join(folder, "errors.log"))
@@ -97,9 +106,6 @@ class Conversation:
         self._closed_input_at = float("inf")
         self._has_ended = False
         self._pane_messages = 0
-        self._waits_since: float | None = None
-        self.waited_s = 0.0
-        """How long it has waited for a person so far; a wait that goes on counts when it is over."""
 
     # What the supervisor asks of whatever holds the program's line
 
@@ -124,11 +130,6 @@ class Conversation:
     def takes_keys(self) -> bool:
         """Whether there is room for more typing."""
         return len(self._outgoing) < _MAX_WAITING_BYTES
-
-    @property
-    def waits_for_person(self) -> bool:
-        """Whether the agent can do nothing until somebody answers."""
-        return self._waits_since is not None
 
     @property
     def next_step(self) -> float:
@@ -304,12 +305,8 @@ class Conversation:
         self._streamed = {}
 
     def _note_waiting(self, *, is_waiting: bool) -> None:
-        now = time.monotonic()
-        if is_waiting and self._waits_since is None:
-            self._waits_since = now
-        elif not is_waiting and self._waits_since is not None:
-            self.waited_s += now - self._waits_since
-            self._waits_since = None
+        note = self._time_limit.hold if is_waiting else self._time_limit.let_go
+        note(PERSON, time.monotonic())
 
     def _show(self, text: str) -> None:
         if not text:

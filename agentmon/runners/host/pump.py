@@ -43,8 +43,6 @@ class Pump:
         "_typed_bytes",
     )
 
-    waits_for_person = False
-    waited_s = 0.0
     is_blocked = False
     next_step = float("inf")
     outcome: str | None = None

@@ -20,6 +20,7 @@ from agentmon.runners.host.pump import Pump
 from agentmon.runners.host.report_pace import ReportPace
 from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
 from agentmon.runners.host.spec import MARKER_VARIABLE
+from agentmon.runners.host.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Supervisor:
         self._control = ControlChannel(folder)
         self._family = Family(f"{MARKER_VARIABLE}={spec.execution_id}", is_subreaper=become_subreaper())
         self._ending = Ending(self._family, journal, grace_s=spec.grace_s, interrupt=spec.interrupt)
-        self._pause = Pause(self._family, journal)
+        self._time_limit = TimeLimit(spec.timeout_s)
+        self._pause = Pause(self._family, journal, self._time_limit)
         self._attachment = Attachment(self._family.outsiders.add)
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
@@ -126,6 +128,7 @@ class Supervisor:
             self._pane.note(self._error)
             return
         self._started_at = time.monotonic()
+        self._time_limit.begin(self._started_at)
         argv = [argument[:_MAX_JOURNALED_ARGUMENT] for argument in self._spec.argv[:_MAX_JOURNALED_ARGUMENTS]]
         self._journal.add("agent_started", pid=self._family.agent_pid, argv=argv)
         self._line.begin()
@@ -139,7 +142,13 @@ class Supervisor:
 
             try:
                 conversation = Conversation(
-                    self._spec, self._folder, self._journal, self._output, self._pane, self._progress
+                    self._spec,
+                    self._folder,
+                    self._journal,
+                    self._output,
+                    self._pane,
+                    self._progress,
+                    self._time_limit,
                 )
             except (AttributeError, ImportError, OSError, ValueError) as error:
                 message = f"the agent cannot be spoken to: {error}"
@@ -235,7 +244,7 @@ class Supervisor:
             self._ending.next_step,
             self._pane.next_step,
             self._pause.next_step,
-            self._time_limit,
+            self._time_limit_at,
             self._next_line_step,
         )
         return min(step, self._report_pace.next_report) if self._has_news else step
@@ -248,20 +257,16 @@ class Supervisor:
         return self._line.next_step
 
     @property
-    def _time_limit(self) -> float:
-        """When it will have run for as long as it may; never while it is paused, ends or waits for a person."""
-        if not self._spec.timeout_s or self._ending.has_begun or self._pause.is_on:
-            return float("inf")
-        if self._line is None or self._line.waits_for_person:
-            return float("inf")
-        return self._started_at + self._spec.timeout_s + self._pause.earlier_s + self._line.waited_s
+    def _time_limit_at(self) -> float:
+        """When it will have run for as long as it may; never once it ends."""
+        return float("inf") if self._ending.has_begun else self._time_limit.reached_at
 
     def _do_what_is_due(self, now: float) -> None:
         # Also before the line does its part: a message that is on its way is heard before the agent's input closes.
         if now >= min(self._next_look, self._next_line_step):
             self._next_look = now + _LOOK_INTERVAL_S
             self._obey_commands()
-        if now >= self._time_limit:
+        if now >= self._time_limit_at:
             self._journal.add("time_limit_reached", timeout_s=self._spec.timeout_s)
             self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
             self._ending.stop(endings.TIMED_OUT)

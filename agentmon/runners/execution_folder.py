@@ -91,7 +91,8 @@ class ExecutionFolder:
             OSError: One of them cannot be removed.
         """
         for name in (self.output_log.name, _ERRORS):
-            for log in (self.path / name, *self.path.glob(f"try-*/{name}")):
+            # One that was being cut when its host was killed has a copy behind it.
+            for log in (self.path / name, self.path / f"{name}.new", *self.path.glob(f"try-*/{name}")):
                 log.unlink(missing_ok=True)
 
     def set_tries_aside(self, count: int) -> None:

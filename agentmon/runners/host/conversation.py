@@ -29,6 +29,8 @@ _READ_BYTES = 256 * 1024
 _MAX_WAITING_BYTES = 4 * 1024 * 1024
 """An agent that does not take more than this is not listened to until it does: both sides stay bounded."""
 _MAX_HELD_CHARACTERS = 64 * 1024
+_MAX_LAST_READS = 16
+"""More than pipes hold; what cannot be ended may write for ever."""
 _QUIET_KINDS = frozenset({"activity", "command", "cost", "session", "turn_started", "usage"})
 """Kinds of which nothing is shown, so that they may come in the midst of a message."""
 _MAX_ENTRY_CHARACTERS = 850_000
@@ -242,10 +244,12 @@ class Conversation:
         return self._protocol.retry()
 
     def throw_away(self) -> None:
-        """Count what the disk did not take as left out, and what still comes as never said."""
-        self._protocol.give_up()
-        while self._agent.output is not None and self._drain(self._agent.output):
-            pass
+        """Leave out what the disk did not take, and hear what the agent said last, which tells how its work ended."""
+        for _ in range(_MAX_LAST_READS):
+            self._protocol.give_up()
+            if not self.move_rest(time.monotonic()):
+                break
+            self._output.give_up()
 
     # The protocol
 
@@ -400,14 +404,6 @@ class Conversation:
             pass
         except OSError:  # it listens no more
             self._outgoing.clear()
-
-    def _drain(self, file: int) -> bool:
-        try:
-            chunk = os.read(file, _READ_BYTES)
-        except OSError:
-            return False
-        self._output.give_up(len(chunk))
-        return bool(chunk)
 
 
 def _merged(events: list[Event]) -> list[Event]:

@@ -12,6 +12,7 @@ from agentmon.runners.host.attachment import Attachment
 from agentmon.runners.host.control import ControlChannel
 from agentmon.runners.host.ending import Ending
 from agentmon.runners.host.family import Family, become_subreaper
+from agentmon.runners.host.last_word import wait_until_written
 from agentmon.runners.host.lean import signal
 from agentmon.runners.host.pane import Pane
 from agentmon.runners.host.pausing import Pause
@@ -166,13 +167,19 @@ class Supervisor:
 
     def _supervise(self, line: Pump | Conversation) -> None:
         self._family.reap()  # a program that ended before the first wait
-        while not self._is_over(line):
-            self._wait(line)
-        if self._is_storage_blocked:
-            self._output.give_up()
-            line.throw_away()
+        for _ in range(2):  # what was held back to the end has to be written too
+            while not self._is_over(line):
+                self._wait(line)
+            if self._is_storage_blocked:
+                self._leave_out_what_waits(line)
+            line.finish()
+
+    def _leave_out_what_waits(self, line: Pump | Conversation) -> None:
+        left_out_bytes = self._output.left_out_bytes
+        self._output.give_up()
+        line.throw_away()
+        if self._output.left_out_bytes > left_out_bytes:
             self._error = self._error or "the disk was full: the end of the output is missing"
-        line.finish()
 
     @property
     def _is_storage_blocked(self) -> bool:
@@ -247,7 +254,7 @@ class Supervisor:
             self._time_limit_at,
             self._next_line_step,
         )
-        return min(step, self._report_pace.next_report) if self._has_news else step
+        return min(step, self._report_pace.next_report) if self._has_to_report else step
 
     @property
     def _next_line_step(self) -> float:
@@ -276,11 +283,14 @@ class Supervisor:
             if self._line.is_overdue(now):
                 self._ending.stop(endings.FINISHED)
         self._watch_storage(now)
-        if self._has_news and now >= self._report_pace.next_report:
+        if self._has_to_report and now >= self._report_pace.next_report:
             self._report_output(now)
         if now >= self._next_sign_of_life:
             self._next_sign_of_life = now + _SIGN_OF_LIFE_INTERVAL_S
-            os.utime(self._lock_file)
+            try:
+                os.utime(self._lock_file)
+            except OSError:
+                pass  # a disk that takes no time takes it later
         self._pane.advance(now)
 
     def _take_signals(self, now: float) -> None:
@@ -384,6 +394,7 @@ class Supervisor:
             self._next_storage_retry = float("inf")
             self._storage_deadline = float("inf")
             self._journal.add("storage_ok")
+            self._report_output(now)
             self._pane.note("there is space again")
 
     # Reports
@@ -391,6 +402,11 @@ class Supervisor:
     @property
     def _has_news(self) -> bool:
         return self._reported != (self._progress.byte_count, self._output.left_out_bytes)
+
+    @property
+    def _has_to_report(self) -> bool:
+        """Whether something is to be reported; on a full disk that waits, as it would only take the place of more."""
+        return self._has_news and self._next_storage_retry == float("inf")
 
     def _report_output(self, now: float) -> None:
         self._report_pace.note_report(now)
@@ -423,7 +439,11 @@ class Supervisor:
             agent_outcome=None if self._line is None else self._agent_outcome(self._line),
             agent_error=None if self._line is None else self._line.error,
         )
-        self._wait_for_journal(now + _STORAGE_PATIENCE_S)
+        if self._journal.is_behind:
+            self._pane.note("the disk is full; how the run ended is written when there is space")
+            self._pane.write(now)
+            wait_until_written(self._journal, self._control, self._folder)
+            now = time.monotonic()
         self._pane.finish(now)
         self._show_rest(now + _LAST_ECHO_S)
         self._control.close()
@@ -433,11 +453,6 @@ class Supervisor:
     def _agent_outcome(self, line: Pump | Conversation) -> str | None:
         is_ended_screen = self._ending.outcome == endings.FINISHED and not self._spec.is_protocol
         return "completed" if is_ended_screen else line.outcome
-
-    def _wait_for_journal(self, deadline: float) -> None:
-        while self._journal.is_behind and time.monotonic() < deadline:
-            time.sleep(_STORAGE_RETRY_INTERVAL_S)
-            self._journal.retry()
 
     def _show_rest(self, deadline: float) -> None:
         """Let the pane take and draw what waits, unless it does nothing for a second."""

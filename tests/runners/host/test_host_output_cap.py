@@ -7,10 +7,12 @@ import os
 import random
 import re
 import resource
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentmon.runners.host import output_log
 from agentmon.runners.host.output_log import OutputLog
 
 if TYPE_CHECKING:
@@ -82,8 +84,9 @@ class Refusals:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left_until = self.left = 0
-        for name in ("pwrite", "copy_file_range", "ftruncate", "rename"):
-            monkeypatch.setattr(os, name, self._refusing(getattr(os, name)))
+        names = ("pwrite", "copy_file_range", "ftruncate", "rename")
+        refusing = {name: self._refusing(getattr(os, name)) for name in names}
+        monkeypatch.setattr(output_log, "os", SimpleNamespace(**{**vars(os), **refusing}))
 
     def _refusing(self, call: Callable[..., int]) -> Callable[..., int]:
         def made(*arguments: Any) -> int:

@@ -91,11 +91,18 @@ class ExecutionFolder:
             OSError: One of them cannot be removed.
         """
         for name in (self.output_log.name, _ERRORS):
-            for log in (self.path / name, *self.path.glob(f"try-*/{name}")):
+            # One that was being cut when its host was killed has a copy behind it.
+            for log in (self.path / name, self.path / f"{name}.new", *self.path.glob(f"try-*/{name}")):
                 log.unlink(missing_ok=True)
+
+    def is_of_try(self, attempt: int) -> bool:
+        """Return whether what stands in the folder itself is of this try: all before it were set aside."""
+        return attempt == 0 or (self.path / f"try-{attempt}").exists()
 
     def set_tries_aside(self, count: int) -> None:
         """Move the files of the first ``count`` tries into folders of their own; those that are there stay.
+
+        Before that is done, no further try may be begun in the folder, and nothing in it be read as that of one.
 
         Raises:
             OSError: The folder is missing or cannot be written.

@@ -175,6 +175,13 @@ class StorageOkEntry(JournalEntry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutEntry(JournalEntry):
+    """So many entries are missing here, since the disk was full; no run and no person depends on what they told."""
+
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExitedEntry(JournalEntry):
     """The program itself ended, by itself with a code or by a signal."""
 
@@ -241,6 +248,7 @@ Entry = (
     | CouldNotStopEntry
     | StorageFullEntry
     | StorageOkEntry
+    | LeftOutEntry
     | ExitedEntry
     | EndedEntry
     | AgentEventEntry
@@ -461,6 +469,10 @@ def _build_storage_ok(fields: _Fields) -> Entry:
     return StorageOkEntry(**fields.base())
 
 
+def _build_left_out(fields: _Fields) -> Entry:
+    return LeftOutEntry(**fields.base(), entries=fields.count("entries"))
+
+
 def _build_exited(fields: _Fields) -> Entry:
     return ExitedEntry(
         **fields.base(), exit_code=fields.find_integer("exit_code"), signal=fields.find_integer("signal")
@@ -500,6 +512,7 @@ _BUILDERS: Final[Mapping[str, Callable[[_Fields], Entry]]] = {
     "could_not_stop": _build_could_not_stop,
     "storage_full": _build_storage_full,
     "storage_ok": _build_storage_ok,
+    "left_out": _build_left_out,
     "exited": _build_exited,
     "ended": _build_ended,
     "agent_event": _build_agent_event,

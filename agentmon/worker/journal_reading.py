@@ -25,11 +25,13 @@ from agentmon.runners.journal import (
     EndedEntry,
     Entry,
     HostOutcome,
+    LeftOutEntry,
     OutputEntry,
     PausedEntry,
     ResumedEntry,
     StartFailedEntry,
     StorageFullEntry,
+    StorageOkEntry,
     StragglersEntry,
     TimeLimitReachedEntry,
     UnknownEntry,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 LAST_LINE_MAX_CHARACTERS: Final = 200
 ERROR_MAX_CHARACTERS: Final = 500
-_WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry)
+_WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry, LeftOutEntry)
 _ERRORS: Final = (StartFailedEntry, CouldNotStopEntry, DamagedEntry)
 _UNREAD_CHARACTERS: Final = 1000
 """Most of an agent's event that is kept when it cannot be read."""
@@ -92,7 +94,7 @@ def read_stretch(
         log_byte_size=None if totals is None else max(0, totals.output_bytes - totals.left_out_bytes),
         log_line_count=None if totals is None else totals.output_lines,
         log_updated_at=_moment(outputs[-1].at_ms) if outputs else None,
-        last_line=_last_line(told, outputs, ending, mode),
+        last_line=_storage_line(entries, ending) or _last_line(told, outputs, ending, mode),
         is_paused=_is_paused(entries),
         complaint=_complaint(entries),
         events=tuple(
@@ -130,6 +132,16 @@ def without_content(stretch: ExecutionProgress, problem: str, *, at_ms: int) -> 
 def _news(entry: AgentEventEntry) -> TimedNews | None:
     news = read_news(entry.event)
     return None if news is None else TimedNews(at_ms=entry.at_ms, news=clean_news(news))
+
+
+def _storage_line(entries: Sequence[Entry], ending: ExecutionEnding | None) -> str | None:
+    changes = [entry for entry in entries if isinstance(entry, (StorageFullEntry, StorageOkEntry))]
+    if not changes or ending is not None:
+        return None
+    if isinstance(changes[-1], StorageFullEntry):
+        return "the disk is full: it waits until there is space"
+    # What it says or prints next is told in its place.
+    return "there is space on the disk again" if entries[-1] is changes[-1] else None
 
 
 def _last_line(

@@ -53,7 +53,7 @@ def prepare(
 ) -> ExecutionFolder:
     """Fill the folder of an execution with what its host needs; doing it again is harmless until the host has begun.
 
-    Earlier tries have to be set aside before.
+    What earlier tries left in it is set aside first: a host would take what it finds for its own.
 
     Args:
         claimed: What is to run.
@@ -69,6 +69,7 @@ def prepare(
     execution, task, capability = claimed.execution, claimed.task, claimed.capability
     folder = folder_of(execution, paths)
     folder.make()
+    folder.set_tries_aside(execution.attempt)
     environment = folder.read_environment()
     if environment is None:
         environment = select_environment(

@@ -41,8 +41,11 @@ class FileNews:
 class ScreenFiles:
     """The files of one try of one agent."""
 
-    def __init__(self, folder: ExecutionFolder, rules: ScreenRules, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: ExecutionFolder, rules: ScreenRules, environ: Mapping[str, str], *, attempt: int = 0
+    ) -> None:
         self._folder = folder
+        self._attempt = attempt
         self._rules = rules
         self._environ = environ
         self._log_stamp: tuple[int, int] | None = None
@@ -64,7 +67,7 @@ class ScreenFiles:
         """Read all of them; blocks."""
         self._read_at = time.monotonic()
         has_started = False
-        if self.pid is None:
+        if self.pid is None and self._folder.is_of_try(self._attempt):
             self.pid = _find_pid(self._folder)
             has_started = self.pid is not None
         if self.pid is None:

@@ -85,7 +85,12 @@ class Watched:
     @property
     def has_begun(self) -> bool:
         """Whether a host ever took it up."""
-        return self.journal_offset > 0 or self.folder.journal.exists()
+        return self.journal_offset > 0 or (self.is_readable and self.folder.journal.exists())
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether what stands in its folder is its own; else it is set aside before the next try to start its host."""
+        return self.folder.is_of_try(self.claimed.execution.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +350,8 @@ def _read_batch(
 
 
 def _read(watched: Watched, danger_rules_file: Path) -> ExecutionProgress | Exception | None:
+    if not watched.is_readable:
+        return None
     try:
         stretch = read_stretch(
             watched.folder.journal,

@@ -223,3 +223,21 @@ async def test_a_journal_that_is_read_again_from_its_start_gives_the_same_rows(t
 
         assert contents() == first
         assert [len(rows) for rows in first] == [3, 1, 1, 8, 1, 1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", [ExecutionMode.ACP, ExecutionMode.TEMPLATE])
+def test_a_card_says_that_the_disk_is_full_until_something_else_is_told(tmp_path: Path, mode: ExecutionMode) -> None:
+    full: dict[str, object] = {"type": "storage_full"}
+    has_space: dict[str, object] = {"type": "storage_ok"}
+
+    waits = read(tmp_path, event(TEXT), output("a line"), full, mode=mode).last_line
+    goes_on = read(tmp_path, full, has_space, mode=mode).last_line
+    again = read(tmp_path, full, has_space, event(TEXT), output("All is well."), mode=mode).last_line
+    over = read(tmp_path, output("a line"), event(TEXT), full, ended(), mode=mode).last_line
+
+    assert waits is not None
+    assert "disk is full" in waits
+    assert goes_on is not None
+    assert "space" in goes_on
+    assert again == "All is well."
+    assert over == "All is well."

@@ -9,6 +9,8 @@ import subprocess
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
@@ -20,7 +22,9 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.ingest import IngestRepository, Recorded
 from agentmon.worker.loop import WorkerLoop
+from agentmon.worker.preparation import prepare
 from agentmon.worker.repositories import Repositories
+from agentmon.worker.settings_in_force import read_settings
 from agentmon.worker.wake import WakeSocket, wake_worker
 from tests.endings import finish, watch_of
 from tests.live_home import add_command
@@ -31,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
-
-    import pytest
 
     from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
     from agentmon.domain.ids import ExecutionId
@@ -148,6 +150,36 @@ async def test_the_journal_of_an_earlier_try_is_never_read_as_that_of_the_next(t
         execution = await place.services.executions.get(claimed.execution.id)
         assert (execution.status, execution.retry_count) == (ExecutionStatus.RUNNING, 1)
         assert await entries_of(place, execution.id) == ["host_started", "ended"]
+        assert (folder.path / "try-1" / "journal.jsonl").exists()
+
+
+async def test_a_try_is_neither_begun_nor_read_before_the_earlier_ones_are_set_aside(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place, max_retries=1)
+        watch = new_watch(place)
+        await watch.add(claimed)
+        write_journal(folder, STARTED, FAILED)
+        await read_to_the_end(watch, place)
+        again, _ = await claim_next(place)
+        in_the_way = folder.path / "try-1.partial"
+        in_the_way.touch()
+
+        watched = await watch.add(again)
+        await watch.read_journals()
+        with pytest.raises(OSError, match="exists"):
+            prepare(
+                again, paths=place.services.paths, settings=read_settings(place.services.paths.settings_file, {}).worker
+            )
+
+        assert not watched.has_begun
+        execution = await place.services.executions.get(claimed.execution.id)
+        assert (execution.status, execution.retry_count) == (ExecutionStatus.RUNNING, 1)
+        in_the_way.unlink()
+        folder.set_tries_aside(again.execution.attempt)
+        write_journal(folder, STARTED, FAILED)
+        await watch.read_journals()
+        assert watched.journal_offset > 0
+        assert await entries_of(place, execution.id) == ["host_started", "ended"] * 2
         assert (folder.path / "try-1" / "journal.jsonl").exists()
 
 

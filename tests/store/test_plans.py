@@ -53,6 +53,12 @@ def _plans(path: Path, statements: list[str]) -> list[str]:
         ]
 
 
+def _scans_what_grows(plan: str) -> bool:
+    """Whether it reads a table from end to end; of agents there are few."""
+    step = plan.split(" in ")[0]
+    return step.startswith("SCAN") and " USING " not in step and step != "SCAN agents"
+
+
 async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     database: Database,
 ) -> None:
@@ -74,7 +80,7 @@ async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     plans = _plans(database.path, statements)
 
     assert len(plans) > 10
-    assert [plan for plan in plans if plan.startswith("SCAN") and " USING " not in plan.split(" in ")[0]] == []
+    assert [plan for plan in plans if _scans_what_grows(plan)] == []
 
 
 async def test_no_statement_about_conversations_or_approvals_scans_what_grows(database: Database) -> None:
@@ -107,7 +113,7 @@ async def test_no_statement_about_conversations_or_approvals_scans_what_grows(da
     plans = [*_plans(database.path, statements), *_plans(database.path, [NEEDING_YOU])]
 
     assert len(plans) > 30
-    assert [plan for plan in plans if plan.startswith("SCAN") and " USING " not in plan.split(" in ")[0]] == []
+    assert [plan for plan in plans if _scans_what_grows(plan)] == []
 
 
 def _recorded(database: Database) -> list[str]:

@@ -104,22 +104,25 @@ async def _command_streak(connection: AsyncConnection, row: RowMapping) -> int:
     """Return how many tries of this very command failed one after the other, the one that just ended included."""
     executions = tables.executions
     newest = (
-        select(executions)
+        select(
+            *(executions.c[name] for name in ("id", "args", "ended_at", "status", "end_reason", "retry_count")),
+        )
         .where(executions.c.agent_id == row["agent_id"])
         .order_by(executions.c.created_at.desc(), executions.c.id.desc())
         .limit(_COMMANDS_LOOKED_AT)
+        .subquery()
     )
-    others = [
-        other
-        for other in (await connection.execute(newest)).mappings()
-        if other["id"] != row["id"] and other["args"] == row["args"] and other["ended_at"] is not None
-    ]
+    others = (
+        select(newest.c.status, newest.c.end_reason, newest.c.retry_count)
+        .where(newest.c.id != row["id"], newest.c.args == row["args"], newest.c.ended_at.is_not(None))
+        .order_by(newest.c.ended_at.desc())
+    )
     streak: int = row["retry_count"] + 1
-    for other in sorted(others, key=lambda one: one["ended_at"], reverse=True):
-        if other["status"] is ExecutionStatus.SUCCEEDED:
+    for other in await connection.execute(others):
+        if other.status is ExecutionStatus.SUCCEEDED:
             break
-        if other["status"] in _FAILURES and other["end_reason"] not in {EndReason.LOST, EndReason.TERMINATED}:
-            streak += other["retry_count"] + 1
+        if other.status in _FAILURES and other.end_reason not in {EndReason.LOST, EndReason.TERMINATED}:
+            streak += other.retry_count + 1
     return streak
 
 

@@ -159,7 +159,8 @@ def _agent_parked(payload: Mapping[str, object]) -> str:
 
 
 def _agent_released(payload: Mapping[str, object]) -> str:
-    return f"let {_part(payload.get('agent'))} start again"
+    cause = f": {_part(payload['cause'])}" if payload.get("cause") else ""
+    return f"let {_part(payload.get('agent'))} start again{cause}"
 
 
 def _agent_changed(payload: Mapping[str, object]) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
+
+CLOCK_JITTER: Final = timedelta(minutes=1)
+"""A time that was written down further ahead of now than this is from before the clock was set back."""
 
 
 class Clock(Protocol):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import func, insert, select, true, update
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
@@ -118,9 +119,16 @@ class ApprovalRepository:
     async def expire(self, asked_before: datetime, *, at: datetime) -> tuple[ApprovalListing, ...]:
         """Return what has waited since before that time, oldest first, for the caller to decide.
 
-        Dialogs of an agent's own screen are left out, since nobody can answer them from here.
+        Dialogs of an agent's own screen are left out, since nobody can answer them from here. What was asked by a clock
+        that has been set back since then waits from now on.
         """
         approvals = tables.approvals
+        is_ahead = (tables.IS_PENDING_APPROVAL, approvals.c.asked_at > at + CLOCK_JITTER)
+        async with self._database.reading() as connection:
+            has_ahead = (await connection.execute(select(approvals.c.id).where(*is_ahead).limit(1))).first() is not None
+        if has_ahead:
+            async with self._database.writing() as connection:
+                await connection.execute(update(approvals).where(*is_ahead).values(asked_at=at, updated_at=at))
         statement = (
             _listed()
             .where(

@@ -218,6 +218,8 @@ class AgentRow(_Row, table=True):
     """When a scan first saw that its program is gone; NULL while it is there."""
     removed_at: datetime | None = Field(sa_type=_MOMENT)
     """When a person took it out of the registry; the row stays for what it has done."""
+    parked_at: datetime | None = Field(sa_type=_MOMENT)
+    """When ``parked_until`` was written."""
 
 
 class AgentToolRow(_Row, table=True):

@@ -146,6 +146,8 @@ CREATE TABLE idempotency_keys (
 )
 """,
     "CREATE INDEX ix_idempotency_keys_created_at ON idempotency_keys (created_at)",
+    "ALTER TABLE agents ADD COLUMN parked_at VARCHAR(24)",
+    "UPDATE agents SET parked_at = updated_at WHERE parked_until IS NOT NULL",
 )
 
 _CAUSES = """

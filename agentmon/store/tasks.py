@@ -23,9 +23,7 @@ from agentmon.store.subtasks import require_parent
 from agentmon.store.task_labels import select_tasks, write_labels
 from agentmon.store.task_moves import (
     SYSTEM_ACTOR,
-    free_dependents,
     free_waiting,
-    hold_dependents,
     move_task,
     open_column_of,
     require_on_board,
@@ -70,7 +68,7 @@ class TaskRepository:
         actor: Actor,
         at: datetime,
     ) -> Task:
-        """Put a new task at the bottom of Todo, or of Blocked when it has to wait for open tasks.
+        """Put a new task at the bottom of Todo, or of Blocked when it has to wait for tasks.
 
         Args:
             workspace_id: Where.
@@ -241,7 +239,6 @@ class TaskRepository:
                     hint=f"stop it first: x on the board, or `agentmon stop {row['number']}`",
                 )
             await self._set_deleted(connection, row, at, TaskEventType.TASK_DELETED, actor=actor, at=at)
-            await free_dependents(connection, task_id, at=at)
             return task_of(row)
 
     async def restore(self, task_id: TaskId, *, actor: Actor, at: datetime) -> Task:
@@ -254,9 +251,12 @@ class TaskRepository:
             row = await _row(connection, task_id, deleted_too=True)
             if row["deleted_at"] is not None:
                 await self._set_deleted(connection, row, None, TaskEventType.TASK_RESTORED, actor=actor, at=at)
-                # What it waits for, and what waits for it, went on without it.
+                # What it waits for went on without it.
                 await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
-                await self._hold(connection, task_id, at=at)
+                row = await _row(connection, task_id)
+                if TaskStatus(row["status"]) is TaskStatus.TODO:
+                    column = await open_column_of(connection, task_id)
+                    await move_task(connection, row, column, actor=SYSTEM_ACTOR, at=at, cause="waits for tasks")
             return task_of(await _row(connection, task_id))
 
     async def get(self, task_id: TaskId) -> Task:
@@ -302,16 +302,6 @@ class TaskRepository:
             )
             found = [task_of(row) for row in (await connection.execute(statement)).mappings()]
         return tuple(sorted(found, key=lambda task: wanted.index(task.status)))
-
-    @staticmethod
-    async def _hold(connection: AsyncConnection, task_id: TaskId, *, at: datetime) -> None:
-        row = await _row(connection, task_id)
-        status = TaskStatus(row["status"])
-        if status.is_open:
-            await hold_dependents(connection, row, at=at)
-        if status is TaskStatus.TODO:
-            column = await open_column_of(connection, task_id)
-            await move_task(connection, row, column, actor=SYSTEM_ACTOR, at=at, cause="waits for open tasks")
 
     @staticmethod
     async def _set_deleted(

@@ -108,13 +108,26 @@ class DependencyRepository:
             ConflictError: It would wait for itself, directly or in a ring; the message shows the ring.
         """
         async with self._database.writing() as connection:
-            row = await _task_row(connection, task_id)
-            for number in removed:
-                await _remove(connection, row, number, actor=actor, at=at)
-            for number in added:
-                await add_dependency(connection, await _task_row(connection, task_id), number, actor=actor, at=at)
-            if removed:
-                await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
+            await change_dependencies(connection, task_id, added=added, removed=removed, actor=actor, at=at)
+
+
+async def change_dependencies(
+    connection: AsyncConnection,
+    task_id: str,
+    *,
+    added: Sequence[int],
+    removed: Sequence[int],
+    actor: Actor,
+    at: datetime,
+) -> None:
+    """Change what a task waits for inside the caller's transaction; see ``DependencyRepository.change``."""
+    row = await _task_row(connection, task_id)
+    for number in removed:
+        await _remove(connection, row, number, actor=actor, at=at)
+    for number in added:
+        await add_dependency(connection, await _task_row(connection, task_id), number, actor=actor, at=at)
+    if removed:
+        await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
 
 
 async def _remove(connection: AsyncConnection, task: RowMapping, on_number: int, *, actor: Actor, at: datetime) -> None:

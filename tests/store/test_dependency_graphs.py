@@ -47,8 +47,8 @@ class Graph(RuleBasedStateMachine):
 
     An open card is in Blocked exactly while it waits for one that is not done (open, cancelled or deleted) or its
     newest run failed, otherwise in Todo. Where a person put it by hand it stays, with two exceptions: from Todo it goes
-    to Blocked when one more such card is there to wait for, and from Blocked to Todo when it is let go by a change that leaves nothing to wait for. A card
-    that comes back to the board is judged anew in the same way.
+    to Blocked when one more such card is there to wait for, and from Blocked to Todo when it is let go by a change that
+    leaves nothing to wait for. A card that comes back to the board is judged anew in the same way.
     """
 
     def __init__(self, template: Path, workspaces: Mapping[str, WorkspaceId]) -> None:

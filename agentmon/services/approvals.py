@@ -160,21 +160,16 @@ class ApprovalService:
         }
         if tool_input is not None:
             answer["tool_input"] = dict(tool_input)
-        decided = await self._approvals.decide(
+        return await self._decide(
             approval_id,
-            status=ApprovalStatus.ALLOWED,
+            ApprovalStatus.ALLOWED,
+            answer,
             scope=scope,
+            added_rule=added,
             actor=actor,
             reason="with another input" if tool_input is not None else "",
-            answer=answer,
-            rule_id=None,
             seen_digest=seen_digest,
-            at=self._clock.now(),
         )
-        if added is not None:
-            await self._rules.add(added, actor=actor, at=self._clock.now())
-        wake_worker(self._paths.worker_socket)
-        return decided
 
     async def deny(
         self,
@@ -375,6 +370,8 @@ class ApprovalService:
         status: ApprovalStatus,
         answer: Mapping[str, object],
         *,
+        scope: ApprovalScope = ApprovalScope.ONCE,
+        added_rule: ApprovalRule | None = None,
         actor: Actor,
         reason: str,
         seen_digest: str,
@@ -382,12 +379,13 @@ class ApprovalService:
         decided = await self._approvals.decide(
             approval_id,
             status=status,
-            scope=ApprovalScope.ONCE,
+            scope=scope,
             actor=actor,
             reason=reason,
             answer=answer,
             rule_id=None,
             seen_digest=seen_digest,
+            added_rule=added_rule,
             at=self._clock.now(),
         )
         wake_worker(self._paths.worker_socket)

@@ -89,7 +89,7 @@ ready AS (
       AND NOT EXISTS (
           SELECT 1 FROM task_dependencies d
           JOIN tasks p ON p.id = d.depends_on_task_id
-          WHERE d.task_id = q.task_id AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL)
+          WHERE d.task_id = q.task_id AND p.status <> 'done')
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
       AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > (
           SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
@@ -136,7 +136,7 @@ class ClaimRepository:
     ) -> tuple[ClaimedExecution, ...]:
         """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
-        One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for open
+        One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for
         tasks, for a time, for a person's leave, for an agent that is parked, switched off or removed, or for a budget
         that is spent, and takes nothing while the queue is paused. Urgent tasks come first, then the oldest; a retry
         counts as new. What waits longer than its reason ever asks for, or since a time to come, is due, since the clock

@@ -19,6 +19,7 @@ from agentmon.domain.shell_script import MOST_CHARACTERS, ScriptCommand, Unreada
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _MOST_COMMANDS: Final = 1000
 _MOST_WORK: Final = 1_000_000
 """Characters that are looked at, those of a command inside others again for each of them."""
@@ -29,7 +30,6 @@ _MAX_DEPTH: Final = 12
 _MOST_REASONS: Final = 5
 _VERB_OPERANDS: Final = 3
 _ANY_PROGRAM: Final = "*"
-_TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _HELP: Final = frozenset({"--help"})
 _FOUND: Final = "{}"
 _EVALUATING: Final = frozenset({"eval", "source", "."})
@@ -222,7 +222,7 @@ class _Judging:
         try:
             commands = read_script(script)
         except UnreadableScriptError:
-            self._add(DangerLevel.DANGEROUS, _TOO_MUCH, "sh", most)
+            self._add(DangerLevel.DANGEROUS, TOO_MUCH, "sh", most)
             return
         for place, command in enumerate(commands):
             if self._is_over:
@@ -261,7 +261,7 @@ class _Judging:
         """Return whether there is room for more work; what is left unread is dangerous."""
         self._work_left -= work
         if is_deep or self._is_over:
-            self._add(DangerLevel.DANGEROUS, _TOO_MUCH, command, most)
+            self._add(DangerLevel.DANGEROUS, TOO_MUCH, command, most)
             return False
         return True
 

@@ -117,6 +117,8 @@ def _line(dice: Random, number: int) -> bytes:
         event = dict(dice.choice(_EVENTS))
         if event["kind"] == "ask":
             event["request_id"] = f"{event['request_id']}{dice.randrange(9)}"
+            if "tool_input" in event and dice.random() < 0.5:
+                event["tool_input"] = {dice.choice(("command", "file_path", "cwd", "any")): dice.choice(_HOSTILE)}
         entry |= {"type": "agent_event", "event": _broken(dice, event)}
     line = json.dumps(entry).encode()
     return line[: dice.randrange(len(line))] if dice.random() < 0.03 else line

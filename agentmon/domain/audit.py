@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from agentmon.domain.budgets import ALL_PERCENT
+from agentmon.domain.clock import in_zone
 from agentmon.domain.events import Actor, ActorType, TaskEvent, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
@@ -280,7 +281,7 @@ def _time(value: object) -> str:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
         return _part(value)
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    return in_zone(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 _MOST_FIELDS_TOLD: Final = 3

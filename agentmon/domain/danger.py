@@ -10,6 +10,7 @@ import itertools
 import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
@@ -19,17 +20,18 @@ from agentmon.domain.shell_script import MOST_CHARACTERS, ScriptCommand, Unreada
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _MOST_COMMANDS: Final = 1000
 _MOST_WORK: Final = 1_000_000
 """Characters that are looked at, those of a command inside others again for each of them."""
 _WORK_OF_WORD: Final = 16
 """A word costs as much as so many characters, however short it is."""
 _MOST_KNOWN: Final = 4096
+_LONGEST_NAME: Final = 60
 _MAX_DEPTH: Final = 12
 _MOST_REASONS: Final = 5
 _VERB_OPERANDS: Final = 3
 _ANY_PROGRAM: Final = "*"
-_TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _HELP: Final = frozenset({"--help"})
 _FOUND: Final = "{}"
 _EVALUATING: Final = frozenset({"eval", "source", "."})
@@ -190,11 +192,19 @@ class DangerRules:
 _PLAIN_GRAMMAR: Final = ProgramGrammar()
 
 
-def is_named(program: str, names: Iterable[str]) -> bool:
+def is_named(program: str, names: tuple[str, ...] | frozenset[str]) -> bool:
     """Return whether a name is among those, of which ``*`` alone is none."""
+    # One is asked about many times; what is no name of a program is not kept.
+    return (_is_known_named if len(program) <= _LONGEST_NAME else _is_named)(program, names)
+
+
+def _is_named(program: str, names: tuple[str, ...] | frozenset[str]) -> bool:
     return any(
         program == name or ("*" in name and name != _ANY_PROGRAM and fnmatchcase(program, name)) for name in names
     )
+
+
+_is_known_named: Final = lru_cache(maxsize=_MOST_KNOWN)(_is_named)
 
 
 class _Judging:
@@ -222,7 +232,7 @@ class _Judging:
         try:
             commands = read_script(script)
         except UnreadableScriptError:
-            self._add(DangerLevel.DANGEROUS, _TOO_MUCH, "sh", most)
+            self._add(DangerLevel.DANGEROUS, TOO_MUCH, "sh", most)
             return
         for place, command in enumerate(commands):
             if self._is_over:
@@ -261,7 +271,7 @@ class _Judging:
         """Return whether there is room for more work; what is left unread is dangerous."""
         self._work_left -= work
         if is_deep or self._is_over:
-            self._add(DangerLevel.DANGEROUS, _TOO_MUCH, command, most)
+            self._add(DangerLevel.DANGEROUS, TOO_MUCH, command, most)
             return False
         return True
 

@@ -248,7 +248,8 @@ class ApprovalService:
         listing = await self._approvals.get(approval_id)
         if listing.approval.ask_kind is not AskKind.PERMISSION:
             raise ConflictError("rules decide about tools only", hint="allow it once")
-        return proposed_rule(await self._action(listing), rule_id=ApprovalRuleId(new_id()), at=self._clock.now())
+        rule_id, at = ApprovalRuleId(new_id()), self._clock.now()
+        return await asyncio.to_thread(proposed_rule, await self._action(listing), rule_id=rule_id, at=at)
 
     async def rules(self) -> tuple[ApprovalRule, ...]:
         """Return all rules, oldest first."""
@@ -348,7 +349,7 @@ class ApprovalService:
             workspace_root=await asyncio.to_thread(os.path.realpath, root),
             agent_id=agent_id,
         )
-        return judge(action, await self.rules())
+        return await asyncio.to_thread(judge, action, await self.rules())
 
     async def try_rules_on_history(
         self, workspace_id: WorkspaceId | None, *, limit: int = _HISTORY_TRIED

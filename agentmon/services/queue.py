@@ -163,7 +163,8 @@ class QueueService:
         args = await asyncio.to_thread(
             require_launchable, task, agent, capability, args, environment=environment, working_dir=working_dir
         )
-        request = build_request(
+        request = await asyncio.to_thread(
+            build_request,
             task,
             agent,
             capability,

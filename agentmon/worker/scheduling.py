@@ -134,7 +134,8 @@ class Scheduler:
             raise AgentmonError("its workspace is gone")
         await require_trusted(self._agent_files, agent, workspace.root_path)
         working_dir = agent.work_folder(task.input_context.working_dir, workspace.root_path)
-        request = build_request(
+        request = await asyncio.to_thread(
+            build_request,
             task,
             agent,
             capability,

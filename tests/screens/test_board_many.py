@@ -98,7 +98,7 @@ async def test_cards_are_archived_shown_by_a_filter_and_brought_back(place: Plac
     async with open_board(place) as board:
         await board.press("space", "space", "Z")
         await board.until(lambda: board.shown(TODO) == ["c", "queued"], "archived")
-        await board.until(lambda: "Archived #1, #2 · ctrl+z brings them back" in board.toasts, "told")
+        await board.told("Archived #1, #2 · ctrl+z brings them back")
         await _undone(board)
         assert board.shown(TODO) == ["a", "b", "c", "queued"]
         await board.press("G", "r")
@@ -113,7 +113,7 @@ async def test_cards_are_archived_shown_by_a_filter_and_brought_back(place: Plac
         await board.settled()
         assert board.selected == "a"
         await board.press("Z")
-        await board.until(lambda: "Brought back #1 · ctrl+z archives it again" in board.toasts, "told")
+        await board.told("Brought back #1 · ctrl+z archives it again")
         await board.until(lambda: board.shown(TODO) == [], "no archived ones any more")
         await board.settled()
         await _undone(board)
@@ -123,10 +123,10 @@ async def test_cards_are_archived_shown_by_a_filter_and_brought_back(place: Plac
         await board.settled()
 
         await board.press("g", "enter", "Z")
-        await board.until(lambda: "Archived #1 · Z brings it back" in board.toasts, "told on the page")
+        await board.told("Archived #1 · Z brings it back")
         await board.until(lambda: "archived" in screen_text(board.app), "shown on the page")
         await board.press("Z")
-        await board.until(lambda: "Brought #1 back to Todo" in board.toasts, "back from the page")
+        await board.told("Brought #1 back to Todo")
 
 
 async def test_one_card_that_cannot_be_changed_keeps_none_of_the_others(place: Place) -> None:
@@ -161,7 +161,7 @@ async def test_marked_cards_run_with_one_choice_and_only_those_that_run_are_stop
         assert {run.status for run in await _runs(place)} == {ExecutionStatus.CANCELLED}
         assert not any("does not" in told for told in board.toasts)
         await board.press("g", "space", "space", "x")
-        assert "none of the marked cards is queued or running" in board.toasts
+        await board.told("none of the marked cards is queued or running")
 
 
 async def test_an_undone_edit_keeps_what_somebody_else_changed_and_refuses_what_both_did(place: Place) -> None:

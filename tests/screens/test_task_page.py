@@ -459,7 +459,7 @@ async def test_the_page_of_a_deleted_task_closes_and_says_why(tmp_path: Path) ->
         page.post_message(StoreChanged())
 
         await until(pilot, lambda: stage.screen is not page)
-        assert "The task was deleted" in [note.message for note in stage._notifications]
+        await until(pilot, lambda: "The task was deleted" in [note.message for note in stage._notifications])
 
 
 @pytest.mark.proof

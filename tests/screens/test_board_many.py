@@ -16,6 +16,7 @@ from agentmon.domain.tasks import InputContext, TaskDraft, draft_of
 from agentmon.screens.tasks.run_dialog import RunChoice, RunDialog
 from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.log_pane import LogPane
 from tests.idle_worker import idle_worker
 from tests.screen_stage import screen_text
 from tests.screens.boards import Place, make_place, open_board
@@ -267,7 +268,7 @@ async def test_what_is_typed_right_behind_the_key_of_a_tab_is_for_what_it_shows(
 
     async with open_board(place) as board:
         await board.press("L", "enter")
-        await board.until(lambda: "Details" in screen_text(board.app), "the page")
+        await board.until(lambda: any(pane.path for pane in board.app.screen.query(LogPane)), "the page with its run")
         for key, character in (("right_square_bracket", "]"), ("g", "g")):
             board.app.post_message(Key(key, character))
         await board.until(lambda: "line 1 " in screen_text(board.app), "the first line")

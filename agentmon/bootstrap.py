@@ -195,6 +195,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             workers=workers,
             paths=paths,
             clock=clock,
+            data_version=database.data_version,
         )
         conversations = ConversationService(
             conversations=ConversationRepository(database),

@@ -149,10 +149,11 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     database = opened.database
     search = SearchService(database.path)
     try:
-        tasks = TaskRepository(database)
         executions = ExecutionRepository(database)
         workspace_rows = WorkspaceRepository(database)
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
+        money_words = settings.default_money_words()
+        tasks = TaskRepository(database, money_words=money_words)
         discovery = DiscoveryService(
             programs=ProgramRepository(database),
             agents=AgentRepository(database),
@@ -312,7 +313,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             budgets=BudgetService(
-                budgets=BudgetRepository(database, money_words=settings.default_money_words()),
+                budgets=BudgetRepository(database, money_words=money_words),
                 days=UsageDayRepository(database),
                 executions=executions,
                 settings=settings,

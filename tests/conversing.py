@@ -28,8 +28,8 @@ from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
-from agentmon.store.ingest import IngestRepository
 from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload_of
+from tests.endings import record
 from tests.idle_worker import idle_worker
 from tests.stored_runs import stored
 
@@ -122,7 +122,7 @@ class Conversing:
             ending=ending,
         )
         self.offsets[execution_id] = offset + 10
-        await IngestRepository(self.services.database).record([stretch], park_after=0, at=at)
+        await record(self.services.database, [stretch], park_after=0, at=at)
 
     async def ask(self, execution_id: ExecutionId, ask: AskNews, *, at: datetime | None = None) -> ApprovalListing:
         """Let the agent ask, and return the request as the inbox has it."""

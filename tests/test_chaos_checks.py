@@ -568,9 +568,10 @@ def test_a_conversation_whose_rows_are_not_what_happened_is_seen(talk: Scene, ch
         (["storage_full", "ended"], True),
         (["storage_full", "storage_ok"], True),
         (["storage_full", "storage_ok", "storage_full"], False),
+        (["storage_full", "protocol_log_full", "ended"], False),
     ],
 )
-def test_a_protocol_that_lacks_what_the_journal_tells_is_seen_unless_the_host_was_killed_over_a_full_disk(
+def test_a_protocol_that_lacks_what_the_journal_tells_is_seen_unless_a_full_disk_kept_it_out(
     talk: Scene, after: list[str], is_seen: bool
 ) -> None:
     conversation = {"protocol": "stream-json", "prompt": "go", "working_dir": "/", "session_id": "s", "start": "fresh"}

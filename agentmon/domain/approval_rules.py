@@ -193,8 +193,8 @@ def _command_fits(prefix: str, command: str | None, *, allows: bool) -> bool:
     if allows:
         return plain_words(command)[: len(wanted)] == wanted
     return any(
-        segment[: len(wanted)] == wanted or (segment[0].rpartition("/")[2], *segment[1:])[: len(wanted)] == wanted
-        for segment in command_segments(command)
+        first[1:] == wanted[1:] and wanted[0] in {first[0], first[0].rpartition("/")[2]}
+        for first in (segment[: len(wanted)] for segment in command_segments(command))
     )
 
 

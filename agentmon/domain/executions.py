@@ -142,7 +142,10 @@ class Execution:
     log_line_count: int = 0
     log_updated_at: datetime | None = None
     last_line: str | None = None
-    """The newest line of output that says something, cleaned for display, at most 200 characters."""
+    """The newest line of output that says something, cleaned for display, at most 200 characters.
+
+    While its journal is set aside, why that is so.
+    """
     journal_offset: int = 0
     """Bytes of the journal that are in the database."""
     retry_count: int = 0
@@ -162,6 +165,12 @@ class Execution:
     """The signal or rule that decided."""
     is_held: bool = False
     """Whether it waits in the queue for a person's leave to start."""
+    working_dir: str | None = None
+    """The folder in which this try runs; None before its claim."""
+    ending: ExecutionEnding | None = None
+    """How its processes ended, while it is finalizing."""
+    journal_problem: str | None = None
+    """Why its journal, or some of it, is not in the database."""
     tokens_used: int = 0
     cost_nano: int | None = None
 
@@ -235,6 +244,8 @@ class ExecutionProgress:
     last_line: str | None = None
     is_paused: bool | None = None
     """Whether it is halted at the end of the stretch; None when the stretch does not say."""
+    journal_problem: str | None = None
+    """Why the news of the stretch are left out of the database; None when they are not."""
     complaint: str | None = None
     """What a person has to know while it is still open: processes that could not be stopped."""
     events: tuple[Event, ...] = ()

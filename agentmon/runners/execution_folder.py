@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 _ERRORS: Final = "errors.log"
 """What an agent wrote to its error output, which is in the output log too."""
 
-_OF_ONE_TRY: Final = ("spec.json", "output.log", _ERRORS, "journal.jsonl", "protocol.jsonl", "host.lock")
+_END_STEPS: Final = "finalizing.jsonl"
+"""What was done after the processes of a try were gone, one JSON object a line."""
+
+_OF_ONE_TRY: Final = ("spec.json", "output.log", _ERRORS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS)
 """Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
 present one, whose stop may have been asked before it was prepared. What was said to an agent names its try."""
 
@@ -87,11 +91,18 @@ class ExecutionFolder:
             OSError: One of them cannot be removed.
         """
         for name in (self.output_log.name, _ERRORS):
-            for log in (self.path / name, *self.path.glob(f"try-*/{name}")):
+            # One that was being cut when its host was killed has a copy behind it.
+            for log in (self.path / name, self.path / f"{name}.new", *self.path.glob(f"try-*/{name}")):
                 log.unlink(missing_ok=True)
+
+    def is_of_try(self, attempt: int) -> bool:
+        """Return whether what stands in the folder itself is of this try: all before it were set aside."""
+        return attempt == 0 or (self.path / f"try-{attempt}").exists()
 
     def set_tries_aside(self, count: int) -> None:
         """Move the files of the first ``count`` tries into folders of their own; those that are there stay.
+
+        Before that is done, no further try may be begun in the folder, and nothing in it be read as that of one.
 
         Raises:
             OSError: The folder is missing or cannot be written.
@@ -131,6 +142,28 @@ class ExecutionFolder:
         except (OSError, ValueError):
             return None
         return {str(name): str(text) for name, text in environment.items()} if isinstance(environment, dict) else None
+
+    def append_end_step(self, line: Mapping[str, object]) -> None:
+        """Note a step of the end that was done.
+
+        Raises:
+            OSError: The folder is missing, or the disk is full.
+        """
+        descriptor = os.open(self.path / _END_STEPS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(json.dumps(line).encode() + b"\n")
+
+    def read_end_steps(self) -> frozenset[str]:
+        """Return the names of the steps that were noted; half a line, which a kill leaves, counts for nothing."""
+        try:
+            lines = (self.path / _END_STEPS).read_text("utf-8", "replace").split("\n")
+        except OSError:
+            return frozenset()
+        noted = []
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                noted.append(json.loads(line))
+        return frozenset(str(one.get("step")) for one in noted if isinstance(one, dict))
 
     def append_command(self, command: Mapping[str, object]) -> None:
         """Hand the host one command, through its file and through the FIFO; a host that is gone is no error.

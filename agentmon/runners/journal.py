@@ -5,11 +5,12 @@ Knows the form of ``journal.jsonl`` and nothing of the host's code; reads nothin
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.json_values import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 MAX_READ_BYTES: Final = 1024 * 1024
 _MAX_DAMAGED_CHARACTERS: Final = 1000
 _LARGEST_INTEGER: Final = 2**63 - 1
-_LATEST_AT_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, the last that ``datetime`` knows."""
+_LATEST_AT_MS: Final = 253_370_764_799_999
+"""The end of the year 9998: ``datetime`` knows one more, and no zone's clock may be past it."""
 
 
 class HostOutcome(StrEnum):
@@ -175,6 +176,13 @@ class StorageOkEntry(JournalEntry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutEntry(JournalEntry):
+    """So many entries are missing here, since the disk was full; no run and no person depends on what they told."""
+
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExitedEntry(JournalEntry):
     """The program itself ended, by itself with a code or by a signal."""
 
@@ -241,6 +249,7 @@ Entry = (
     | CouldNotStopEntry
     | StorageFullEntry
     | StorageOkEntry
+    | LeftOutEntry
     | ExitedEntry
     | EndedEntry
     | AgentEventEntry
@@ -249,11 +258,14 @@ Entry = (
 )
 
 
-def read_entries(path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES) -> tuple[list[Entry], int]:
+def read_entries(
+    path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES, max_entries: int | None = None
+) -> tuple[list[Entry], int]:
     """Return the entries in complete lines from the offset on, and the offset to read from next time.
 
-    At most ``max_bytes`` are read, so the new offset may lie before the end of the file: call again until it stays
-    where it is. A line longer than ``max_bytes`` comes out as damaged pieces. A missing file reads as an empty one.
+    At most ``max_bytes`` and ``max_entries`` are read, so the new offset may lie before the end of the file: call again
+    until it stays where it is. A line longer than ``max_bytes`` comes out as damaged pieces. A missing file reads as an
+    empty one.
 
     Raises:
         OSError: The file is there and cannot be read.
@@ -270,7 +282,7 @@ def read_entries(path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES) ->
             return [], offset
         return [_damaged(chunk, offset)], offset + len(chunk)
     entries = []
-    for line in complete.split(b"\n"):
+    for line in complete.split(b"\n")[:max_entries]:
         entries.append(parse_entry(line, offset))
         offset += len(line) + 1
     return entries, offset
@@ -279,12 +291,12 @@ def read_entries(path: Path, offset: int, *, max_bytes: int = MAX_READ_BYTES) ->
 def parse_entry(line: bytes, offset: int = 0) -> Entry:
     """Return the entry that the line holds; never raises, since a damaged line is an entry too."""
     try:
-        fields = _Fields(json.loads(line))
+        fields = _Fields(read_object(line))
         build = _BUILDERS.get(fields.text("type"))
         if build is None:
             return UnknownEntry(**fields.base(), entry_type=fields.text("type"), line=line.decode())
         return build(fields)
-    except (ValueError, RecursionError):
+    except ValueError:
         return _damaged(line, offset)
 
 
@@ -458,6 +470,10 @@ def _build_storage_ok(fields: _Fields) -> Entry:
     return StorageOkEntry(**fields.base())
 
 
+def _build_left_out(fields: _Fields) -> Entry:
+    return LeftOutEntry(**fields.base(), entries=fields.count("entries"))
+
+
 def _build_exited(fields: _Fields) -> Entry:
     return ExitedEntry(
         **fields.base(), exit_code=fields.find_integer("exit_code"), signal=fields.find_integer("signal")
@@ -497,6 +513,7 @@ _BUILDERS: Final[Mapping[str, Callable[[_Fields], Entry]]] = {
     "could_not_stop": _build_could_not_stop,
     "storage_full": _build_storage_full,
     "storage_ok": _build_storage_ok,
+    "left_out": _build_left_out,
     "exited": _build_exited,
     "ended": _build_ended,
     "agent_event": _build_agent_event,

@@ -160,21 +160,16 @@ class ApprovalService:
         }
         if tool_input is not None:
             answer["tool_input"] = dict(tool_input)
-        decided = await self._approvals.decide(
+        return await self._decide(
             approval_id,
-            status=ApprovalStatus.ALLOWED,
+            ApprovalStatus.ALLOWED,
+            answer,
             scope=scope,
+            added_rule=added,
             actor=actor,
             reason="with another input" if tool_input is not None else "",
-            answer=answer,
-            rule_id=None,
             seen_digest=seen_digest,
-            at=self._clock.now(),
         )
-        if added is not None:
-            await self._rules.add(added, actor=actor, at=self._clock.now())
-        wake_worker(self._paths.worker_socket)
-        return decided
 
     async def deny(
         self,
@@ -365,7 +360,9 @@ class ApprovalService:
             for one in await self._approvals.history(workspace_id, limit=limit)
             if one.approval.ask_kind is AskKind.PERMISSION
         ]
-        return tuple([(one, judge(await self._action(one), rules)) for one in asked])
+        actions = [await self._action(one) for one in asked]
+        verdicts = await asyncio.to_thread(lambda: [judge(action, rules) for action in actions])
+        return tuple(zip(asked, verdicts, strict=True))
 
     async def _decide(
         self,
@@ -373,6 +370,8 @@ class ApprovalService:
         status: ApprovalStatus,
         answer: Mapping[str, object],
         *,
+        scope: ApprovalScope = ApprovalScope.ONCE,
+        added_rule: ApprovalRule | None = None,
         actor: Actor,
         reason: str,
         seen_digest: str,
@@ -380,12 +379,13 @@ class ApprovalService:
         decided = await self._approvals.decide(
             approval_id,
             status=status,
-            scope=ApprovalScope.ONCE,
+            scope=scope,
             actor=actor,
             reason=reason,
             answer=answer,
             rule_id=None,
             seen_digest=seen_digest,
+            added_rule=added_rule,
             at=self._clock.now(),
         )
         wake_worker(self._paths.worker_socket)

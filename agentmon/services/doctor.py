@@ -73,6 +73,7 @@ class DoctorService:
             ("worker", self._queue.worker),
             ("background loops", self._loops),
             ("runs", self._queue.owners),
+            ("journals", self._queue.journals),
             ("dependencies", self._queue.dependencies),
             ("requests", self._requests.waiting),
             ("programs", self._programs),

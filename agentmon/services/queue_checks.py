@@ -101,6 +101,18 @@ class QueueChecks:
             "those of another machine can only be stopped there",
         )
 
+    async def journals(self) -> Finding:
+        """Return whether all that the agents of live runs say and do is in the database."""
+        problems = await self._live.journal_problems()
+        if not problems:
+            return fine("journals", "all that live runs say is recorded")
+        named = "; ".join(f"#{number}: {problem}" for number, problem in problems[:_MOST_NAMED])
+        return warning(
+            "journals",
+            named + (f"; and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""),
+            hint="the runs go on, and every byte stays in the journal.jsonl of their folders; please report it",
+        )
+
     async def dependencies(self) -> Finding:
         """Return whether tasks wait for each other, so that none of them can ever start."""
         rings = await self._tasks.rings()

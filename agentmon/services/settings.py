@@ -58,13 +58,14 @@ no budget, and what is not kept nobody can look up.
 """
 _WORKSPACE_HELP: Final = {
     "max_running": "Most executions of this workspace that run at one time; 0 means no limit of its own.",
+    "max_per_folder": "Most AI agents that work in one folder of this workspace at one time; 0 means any number.",
     **{
         limit_name(status): f"Most cards that {status.label} of this workspace should have; 0 is as board.* says."
         for status in LIMITED
     },
 }
 """What each limit of a workspace is, by its name."""
-_LARGEST_LIMITS: Final = {"max_running": LARGEST_RUNNING_LIMIT}
+_LARGEST_LIMITS: Final = {"max_running": LARGEST_RUNNING_LIMIT, "max_per_folder": LARGEST_RUNNING_LIMIT}
 _MOST_CARDS: Final = 100_000
 
 

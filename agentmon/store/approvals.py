@@ -16,6 +16,7 @@ from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import LOCAL_USER_ID, ApprovalId, ExecutionId, new_id
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
+from agentmon.store.approval_rules import add_rule
 from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_mapping import approval_listing_of, approval_of, questions_row
 from agentmon.store.execution_commands import add_command
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, RowMapping, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.approvals import Approval, ApprovalListing
+    from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
     from agentmon.domain.conversation import AskNews
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import ApprovalRuleId, WorkspaceId
@@ -152,6 +153,7 @@ class ApprovalRepository:
         answer: Mapping[str, object],
         rule_id: ApprovalRuleId | None,
         seen_digest: str,
+        added_rule: ApprovalRule | None = None,
         at: datetime,
     ) -> Approval:
         """Write a decision, and the command that carries it to the agent; of several decisions the first counts.
@@ -167,11 +169,13 @@ class ApprovalRepository:
             answer: Payload of the command; the request's id and digest are added here.
             rule_id: The rule that decides.
             seen_digest: ``input_digest`` of what the decider has seen.
+            added_rule: A new rule that comes with the decision.
             at: The time now.
 
         Raises:
             NotFoundError: There is none of this id.
             ConflictError: It is decided already, asks for something else by now, or nobody waits for the answer.
+            ConstraintError: The workspace or agent of the rule is gone.
         """
         approvals, executions = tables.approvals, tables.executions
         async with self._database.writing() as connection:
@@ -216,6 +220,8 @@ class ApprovalRepository:
             else:
                 await _approve_operation(connection, row, status, actor, at=at)
                 await show_activity(connection, row["execution_id"], at=at)
+            if added_rule is not None:
+                await add_rule(connection, added_rule, actor=actor, at=at)
             return approval_of((await connection.execute(chosen)).mappings().one())
 
     async def _read(self, statement: Select[Any]) -> tuple[ApprovalListing, ...]:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _CARDS: Final = """
 WITH {ranks} page AS MATERIALIZED ({page})
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
-       e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at, e.last_line, e.cost_nano,
+       e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at,
+       CASE WHEN e.ended_at IS NULL THEN coalesce(e.journal_problem, e.last_line) ELSE e.last_line END, e.cost_nano,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, x.parked_until, x.park_note,
        e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at, t.archived_at, t.workspace_id
 FROM page CROSS JOIN tasks t ON t.id = page.task_id {rank}
@@ -89,7 +90,7 @@ _WORKSPACES: Final = "SELECT id, name, root_path, settings FROM workspaces ORDER
 _WAITS_FOR: Final = """
 SELECT d.task_id, p.number FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
-WHERE d.task_id IN ({ids}) AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL
+WHERE d.task_id IN ({ids}) AND p.status <> 'done'
 ORDER BY p.number
 """
 _SUBTASKS: Final = """

@@ -46,10 +46,11 @@ q.wait_reason IN ('failures', 'rate_limit', 'retry', 'usage_limit') AND (
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
 # agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
-# one that failed too often gets a single place until it succeeds.
+# one that failed too often gets a single place until it succeeds. The folder is as `Agent.work_folder` names it, and is
+# held from the claim on: the AI agents in one folder are counted among what has a worker.
 _CLAIM: Final = text(f"""
 WITH agent_room AS MATERIALIZED (
-    SELECT a.id, a.tool_type, CASE
+    SELECT a.id, a.tool_type, nullif(a.working_dir, '') AS working_dir, CASE
         WHEN a.max_concurrent = 0 AND (:park_after = 0 OR a.failure_streak < :park_after) THEN 1000000
         ELSE min(
             CASE WHEN a.max_concurrent = 0 THEN 1000000 ELSE a.max_concurrent END,
@@ -62,7 +63,7 @@ WITH agent_room AS MATERIALIZED (
     WHERE (a.parked_until IS NULL OR a.parked_until <= :at) AND a.is_active AND a.removed_at IS NULL
 ),
 workspace_room AS MATERIALIZED (
-    SELECT w.id, CASE
+    SELECT w.id, w.root_path, coalesce(json_extract(w.settings, '$.max_per_folder'), 0) AS max_per_folder, CASE
         WHEN coalesce(json_extract(w.settings, '$.max_running'), 0) = 0 THEN 1000000
         ELSE json_extract(w.settings, '$.max_running') - (
             SELECT count(*) FROM agents a
@@ -73,7 +74,9 @@ workspace_room AS MATERIALIZED (
     FROM workspaces w
 ),
 ready AS (
-    SELECT q.id, q.priority, q.queued_at, q.agent_id, t.workspace_id, a.room AS agent_room, w.room AS workspace_room
+    SELECT q.id, q.priority, q.queued_at, q.agent_id, t.workspace_id, a.room AS agent_room, w.room AS workspace_room,
+        coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), a.working_dir, w.root_path) AS folder,
+        CASE WHEN a.tool_type = 'ai-agent' THEN w.max_per_folder ELSE 0 END AS max_per_folder
     FROM executions q INDEXED BY ix_executions_queued
     CROSS JOIN tasks t ON t.id = q.task_id
     CROSS JOIN agent_room a ON a.id = q.agent_id
@@ -86,22 +89,31 @@ ready AS (
       AND NOT EXISTS (
           SELECT 1 FROM task_dependencies d
           JOIN tasks p ON p.id = d.depends_on_task_id
-          WHERE d.task_id = q.task_id AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL)
+          WHERE d.task_id = q.task_id AND p.status <> 'done')
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
+      AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > (
+          SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
+          WHERE e.status IN ('cancelling', 'finalizing', 'queued', 'running') AND e.status <> 'queued'
+            AND e.working_dir =
+                coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), a.working_dir, w.root_path)))
     ORDER BY q.priority, q.queued_at, q.id
     LIMIT :candidates
 ),
 ranked AS (
-    SELECT id, priority, queued_at, agent_room, workspace_room,
+    SELECT id, priority, queued_at, agent_room, workspace_room, folder, max_per_folder,
+        row_number() OVER (PARTITION BY folder, max_per_folder ORDER BY priority, queued_at, id) AS folder_rank,
         row_number() OVER (PARTITION BY agent_id ORDER BY priority, queued_at, id) AS agent_rank,
         row_number() OVER (PARTITION BY workspace_id ORDER BY priority, queued_at, id) AS workspace_rank
     FROM ready
 )
 UPDATE executions
 SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at = :at, updated_at = :at,
+    working_dir = (SELECT folder FROM ranked WHERE ranked.id = executions.id),
     wait_reason = NULL, error = NULL
 WHERE status = 'queued' AND id IN (
-    SELECT id FROM ranked WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
+    SELECT id FROM ranked
+    WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
+      AND (max_per_folder = 0 OR folder_rank = 1)
     ORDER BY priority, queued_at, id
     LIMIT max(0, min(:limit, :max_running - (
         SELECT count(*) FROM agents a
@@ -124,7 +136,7 @@ class ClaimRepository:
     ) -> tuple[ClaimedExecution, ...]:
         """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
-        One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for open
+        One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for
         tasks, for a time, for a person's leave, for an agent that is parked, switched off or removed, or for a budget
         that is spent, and takes nothing while the queue is paused. Urgent tasks come first, then the oldest; a retry
         counts as new. What waits longer than its reason ever asks for, or since a time to come, is due, since the clock

@@ -22,6 +22,15 @@ _PRIMARY_CODE: Final = 0xFF
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PERHAPS_FULL: Final = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+_OF_ONE_ROW: Final = frozenset(
+    {
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_RANGE,
+    }
+)
 _LEAST_FREE_BYTES: Final = 64 * 1024
 """SQLite grows its shared-memory file by 32 KiB at a time, and reports a failure of that as an I/O error."""
 
@@ -82,6 +91,17 @@ def store_error(error: BaseException, path: Path) -> StoreError:
             hint=writing_hint(path, otherwise="Make the file and its folder writable for you."),
         )
     return StoreError(f"the database {path} cannot be used: {error}")
+
+
+def refusal_of_a_row(error: Exception) -> Exception | None:
+    """Return the error when it is the content of one row that cannot be written; None when the database cannot be."""
+    original = getattr(error, "orig", None) or error
+    code = _code(original)
+    if code is not None and code not in _OF_ONE_ROW:
+        return None
+    if isinstance(original, sqlite3.Error):
+        return StoreError(f"the database refuses it: {original}")
+    return original
 
 
 def full_error(path: Path) -> DatabaseFullError:

@@ -49,7 +49,7 @@ class ExecutionRepository:
 
         Raises:
             NotFoundError: The task is gone.
-            WaitsForTasksError: It waits for open tasks, which the message names, and the request may not wait.
+            WaitsForTasksError: It waits for tasks, which the message names, and the request may not wait.
             ConflictError: It is queued or running already.
         """
         async with self._database.writing() as connection:
@@ -338,14 +338,23 @@ async def _open_card(connection: AsyncConnection, task: RowMapping, *, actor: Ac
 
 
 async def _require_no_prerequisites(connection: AsyncConnection, task_id: TaskId, number: int) -> None:
-    prerequisites = await read_prerequisites(connection, task_id, open_only=True)
-    if prerequisites:
-        numbers = [prerequisite.number for prerequisite in prerequisites]
-        raise WaitsForTasksError(
-            f"#{number} waits for {', '.join(f'#{other}' for other in numbers)}",
-            hint=f"`agentmon run {number} --when-ready` starts it by itself after that; "
-            f"`agentmon task edit {number} --not-after {numbers[0]}` takes the dependency away",
+    prerequisites = await read_prerequisites(connection, task_id, holding_only=True)
+    if not prerequisites:
+        return
+    named = ", ".join(
+        f"#{one.number}" + (f" ({one.state_label.lower()})" if one.is_given_up else "") for one in prerequisites
+    )
+    in_the_way = next((one for one in prerequisites if one.is_given_up), None)
+    first = in_the_way or prerequisites[0]
+    raise WaitsForTasksError(
+        f"#{number} waits for {named}",
+        hint=(
+            f"only a task that is done lets others start, and #{first.number} was {first.state_label.lower()}; "
+            if in_the_way is not None
+            else f"`agentmon run {number} --when-ready` starts it by itself after that; "
         )
+        + f"`agentmon task edit {number} --not-after {first.number}` takes the dependency away",
+    )
 
 
 async def _read(connection: AsyncConnection, execution_id: ExecutionId) -> Execution:

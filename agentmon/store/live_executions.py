@@ -8,6 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
+from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import ExecutionId, WorkerId
 from agentmon.domain.owners import Owner
 from agentmon.store import tables
@@ -52,6 +53,18 @@ class LiveExecutionRepository:
                 )
                 for row in (await connection.execute(statement)).mappings()
             )
+
+    async def journal_problems(self) -> tuple[tuple[int, str], ...]:
+        """Return what of live runs is not in the database: the number of the task, and why."""
+        executions, tasks = tables.executions, tables.tasks
+        statement = (
+            select(tasks.c.number, executions.c.journal_problem)
+            .join(tasks, tasks.c.id == executions.c.task_id)
+            .where(tables.IS_OPEN, executions.c.journal_problem.is_not(None))
+            .order_by(tasks.c.number)
+        )
+        async with self._database.reading() as connection:
+            return tuple((row.number, row.journal_problem) for row in await connection.execute(statement))
 
     async def take_over(
         self, execution_ids: Sequence[ExecutionId], *, worker_id: WorkerId, at: datetime
@@ -120,13 +133,13 @@ class LiveExecutionRepository:
             )
 
     async def undelivered_commands(self, worker_id: WorkerId) -> tuple[ExecutionCommand, ...]:
-        """Return the commands for executions of this worker that no host has got yet, oldest first."""
+        """Return the commands for executions of this worker that no host has got yet, stops first, then the oldest."""
         commands, executions = tables.execution_commands, tables.executions
         statement = (
             select(commands)
             .join(executions, executions.c.id == commands.c.execution_id)
             .where(commands.c.delivered_at.is_(None), executions.c.worker_id == worker_id)
-            .order_by(commands.c.id)
+            .order_by(commands.c.type.not_in([CommandType.STOP, CommandType.KILL]), commands.c.id)
             .limit(1000)
         )
         async with self._database.reading() as connection:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from agentmon.domain.agents import (
     Agent,
@@ -16,8 +17,8 @@ from agentmon.domain.agents import (
 )
 from agentmon.domain.events import Actor, ActorType, Event, EventLevel, EventType, TaskEvent, TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
-from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import CommandType, Execution, ExecutionCommand
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.executions import CommandType, Execution, ExecutionCommand, ExecutionEnding
 from agentmon.domain.ids import (
     AgentId,
     CapabilityId,
@@ -29,6 +30,7 @@ from agentmon.domain.ids import (
     WorkerId,
     WorkspaceId,
 )
+from agentmon.domain.refusals import Refusal, RefusalKind
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, Task, Workspace
 from agentmon.store.optional_columns import optional
@@ -67,6 +69,7 @@ def task_of(row: RowMapping) -> Task:
         next_run_at=row["next_run_at"],
         version=row["version"],
         archived_at=row["archived_at"],
+        deleted_at=row["deleted_at"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
@@ -199,7 +202,7 @@ def execution_of(row: RowMapping) -> Execution:
         log_byte_size=row["log_byte_size"],
         log_line_count=row["log_line_count"],
         log_updated_at=row["log_updated_at"],
-        last_line=row["last_line"],
+        last_line=(row["journal_problem"] if row["ended_at"] is None else None) or row["last_line"],
         journal_offset=row["journal_offset"],
         retry_count=row["retry_count"],
         max_retries=row["max_retries"],
@@ -214,8 +217,55 @@ def execution_of(row: RowMapping) -> Execution:
         activity_note=row["activity_note"],
         activity_source=row["activity_source"],
         is_held=row["is_held"],
+        working_dir=row["working_dir"],
+        ending=None if row["ending"] is None else ending_of(row["ending"]),
+        journal_problem=row["journal_problem"],
         tokens_used=row["tokens_used"],
         cost_nano=row["cost_nano"],
+    )
+
+
+def ending_document(ending: ExecutionEnding) -> dict[str, object]:
+    """Return the content of ``executions.ending``; ``ending_of`` reads it."""
+    refusal = ending.refusal
+    return {
+        "status": ending.status.value,
+        "ended_at": ending.ended_at.isoformat(),
+        "reason": ending.reason.value,
+        "exit_code": ending.exit_code,
+        "error": ending.error,
+        "may_retry": ending.may_retry,
+        "output_data": dict(ending.output_data),
+        "refusal": None
+        if refusal is None
+        else {
+            "kind": refusal.kind.value,
+            "text": refusal.text,
+            "until": None if refusal.until is None else refusal.until.isoformat(),
+            "advice": refusal.advice,
+        },
+    }
+
+
+def ending_of(document: Mapping[str, Any]) -> ExecutionEnding:
+    """Return what ``ending_document`` made."""
+    refusal = document["refusal"]
+    return ExecutionEnding(
+        status=ExecutionStatus(document["status"]),
+        ended_at=datetime.fromisoformat(document["ended_at"]),
+        reason=EndReason(document["reason"]),
+        exit_code=document["exit_code"],
+        error=document["error"],
+        may_retry=document["may_retry"],
+        output_data=document["output_data"],
+        refusal=None
+        if refusal is None
+        else Refusal(
+            kind=RefusalKind(refusal["kind"]),
+            text=refusal["text"],
+            until=None if refusal["until"] is None else datetime.fromisoformat(refusal["until"]),
+            advice=refusal["advice"],
+        ),
     )
 
 

@@ -128,6 +128,17 @@ async def is_card_to_be_cancelled(connection: AsyncConnection, execution_id: str
     return any(payload.get(_CANCELS_CARD) for payload in (await connection.execute(asked)).scalars())
 
 
+async def is_asked_to_stop(connection: AsyncConnection, execution_id: str, attempt: int) -> bool:
+    """Return whether somebody asked for the end of this try."""
+    commands = tables.execution_commands
+    asked = select(commands.c.id).where(
+        commands.c.execution_id == execution_id,
+        commands.c.attempt == attempt,
+        commands.c.type.in_([CommandType.STOP, CommandType.KILL]),
+    )
+    return (await connection.execute(asked.limit(1))).first() is not None
+
+
 async def find_stop_reason(connection: AsyncConnection, execution_id: str) -> str | None:
     """Return why a budget stopped an execution; None when none did."""
     commands = tables.execution_commands

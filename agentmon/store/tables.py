@@ -69,6 +69,7 @@ _ONE: Final = {"server_default": text("1")}
 _THREE: Final = {"server_default": text("3")}
 _FALSE: Final = {"server_default": text("false")}
 _TRUE: Final = {"server_default": text("true")}
+_PERSON: Final = {"server_default": text("'person'")}
 _EMPTY: Final = {"server_default": text("''")}
 _EMPTY_LIST: Final = {"server_default": text("'[]'")}
 _EMPTY_OBJECT: Final = {"server_default": text("'{}'")}
@@ -570,7 +571,8 @@ class ExecutionCommandRow(_Row, table=True):
     execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
     actor_type: ActorType = Field(sa_type=word(ActorType, "actor_type"))
     actor_id: str | None
-    cause: CommandCause = Field(sa_type=word(CommandCause, "cause"))
+    cause: CommandCause = Field(sa_type=word(CommandCause, "cause"), sa_column_kwargs=_PERSON)
+    """The default is for an app of an earlier release that was open when the file was upgraded."""
     attempt: int = Field(sa_column_kwargs=_ZERO)
     """The try of the execution during which it was written; ``executions.attempt`` then."""
     type: CommandType = Field(sa_type=word(CommandType, "type"))

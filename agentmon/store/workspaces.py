@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
 
-LIMIT_NAMES: Final = ("max_running", *map(limit_name, LIMITED))
+LIMIT_NAMES: Final = ("max_running", "max_per_folder", *map(limit_name, LIMITED))
 """The limits that a workspace can have of its own; claim and board read them from the JSON by these names."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.errors import StoreError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 
@@ -12,10 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ExecutionCommand
     from agentmon.domain.ids import WorkerId
+    from agentmon.store.activity import ActivityRepository
     from agentmon.store.live_executions import LiveExecutionRepository
     from agentmon.worker.screen_watching import ScreenWatch
-    from agentmon.worker.watching import Watch
+    from agentmon.worker.watching import Watch, Watched
 
 
 _FOR_SCREENS: Final = frozenset(
@@ -30,13 +33,15 @@ async def hand_on_commands(
     live: LiveExecutionRepository,
     watch: Watch,
     screens: ScreenWatch,
+    activity: ActivityRepository,
     worker_id: WorkerId,
     clock: Clock,
     complain: Callable[[str], None],
 ) -> bool:
-    """Write every command that no host has got yet where its host finds it; return whether all were.
+    """Write every command that no host has got yet where its host finds it, stops first; return whether all were.
 
-    A message for an agent in its own screen counts as handed on when the agent has taken it.
+    A message for an agent in its own screen counts as handed on when the agent has taken it. A command that cannot be
+    written at all says why, and holds up no other.
 
     Raises:
         StoreError: The next call hands on the same again, which a host obeys once.
@@ -48,19 +53,30 @@ async def hand_on_commands(
         if watched is None:
             continue
         try:
-            if watched.claimed.execution.mode is ExecutionMode.TMUX and command.type in _FOR_SCREENS:
-                if await screens.take(command):
-                    delivered.append(command.id)
-                continue
-            line = {**command.payload, "id": command.id, "type": command.type.value}
-            if command.type not in _FOR_EVERY_TRY:
-                line["attempt"] = watched.claimed.execution.attempt
-            await asyncio.to_thread(watched.folder.append_command, line)
+            is_handed_on = await _hand_on(command, watched, screens)
+        except StoreError:
+            raise
         except OSError as error:
             # Its folder was removed, which the looks at the hosts settle, or the disk is full: later, then.
             complain(f"execution {command.execution_id}: a command cannot be handed on: {error}")
-        else:
+        except Exception as error:  # noqa: BLE001 - what one client wrote must not keep the command of another
+            reason = str(error) or type(error).__name__
+            complain(f"execution {command.execution_id}: a command cannot be handed on: {reason}")
+            await activity.settle_command(command.id, error=f"it cannot be handed on: {reason}", at=clock.now())
             delivered.append(command.id)
+        else:
+            if is_handed_on:
+                delivered.append(command.id)
     if delivered:
         await live.mark_delivered(delivered, at=clock.now())
     return len(delivered) == len(commands)
+
+
+async def _hand_on(command: ExecutionCommand, watched: Watched, screens: ScreenWatch) -> bool:
+    if watched.claimed.execution.mode is ExecutionMode.TMUX and command.type in _FOR_SCREENS:
+        return await screens.take(command)
+    line = {**command.payload, "id": command.id, "type": command.type.value}
+    if command.type not in _FOR_EVERY_TRY:
+        line["attempt"] = watched.claimed.execution.attempt
+    await asyncio.to_thread(watched.folder.append_command, line)
+    return True

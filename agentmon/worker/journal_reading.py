@@ -14,10 +14,12 @@ from agentmon.domain.events import Event, EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding, ExecutionProgress, TimedNews
+from agentmon.domain.ids import made_at_ms
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.conversation_entries import read_news
 from agentmon.runners.journal import (
+    MAX_READ_BYTES,
     AgentEventEntry,
     AgentStartedEntry,
     CouldNotStopEntry,
@@ -25,11 +27,13 @@ from agentmon.runners.journal import (
     EndedEntry,
     Entry,
     HostOutcome,
+    LeftOutEntry,
     OutputEntry,
     PausedEntry,
     ResumedEntry,
     StartFailedEntry,
     StorageFullEntry,
+    StorageOkEntry,
     StragglersEntry,
     TimeLimitReachedEntry,
     UnknownEntry,
@@ -45,14 +49,19 @@ if TYPE_CHECKING:
 
 LAST_LINE_MAX_CHARACTERS: Final = 200
 ERROR_MAX_CHARACTERS: Final = 500
-_WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry)
+_WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry, LeftOutEntry)
 _ERRORS: Final = (StartFailedEntry, CouldNotStopEntry, DamagedEntry)
 _UNREAD_CHARACTERS: Final = 1000
 """Most of an agent's event that is kept when it cannot be read."""
 
 
 def read_stretch(
-    journal: Path, *, execution_id: ExecutionId, offset: int, mode: ExecutionMode = ExecutionMode.TEMPLATE
+    journal: Path,
+    *,
+    execution_id: ExecutionId,
+    offset: int,
+    mode: ExecutionMode = ExecutionMode.TEMPLATE,
+    max_entries: int | None = None,
 ) -> ExecutionProgress | None:
     """Return what the journal says after the offset, or None when it says nothing new.
 
@@ -64,13 +73,15 @@ def read_stretch(
         offset: Bytes of it that are known already.
         mode: How the host speaks to the program. One that is spoken to in a protocol shows on its card what it says
             and does, and its newest line of output only when it failed without a word on that.
+        max_entries: Most entries that the stretch has.
 
     Raises:
         OSError: The journal is there and cannot be read.
     """
-    entries, end = read_entries(journal, offset)
+    entries, end = read_entries(journal, offset, max_entries=max_entries)
     if end == offset:
         return None
+    times = _times(entries, journal, execution_id, offset)
     news = {index: _news(entry) for index, entry in enumerate(entries) if isinstance(entry, AgentEventEntry)}
     told = tuple(one for one in news.values() if one is not None)
     started = [entry for entry in entries if isinstance(entry, AgentStartedEntry)]
@@ -86,11 +97,11 @@ def read_stretch(
         log_byte_size=None if totals is None else max(0, totals.output_bytes - totals.left_out_bytes),
         log_line_count=None if totals is None else totals.output_lines,
         log_updated_at=_moment(outputs[-1].at_ms) if outputs else None,
-        last_line=_last_line(told, outputs, ending, mode),
+        last_line=_storage_line(entries, ending) or _last_line(told, outputs, ending, mode),
         is_paused=_is_paused(entries),
         complaint=_complaint(entries),
         events=tuple(
-            _event(entry, execution_id, news.get(index))
+            _event(entry, execution_id, news.get(index), at_ms=times[index])
             for index, entry in enumerate(entries)
             if not isinstance(entry, OutputEntry)
         ),
@@ -99,9 +110,60 @@ def read_stretch(
     )
 
 
+def without_content(stretch: ExecutionProgress, problem: str, *, at_ms: int) -> ExecutionProgress:
+    """Return the stretch with an event that names the problem in the place of all that its agent said and did."""
+    event = Event(
+        execution_id=stretch.execution_id,
+        trace_id=stretch.execution_id,
+        type=EventType.ERROR,
+        level=EventLevel.ERROR,
+        timestamp_ms=at_ms,
+        payload={"entry": "not_recorded", "problem": problem, "from": stretch.from_offset, "to": stretch.to_offset},
+    )
+    return ExecutionProgress(
+        execution_id=stretch.execution_id,
+        from_offset=stretch.from_offset,
+        to_offset=stretch.to_offset,
+        pid=stretch.pid,
+        is_paused=stretch.is_paused,
+        journal_problem=problem,
+        events=(event,),
+        ending=stretch.ending,
+    )
+
+
+def _times(entries: Sequence[Entry], journal: Path, execution_id: ExecutionId, offset: int) -> list[int]:
+    """Return when each entry was written; a damaged one has the time of the one before it, or else of the one after.
+
+    A journal of which no entry tells a time begins when its execution was queued.
+    """
+    told = [None if isinstance(entry, DamagedEntry) else entry.at_ms for entry in entries]
+    before: list[Entry] = []
+    if told[0] is None:
+        start = max(0, offset - MAX_READ_BYTES)
+        before = read_entries(journal, start, max_bytes=offset - start)[0]
+    known = [entry.at_ms for entry in reversed(before) if not isinstance(entry, DamagedEntry)]
+    newest = next(iter([*known, *(one for one in told if one is not None)]), made_at_ms(execution_id))
+    times = []
+    for one in told:
+        newest = newest if one is None else one
+        times.append(newest)
+    return times
+
+
 def _news(entry: AgentEventEntry) -> TimedNews | None:
     news = read_news(entry.event)
     return None if news is None else TimedNews(at_ms=entry.at_ms, news=clean_news(news))
+
+
+def _storage_line(entries: Sequence[Entry], ending: ExecutionEnding | None) -> str | None:
+    changes = [entry for entry in entries if isinstance(entry, (StorageFullEntry, StorageOkEntry))]
+    if not changes or ending is not None:
+        return None
+    if isinstance(changes[-1], StorageFullEntry):
+        return "the disk is full: it waits until there is space"
+    # What it says or prints next is told in its place.
+    return "there is space on the disk again" if entries[-1] is changes[-1] else None
 
 
 def _last_line(
@@ -190,13 +252,9 @@ def _agent_ending(entry: EndedEntry) -> tuple[ExecutionStatus, bool, str | None]
             return ExecutionStatus.FAILED, True, failure or "its agent failed"
 
 
-def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None) -> Event:
+def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None, *, at_ms: int) -> Event:
     if isinstance(entry, AgentEventEntry):
         return _agent_event(entry, execution_id, told)
-    if isinstance(entry, DamagedEntry):
-        at_ms, entry_type = 0, "damaged"
-    else:
-        at_ms, entry_type = entry.at_ms, _entry_type(entry)
     level = (
         EventLevel.ERROR if isinstance(entry, _ERRORS) else EventLevel.WARN if isinstance(entry, _WARNINGS) else None
     )
@@ -206,7 +264,7 @@ def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None) -> E
         type=EventType.ERROR if level is EventLevel.ERROR else EventType.STATUS_CHANGE,
         level=level,
         timestamp_ms=at_ms,
-        payload={"entry": entry_type} | _payload(entry),
+        payload={"entry": _entry_type(entry)} | _payload(entry),
     )
 
 

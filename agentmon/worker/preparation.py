@@ -53,7 +53,7 @@ def prepare(
 ) -> ExecutionFolder:
     """Fill the folder of an execution with what its host needs; doing it again is harmless until the host has begun.
 
-    Earlier tries have to be set aside before.
+    What earlier tries left in it is set aside first: a host would take what it finds for its own.
 
     Args:
         claimed: What is to run.
@@ -69,6 +69,7 @@ def prepare(
     execution, task, capability = claimed.execution, claimed.task, claimed.capability
     folder = folder_of(execution, paths)
     folder.make()
+    folder.set_tries_aside(execution.attempt)
     environment = folder.read_environment()
     if environment is None:
         environment = select_environment(
@@ -113,8 +114,10 @@ def prepare(
 
 
 def working_dir_of(claimed: ClaimedExecution) -> str:
-    """Return the absolute path of the folder it works in."""
-    return claimed.agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)
+    """Return the absolute path of the folder it works in: that of its claim, or what a claim would choose."""
+    return claimed.execution.working_dir or claimed.agent.work_folder(
+        claimed.task.input_context.working_dir, claimed.workspace_root
+    )
 
 
 def command_of(claimed: ClaimedExecution) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
+from agentmon.store.settling import SettlementRepository
 from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.thinning import ThinningRepository
@@ -43,6 +44,7 @@ class Repositories:
     claims: ClaimRepository
     live: LiveExecutionRepository
     ingest: IngestRepository
+    settlement: SettlementRepository
     settings: SettingRepository
     pause: QueuePauseRepository
     old_logs: OldLogRepository
@@ -76,6 +78,7 @@ class Repositories:
             claims=ClaimRepository(database),
             live=LiveExecutionRepository(database),
             ingest=IngestRepository(database),
+            settlement=SettlementRepository(database),
             settings=SettingRepository(database),
             pause=QueuePauseRepository(database),
             old_logs=OldLogRepository(database),

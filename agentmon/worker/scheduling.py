@@ -62,6 +62,11 @@ class Scheduler:
         """Read anew when the next task is due."""
         self._next_time = await self._schedules.next_time()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the time of a task has come."""
+        return self._next_time is not None and self._next_time <= self._clock.now()
+
     async def queue_due(self) -> bool:
         """Queue every task whose time has come; return whether there was one.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.json_values import read_object
 from agentmon.runners.screens.reading import ScreenText, read_title
 from agentmon.runners.screens.signals import is_halted, read_signal
 
@@ -41,8 +41,11 @@ class FileNews:
 class ScreenFiles:
     """The files of one try of one agent."""
 
-    def __init__(self, folder: ExecutionFolder, rules: ScreenRules, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: ExecutionFolder, rules: ScreenRules, environ: Mapping[str, str], *, attempt: int = 0
+    ) -> None:
         self._folder = folder
+        self._attempt = attempt
         self._rules = rules
         self._environ = environ
         self._log_stamp: tuple[int, int] | None = None
@@ -64,7 +67,7 @@ class ScreenFiles:
         """Read all of them; blocks."""
         self._read_at = time.monotonic()
         has_started = False
-        if self.pid is None:
+        if self.pid is None and self._folder.is_of_try(self._attempt):
             self.pid = _find_pid(self._folder)
             has_started = self.pid is not None
         if self.pid is None:
@@ -126,10 +129,8 @@ def _find_pid(folder: ExecutionFolder) -> int | None:
     except OSError:
         return None
     for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict) and entry.get("type") == "agent_started" and isinstance(entry.get("pid"), int):
-            return int(entry["pid"])
+        entry = read_object(line) or {}
+        pid = entry.get("pid")
+        if entry.get("type") == "agent_started" and isinstance(pid, int):
+            return pid
     return None

@@ -357,7 +357,7 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
         folder=folder,
         rules=rules,
         judge=ScreenJudge(rules),
-        files=ScreenFiles(folder, rules, environ),
+        files=ScreenFiles(folder, rules, environ, attempt=execution.attempt),
         steps=DeliverySteps(folder, execution.attempt),
         begun_at=now,
     )

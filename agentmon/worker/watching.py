@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.asked_danger import with_danger
-from agentmon.domain.conversation import AskNews
+from agentmon.domain.conversation import AskNews, CostNews, UsageNews
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.locks import is_locked
-from agentmon.worker.journal_reading import ERROR_MAX_CHARACTERS, read_stretch
+from agentmon.worker.journal_reading import ERROR_MAX_CHARACTERS, read_stretch, without_content
 from agentmon.worker.preparation import folder_of
-from agentmon.worker.refusal_reading import with_refusal
 from agentmon.worker.strays import end_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from agentmon.domain.clock import Clock
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import ExecutionId
     from agentmon.paths import Paths
     from agentmon.runners.execution_folder import ExecutionFolder
-    from agentmon.store.ingest import IngestRepository
+    from agentmon.store.ingest import IngestRepository, Recorded
+    from agentmon.store.settling import SettlementRepository
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +43,14 @@ _START_PATIENCE_S: Final = 15.0
 _PROBLEM_PATIENCE_S: Final = 2.0
 """How long to the next try when the last one was in vain, as without tmux."""
 _MAX_STRETCHES: Final = 8
-"""Most pieces of one journal (of 1 MiB) that are in memory at one time; the next look reads on."""
+"""Most pieces of one journal (of 1 MiB) that one look reads; the next one reads on."""
+_MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
+"""About how much of all journals is in memory, and in one transaction, at a time."""
+_SHORT_STRETCH_BYTES: Final = 512 * 1024
+"""Behind less than this of a stretch there was nothing more that was whole."""
+_FIRST_FEWER_ENTRIES: Final = 1024
+_FIRST_SET_ASIDE_S: Final = 1.0
+_LONGEST_SET_ASIDE_S: Final = 60.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +68,14 @@ class Watched:
     found_dead_at: float | None = None
     """Monotonic time of the first look that found its host dead."""
     is_being_settled: bool = False
+    ending: ExecutionEnding | None = None
+    """How its processes ended, when they are gone."""
+    max_entries: int | None = None
+    """Most entries that are read of its journal at a time; None is all, fewer look for one that cannot be recorded."""
+    failures: int = 0
+    """How often in a row not even the bare progress of its journal could be recorded."""
+    set_aside_until: float = float("-inf")
+    """Monotonic time until which its journal is not read."""
 
     @property
     def id(self) -> ExecutionId:
@@ -69,7 +85,12 @@ class Watched:
     @property
     def has_begun(self) -> bool:
         """Whether a host ever took it up."""
-        return self.journal_offset > 0 or self.folder.journal.exists()
+        return self.journal_offset > 0 or (self.is_readable and self.folder.journal.exists())
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether what stands in its folder is its own; else it is set aside before the next try to start its host."""
+        return self.folder.is_of_try(self.claimed.execution.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +107,17 @@ class HostLook:
 class Watch:
     """All executions of this worker that are not over."""
 
-    def __init__(self, *, ingest: IngestRepository, paths: Paths, clock: Clock) -> None:
+    def __init__(
+        self, *, ingest: IngestRepository, settlement: SettlementRepository, paths: Paths, clock: Clock
+    ) -> None:
         self._ingest = ingest
+        self._settlement = settlement
         self._paths = paths
         self._clock = clock
-        self.park_after = 0
-        """After how many failures in a row an agent is parked; 0 means never."""
         self.has_asked = False
         """Whether an agent has asked a person for something since somebody last took note of it."""
+        self.has_spent = False
+        """Whether an answer was billed since somebody last took note of it."""
         self._watched: dict[ExecutionId, Watched] = {}
         # Two readers of one journal would move its offset past what the slower one's transaction drops.
         self._reading = asyncio.Lock()
@@ -111,6 +135,10 @@ class Watch:
         """The executions that are watched."""
         return frozenset(self._watched)
 
+    def ended(self) -> tuple[Watched, ...]:
+        """Return those whose processes are gone and whose end does not count yet."""
+        return tuple(watched for watched in self._watched.values() if watched.ending is not None)
+
     async def add(self, claimed: ClaimedExecution) -> Watched:
         """Watch an execution from what the database has of its journal.
 
@@ -127,6 +155,7 @@ class Watch:
             folder=folder,
             journal_offset=execution.journal_offset,
             start_asked_at=time.monotonic(),
+            ending=execution.ending,
         )
         self._watched[watched.id] = watched
         # What it asked while another worker watched it may be undecided.
@@ -137,27 +166,86 @@ class Watch:
         """Return what is known of an execution that is not over."""
         return self._watched.get(execution_id)
 
-    async def read_journals(self, execution_ids: Iterable[ExecutionId] | None = None) -> bool:
-        """Bring what is new in the journals (of all, when none is named) into the database; return whether any ended.
+    async def read_journals(self, execution_ids: Collection[ExecutionId] | None = None) -> bool:
+        """Bring what is new in the journals (of all, when none is named) into the database.
+
+        What of one journal cannot be recorded holds up no other: fewer entries of it are tried until the one is found
+        whose content is left out, with an event that says why. A journal of which not even that can be written is set
+        aside for a while, with the reason on its execution.
+
+        Returns:
+            Whether there is more to read at once.
 
         Raises:
-            StoreError: Nothing was written; the next call reads the same again.
+            StoreError: The database as a whole cannot be written; the next call reads the same again.
         """
+        has_more = False
         async with self._reading:
-            wanted = None if execution_ids is None else set(execution_ids)
-            chosen = [watched for watched in self._watched.values() if wanted is None or watched.id in wanted]
-            stretches = await asyncio.to_thread(_read_new, chosen, self._paths.danger_rules_file)
-            if not stretches:
-                return False
-            over = await self._ingest.record(stretches, park_after=self.park_after, at=self._clock.now())
-            for stretch in stretches:
-                self.has_asked = self.has_asked or any(isinstance(told.news, AskNews) for told in stretch.news)
-                watched = self._watched.get(stretch.execution_id)
-                if watched is not None:
-                    watched.journal_offset = max(watched.journal_offset, stretch.to_offset)
-                    watched.found_dead_at = None
-        await self._forget(over)
-        return bool(over)
+            now = time.monotonic()
+            chosen = self._watched.values() if execution_ids is None else map(self._watched.get, execution_ids)
+            unread = deque(
+                (watched, 0)
+                for watched in chosen
+                if watched is not None and watched.ending is None and watched.set_aside_until <= now
+            )
+            while unread:
+                read = await asyncio.to_thread(_read_batch, unread, self._paths.danger_rules_file)
+                problems = {watched.id: outcome for watched, _, outcome in read if isinstance(outcome, Exception)}
+                stretches = {
+                    watched.id: outcome for watched, _, outcome in read if not isinstance(outcome, Exception | None)
+                }
+                if stretches:
+                    recorded = await self._ingest.record(tuple(stretches.values()), at=self._clock.now())
+                    problems |= recorded.problems
+                    self._note(recorded, stretches)
+                for watched, times, _ in read:
+                    if watched.id in problems:
+                        stretch = stretches.get(watched.id)
+                        if await self._look_closer(watched, stretch, problems[watched.id]):
+                            unread.append((watched, times))
+                        continue
+                    if watched.failures and watched.id in stretches:
+                        watched.failures = 0
+                        await self._ingest.note_problem(watched.id, None, at=self._clock.now())
+                    if watched.id in stretches and _may_have_more(watched, stretches[watched.id]):
+                        if times + 1 < _MAX_STRETCHES:
+                            unread.append((watched, times + 1))
+                        else:
+                            has_more = True
+        return has_more
+
+    def _note(self, recorded: Recorded, stretches: Mapping[ExecutionId, ExecutionProgress]) -> None:
+        for execution_id, stretch in stretches.items():
+            watched = self._watched.get(execution_id)
+            if execution_id in recorded.problems or watched is None:
+                continue
+            self.has_asked = self.has_asked or any(isinstance(told.news, AskNews) for told in stretch.news)
+            self.has_spent = self.has_spent or any(isinstance(told.news, UsageNews | CostNews) for told in stretch.news)
+            watched.journal_offset = max(watched.journal_offset, stretch.to_offset)
+            watched.found_dead_at = None
+            watched.ending = recorded.ended.get(execution_id)
+            watched.max_entries = None if watched.max_entries is None else _more(watched.max_entries)
+
+    async def _look_closer(self, watched: Watched, stretch: ExecutionProgress | None, error: Exception) -> bool:
+        """Do what is left for a stretch that could not be recorded; return whether its journal may be read on now."""
+        if watched.max_entries != 1:
+            watched.max_entries = (watched.max_entries or 2 * _FIRST_FEWER_ENTRIES) // 2
+            return True
+        problem = f"something that its agent said or did could not be recorded: {_words_of(error)}"
+        _log.warning("execution %s: %s", watched.id, problem)
+        now = self._clock.now()
+        if stretch is not None:
+            bare = without_content(stretch, problem, at_ms=round(now.timestamp() * 1000))
+            recorded = await self._ingest.record([bare], at=now)
+            if not recorded.problems:
+                watched.failures = 0
+                self._note(recorded, {watched.id: bare})
+                return watched.ending is None
+        watched.failures += 1
+        pause_s = min(_FIRST_SET_ASIDE_S * 2 ** (watched.failures - 1), _LONGEST_SET_ASIDE_S)
+        watched.set_aside_until = time.monotonic() + pause_s
+        await self._ingest.note_problem(watched.id, f"its journal cannot be read: {_words_of(error)}", at=now)
+        return False
 
     async def fail(
         self, watched: Watched, error: str, *, reason: EndReason = EndReason.START_FAILED, may_retry: bool = False
@@ -175,11 +263,9 @@ class Watch:
             error=plain_line(redact(error), max_characters=ERROR_MAX_CHARACTERS),
             may_retry=may_retry,
         )
-        over = await self._ingest.end_without_journal(
-            watched.id, ending, park_after=self.park_after, at=self._clock.now()
-        )
-        await self._forget(over)
-        self._watched.pop(watched.id, None)
+        watched.ending = await self._settlement.begin(watched.id, ending, at=self._clock.now())
+        if watched.ending is None:
+            self._watched.pop(watched.id, None)
 
     async def look_at_hosts(self) -> HostLook:
         """Look whether every host lives.
@@ -188,7 +274,7 @@ class Watch:
         one look.
         """
         alive, unbegun, lost = [], [], []
-        looked_at = [one for one in self._watched.values() if not one.is_being_settled]
+        looked_at = [one for one in self._watched.values() if one.ending is None and not one.is_being_settled]
         are_alive = await asyncio.to_thread(lambda: [_is_host_alive(one) for one in looked_at])
         for watched, is_alive in zip(looked_at, are_alive, strict=True):
             if is_alive is None:
@@ -217,7 +303,7 @@ class Watch:
         """
         try:
             await self.read_journals([watched.id])
-            if watched.id not in self._watched or watched.found_dead_at is None:
+            if watched.id not in self._watched or watched.found_dead_at is None or watched.ending is not None:
                 return
             left = await end_strays(watched.id, grace_s=_STRAYS_GRACE_S)
             if left:
@@ -232,7 +318,8 @@ class Watch:
         finally:
             watched.is_being_settled = False
 
-    async def _forget(self, over: Mapping[ExecutionId, bool]) -> None:
+    async def forget(self, over: Mapping[ExecutionId, bool]) -> None:
+        """Watch executions no more whose try is over, each with whether it was queued again."""
         for execution_id, is_queued_again in over.items():
             watched = self._watched.pop(execution_id, None)
             if watched is not None and not is_queued_again:
@@ -248,29 +335,50 @@ def _is_host_alive(watched: Watched) -> bool | None:
         return None
 
 
-def _read_new(chosen: Iterable[Watched], danger_rules_file: Path) -> list[ExecutionProgress]:
-    stretches = []
-    for watched in chosen:
-        offset = watched.journal_offset
-        for _ in range(_MAX_STRETCHES):
-            try:
-                stretch = read_stretch(
-                    watched.folder.journal,
-                    execution_id=watched.id,
-                    offset=offset,
-                    mode=watched.claimed.execution.mode,
-                )
-            except OSError as error:
-                _log.warning("execution %s: its journal cannot be read: %s", watched.id, error)
-                break
-            if stretch is None:
-                break
-            stretch = _with_danger(stretch, danger_rules_file)
-            if stretch.ending is not None:
-                stretch = _with_refusal(stretch, stretch.ending, watched)
-            stretches.append(stretch)
-            offset = stretch.to_offset
-    return stretches
+def _read_batch(
+    unread: deque[tuple[Watched, int]], danger_rules_file: Path
+) -> list[tuple[Watched, int, ExecutionProgress | Exception | None]]:
+    """Take from the front what fits into one batch; return a stretch of each, None, or why there is none."""
+    read: list[tuple[Watched, int, ExecutionProgress | Exception | None]] = []
+    size = 0
+    while unread and size < _MAX_BATCH_BYTES:
+        watched, times = unread.popleft()
+        outcome = _read(watched, danger_rules_file)
+        read.append((watched, times, outcome))
+        size += 0 if isinstance(outcome, Exception | None) else outcome.to_offset - outcome.from_offset
+    return read
+
+
+def _read(watched: Watched, danger_rules_file: Path) -> ExecutionProgress | Exception | None:
+    if not watched.is_readable:
+        return None
+    try:
+        stretch = read_stretch(
+            watched.folder.journal,
+            execution_id=watched.id,
+            offset=watched.journal_offset,
+            mode=watched.claimed.execution.mode,
+            max_entries=watched.max_entries,
+        )
+        return None if stretch is None else _with_danger(stretch, danger_rules_file)
+    except OSError as error:
+        _log.warning("execution %s: its journal cannot be read: %s", watched.id, error)
+        return None
+    except Exception as error:  # noqa: BLE001 - what one agent says must not keep the words of another from being read
+        return error
+
+
+def _may_have_more(watched: Watched, stretch: ExecutionProgress) -> bool:
+    is_short = stretch.to_offset - stretch.from_offset < _SHORT_STRETCH_BYTES
+    return watched.ending is None and not (is_short and watched.max_entries is None)
+
+
+def _more(entries: int) -> int | None:
+    return None if entries >= _FIRST_FEWER_ENTRIES else 2 * entries
+
+
+def _words_of(error: Exception) -> str:
+    return plain_line(redact(str(error) or type(error).__name__), max_characters=ERROR_MAX_CHARACTERS)
 
 
 def _with_danger(stretch: ExecutionProgress, danger_rules_file: Path) -> ExecutionProgress:
@@ -282,11 +390,3 @@ def _with_danger(stretch: ExecutionProgress, danger_rules_file: Path) -> Executi
         for told in stretch.news
     )
     return replace(stretch, news=news)
-
-
-def _with_refusal(stretch: ExecutionProgress, ending: ExecutionEnding, watched: Watched) -> ExecutionProgress:
-    try:
-        return replace(stretch, ending=with_refusal(ending, watched.claimed, watched.folder))
-    except OSError as error:
-        _log.warning("execution %s: the end of its log cannot be read: %s", watched.id, error)
-        return stretch

@@ -49,8 +49,8 @@ def _agree(attempt: Try, told: list[Event], replayed: list[Event]) -> bool:
     """Return whether journal and protocol tell the same, but for what a kill or a full disk kept out of one of them."""
     ended = attempt.find("ended")
     storage = [entry["type"] for entry in attempt.entries if entry.get("type") in {"storage_full", "storage_ok"}]
-    if ended is None and storage[-1:] == ["storage_full"]:
-        # The journal has a reserve on the disk; the protocol waited for space in a host that was killed.
+    if attempt.find("protocol_log_full") or (ended is None and storage[-1:] == ["storage_full"]):
+        # The journal has a reserve on the disk; the protocol was given up, or still waited when its host was killed.
         shared = min(len(told), len(replayed))
         return told[:shared] == replayed[:shared]
     # What is written here in two steps may have been cut between them.

@@ -17,6 +17,7 @@ from agentmon.runners.journal import (
     ExitedEntry,
     HostOutcome,
     HostStartedEntry,
+    LeftOutEntry,
     OutputEntry,
     PausedEntry,
     ProcessNote,
@@ -87,6 +88,7 @@ _OK = b'{"n": 2, "at_ms": 6, "type": "storage_ok"}\n'
         ),
         ({"type": "could_not_stop", "processes": []}, CouldNotStopEntry(number=1, at_ms=2, processes=())),
         ({"type": "storage_full"}, StorageFullEntry(number=1, at_ms=2)),
+        ({"type": "left_out", "entries": 3}, LeftOutEntry(number=1, at_ms=2, entries=3)),
         ({"type": "storage_ok"}, StorageOkEntry(number=1, at_ms=2)),
         ({"type": "exited", "exit_code": None, "signal": 9}, ExitedEntry(number=1, at_ms=2, exit_code=None, signal=9)),
         (

@@ -39,8 +39,8 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.store.agents import AgentRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.executions import ExecutionRepository
-from agentmon.store.ingest import IngestRepository
 from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload_of
+from tests.endings import record
 from tests.idle_worker import idle_worker
 from tests.screen_stage import Stage
 from tests.screens.scenes import NOW
@@ -132,7 +132,7 @@ class Talks:
             if ending is None
             else ExecutionEnding(status=ending, ended_at=NOW, reason=EndReason.EXITED, exit_code=0),
         )
-        await IngestRepository(self.services.database).record([stretch], park_after=0, at=NOW)
+        await record(self.services.database, [stretch], park_after=0, at=NOW)
 
     async def ask(self, title: str = "Fix the flaky login", *, ask: AskNews | None = None) -> Execution:
         """Make a run whose agent asks for something."""

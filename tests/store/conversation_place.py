@@ -25,6 +25,7 @@ from agentmon.store.conversations import ConversationRepository
 from agentmon.store.events import EventRepository
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.sessions import SessionRepository
+from tests.endings import record
 from tests.store.queue_place import NOON, QueuePlace, an_agent, opened_again, opened_queue, read_rows
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class ConversationPlace:
             is_paused=is_paused,
         )
         self.offsets[execution_id] += 10
-        await self.queue.ingest.record([stretch], park_after=0, at=NOON)
+        await record(self.queue.database, [stretch], park_after=0, at=NOON)
 
     async def session_id(self, execution_id: ExecutionId) -> SessionId:
         found = (await self.queue.executions.get(execution_id)).session_id

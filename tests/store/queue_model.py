@@ -80,7 +80,7 @@ class Card:
 
     @property
     def waits(self) -> bool:
-        return any(needed.is_open for needed in self.needs)
+        return any(needed.status is not TaskStatus.DONE for needed in self.needs)
 
     @property
     def open_run(self) -> Run | None:
@@ -177,7 +177,7 @@ class QueueModel:
             if needed not in card.needs:
                 card.needs.append(needed)
                 self.tell(card, USER, Told.DEPENDENCY_ADDED)
-                if needed.is_open and card.status is TaskStatus.TODO:
+                if needed.status is not TaskStatus.DONE and card.status is TaskStatus.TODO:
                     self._place(card, TaskStatus.BLOCKED, SYSTEM)
 
     def waits_changed(self, card: Card, added: list[Card], removed: list[Card]) -> None:
@@ -212,15 +212,12 @@ class QueueModel:
         _require(card.open_run is None)
         card.is_deleted = True
         self.tell(card, USER, Told.TASK_DELETED)
-        self._free_dependents(card)
 
     def restored(self, card: Card) -> None:
         if card.is_deleted:
             card.is_deleted = False
             self.tell(card, USER, Told.TASK_RESTORED)
             self._free(card)
-            if card.is_open:
-                self._hold_dependents(card)
             if card.status is TaskStatus.TODO:
                 self._place(card, card.column_at_rest, SYSTEM)
 
@@ -451,9 +448,9 @@ class QueueModel:
             return
         card.status = target
         self.tell(card, actor, Told.TASK_MOVED)
-        if target in _CLOSED:
+        if target is TaskStatus.DONE:
             self._free_dependents(card)
-        elif source in _CLOSED:
+        elif source is TaskStatus.DONE:
             self._hold_dependents(card)
 
     def _free_dependents(self, card: Card) -> None:

@@ -21,7 +21,6 @@ from agentmon.store.claims import ClaimRepository
 from agentmon.store.database import Database, open_database
 from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.executions import ExecutionRepository
-from agentmon.store.ingest import IngestRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.tasks import TaskRepository
@@ -63,10 +62,6 @@ class QueuePlace:
     @property
     def claims(self) -> ClaimRepository:
         return ClaimRepository(self.database)
-
-    @property
-    def ingest(self) -> IngestRepository:
-        return IngestRepository(self.database)
 
     @property
     def pauses(self) -> QueuePauseRepository:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.ids import WorkerId
 from agentmon.domain.task_status import Priority
+from agentmon.services.actors import USER_ACTOR
 from agentmon.store.claims import ClaimRepository
-from agentmon.store.ingest import IngestRepository
+from agentmon.store.workspaces import WorkspaceRepository
+from tests.endings import end_without_journal
 from tests.store.queue_place import NOON, an_agent, opened_again, opened_queue, read_rows
 
 if TYPE_CHECKING:
@@ -126,6 +129,27 @@ async def test_urgent_work_comes_first_then_the_oldest(place: QueuePlace) -> Non
     assert await _claim(place) == [urgent, old, young, low]
 
 
+async def test_of_agents_in_one_folder_no_more_start_than_the_workspace_allows(tmp_path: Path) -> None:
+    robots = [an_agent("robot", max_concurrent=0, tool_type=ToolType.AI_AGENT), an_agent("tool", max_concurrent=0)]
+    async with opened_queue(tmp_path / "a.db", robots, {"wide": 0}) as place:
+        await WorkspaceRepository(place.database).set_limit(
+            place.workspaces["wide"], "max_per_folder", 1, actor=USER_ACTOR, at=NOON
+        )
+        first, second = [await _queue(place, "robot") for _ in range(2)]
+        tool = await _queue(place, "tool")
+        elsewhere = await _queue(place, "robot")
+        folders = "UPDATE tasks SET input_context = json_set(input_context, '$.working_dir', '/other') WHERE number = 4"
+        async with place.database.writing() as connection:
+            await connection.exec_driver_sql(folders)
+
+        assert await _claim(place) == [first, tool, elsewhere]
+        assert await _claim(place) == []
+        assert [(await place.executions.get(one)).working_dir for one in (elsewhere, second)] == ["/other", None]
+        success = ExecutionEnding(status=ExecutionStatus.SUCCEEDED, ended_at=NOON, reason=EndReason.EXITED)
+        await end_without_journal(place.database, first, success, at=NOON)
+        assert await _claim(place) == [second]
+
+
 def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str], list[int]]:
     """Claim and end runs until none waits; return what was claimed, and how many ran after each claim."""
 
@@ -134,7 +158,7 @@ def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str
         taken: list[str] = []
         live: list[int] = []
         async with opened_again(path) as database:
-            claims, ingest = ClaimRepository(database), IngestRepository(database)
+            claims = ClaimRepository(database)
             while await claims.count_waiting():
                 batch = await claims.claim(
                     worker_id=WorkerId(name), max_running=max_running, park_after=5, limit=7, at=NOON
@@ -142,7 +166,7 @@ def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str
                 live += [row["live"] for row in read_rows(path, _COUNT_LIVE)]
                 for one in batch:
                     taken.append(one.execution.id)
-                    await ingest.end_without_journal(one.execution.id, success, park_after=5, at=NOON)
+                    await end_without_journal(database, one.execution.id, success, park_after=5, at=NOON)
         return taken, live
 
     return asyncio.run(work())

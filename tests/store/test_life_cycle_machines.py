@@ -37,6 +37,7 @@ from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.database import Database
 from agentmon.store.moments import moment_text
+from tests.endings import end_without_journal, record
 from tests.store.queue_model import Card, ModelAgent, QueueModel, RefusedError, Run
 from tests.store.queue_place import NOON, QueuePlace, an_agent, make_queue_file, opened_queue, read_rows
 
@@ -464,7 +465,9 @@ class Queue(RuleBasedStateMachine):
         assert self.last_stretch is not None
         run = _with_id(self.model.runs, self.last_stretch.execution_id)
         if not run.is_live or run.offset != self.last_stretch.from_offset:
-            assert not self.loop.run(self.place.ingest.record([self.last_stretch], park_after=PARK_AFTER, at=self.at))
+            assert not self.loop.run(
+                record(self.place.database, [self.last_stretch], park_after=PARK_AFTER, at=self.at)
+            )
 
     @precondition(lambda self: self.model.runs)
     @rule(pick=_picks)
@@ -476,7 +479,7 @@ class Queue(RuleBasedStateMachine):
         was_live = run.is_live
 
         over = self.loop.run(
-            self.place.ingest.end_without_journal(ExecutionId(run.id), ending, park_after=PARK_AFTER, at=self.at)
+            end_without_journal(self.place.database, ExecutionId(run.id), ending, park_after=PARK_AFTER, at=self.at)
         )
 
         expected = {run.id: self.model.ended(run, ending, park_after=PARK_AFTER, at=self.at)} if was_live else {}
@@ -493,7 +496,7 @@ class Queue(RuleBasedStateMachine):
         )
         is_next = start == run.offset
 
-        over = self.loop.run(self.place.ingest.record([stretch], park_after=PARK_AFTER, at=self.at))
+        over = self.loop.run(record(self.place.database, [stretch], park_after=PARK_AFTER, at=self.at))
 
         if not is_next:
             assert not over
@@ -690,7 +693,7 @@ async def test_a_retry_has_the_priority_that_its_card_was_given_while_it_ran(tmp
         await place.tasks.edit(
             task.id, draft, expected_version=claimed.task.version, next_run_at=None, actor=USER_ACTOR, at=NOON
         )
-        await place.ingest.end_without_journal(claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
+        await end_without_journal(place.database, claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
 
     (row,) = read_rows(tmp_path / "a.db", "SELECT status, priority FROM executions")
     assert tuple(row) == ("queued", 1)
@@ -706,7 +709,7 @@ async def test_a_card_that_was_closed_while_its_run_went_on_gets_no_retry(tmp_pa
         failure = ExecutionEnding(status=ExecutionStatus.FAILED, ended_at=NOON, reason=EndReason.EXITED, exit_code=1)
 
         await place.tasks.move(task.id, TaskStatus.DONE, index=None, actor=USER_ACTOR, at=NOON)
-        await place.ingest.end_without_journal(claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
+        await end_without_journal(place.database, claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
 
     (row,) = read_rows(tmp_path / "a.db", "SELECT e.status, t.status AS card FROM executions e, tasks t")
     assert tuple(row) == ("failed", "done")
@@ -725,7 +728,7 @@ async def test_the_card_of_a_stopped_run_waits_again_when_what_it_waits_for_was_
 
         await place.tasks.move(first.id, TaskStatus.TODO, index=None, actor=USER_ACTOR, at=NOON)
         during = (await place.tasks.get(task.id)).status
-        await place.ingest.end_without_journal(claimed.execution.id, stopped, park_after=PARK_AFTER, at=NOON)
+        await end_without_journal(place.database, claimed.execution.id, stopped, park_after=PARK_AFTER, at=NOON)
         after = (await place.tasks.get(task.id)).status
 
     assert (during, after) == (TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED)

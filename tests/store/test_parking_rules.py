@@ -11,6 +11,7 @@ from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.ids import ExecutionId, WorkerId
 from agentmon.domain.refusals import Refusal, RefusalKind
 from agentmon.store.moments import moment_text
+from tests.endings import end_without_journal
 from tests.store.queue_place import NOON, an_agent, opened_queue, read_rows
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ async def _end(
 ) -> None:
     status, reason = end
     ending = ExecutionEnding(status=status, ended_at=at, reason=reason, exit_code=1, refusal=refusal)
-    await place.ingest.end_without_journal(execution_id, ending, park_after=PARK_AFTER, at=at)
+    await end_without_journal(place.database, execution_id, ending, park_after=PARK_AFTER, at=at)
 
 
 @pytest.mark.parametrize("agent", ["tool", "command"])

@@ -95,7 +95,6 @@ async def test_commands_that_hosts_have_got_are_passed_over(database: Database) 
     plans = _plans(database.path, statements)
 
     assert [plan for plan in plans if " USING INDEX ix_execution_commands_undelivered" in plan]
-    assert [plan for plan in plans if "TEMP B-TREE" in plan] == []
 
 
 async def test_the_failures_of_a_command_are_found_by_its_newest_runs(tmp_path: Path) -> None:

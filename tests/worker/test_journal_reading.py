@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,9 @@ from agentmon.domain.conversation import AskNews, MessageNews
 from agentmon.domain.events import EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
-from agentmon.domain.ids import ExecutionId
+from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.worker.journal_reading import read_stretch
+from tests.endings import record
 from tests.store.conversation_place import NOON_MS, opened_place
 from tests.store.queue_place import NOON
 
@@ -194,8 +196,8 @@ async def test_a_journal_that_is_read_again_from_its_start_gives_the_same_rows(t
         async def ingest(offset: int) -> None:
             stretch = read_stretch(journal, execution_id=execution.id, offset=offset, mode=ExecutionMode.ACP)
             assert stretch is not None
-            await place.queue.ingest.record([stretch, stretch], park_after=0, at=NOON)
-            await place.queue.ingest.record([stretch], park_after=0, at=NOON)
+            await record(place.queue.database, [stretch, stretch], park_after=0, at=NOON)
+            await record(place.queue.database, [stretch], park_after=0, at=NOON)
 
         def contents() -> list[object]:
             return [
@@ -222,3 +224,47 @@ async def test_a_journal_that_is_read_again_from_its_start_gives_the_same_rows(t
 
         assert contents() == first
         assert [len(rows) for rows in first] == [3, 1, 1, 8, 1, 1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", [ExecutionMode.ACP, ExecutionMode.TEMPLATE])
+def test_a_card_says_that_the_disk_is_full_until_something_else_is_told(tmp_path: Path, mode: ExecutionMode) -> None:
+    full: dict[str, object] = {"type": "storage_full"}
+    has_space: dict[str, object] = {"type": "storage_ok"}
+
+    waits = read(tmp_path, event(TEXT), output("a line"), full, mode=mode).last_line
+    goes_on = read(tmp_path, full, has_space, mode=mode).last_line
+    again = read(tmp_path, full, has_space, event(TEXT), output("All is well."), mode=mode).last_line
+    over = read(tmp_path, output("a line"), event(TEXT), full, ended(), mode=mode).last_line
+
+    assert waits is not None
+    assert "disk is full" in waits
+    assert goes_on is not None
+    assert "space" in goes_on
+    assert again == "All is well."
+    assert over == "All is well."
+
+
+def test_a_damaged_line_has_the_time_of_the_entry_before_it_or_else_after_it(tmp_path: Path) -> None:
+    journal = write(tmp_path / "journal.jsonl", {"type": "storage_full"}, {"type": "storage_ok"})
+    first, second = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"rubbish\n" + first + b"rubbish\n" + second)
+    behind = len(b"rubbish\n" + first)
+
+    whole = read_stretch(journal, execution_id=RUN, offset=0)
+    rest = read_stretch(journal, execution_id=RUN, offset=behind)
+
+    assert whole is not None
+    assert [one.timestamp_ms - NOON_MS for one in whole.events] == [1, 1, 1, 2]
+    assert rest is not None
+    assert rest.events == whole.events[2:]
+
+
+def test_a_journal_that_is_nothing_but_damage_begins_when_its_execution_was_queued(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(b"rubbish\n" * 3)
+    queued_ms = time.time_ns() // 1_000_000
+
+    stretch = read_stretch(tmp_path / "journal.jsonl", execution_id=ExecutionId(new_id()), offset=0)
+
+    assert stretch is not None
+    assert len(stretch.events) == 3
+    assert all(one.timestamp_ms >= queued_ms for one in stretch.events)

@@ -48,6 +48,17 @@ async def test_logs_that_are_too_old_are_removed_with_a_note(tmp_path: Path) -> 
         assert last.payload["reason"] == "age"
 
 
+async def test_what_a_killed_host_left_of_a_cut_goes_with_the_log(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        (old,) = await add_logs(place, timedelta(days=40))
+        half_cut = place.services.executions.log_path(old).with_name("output.log.new")
+        half_cut.write_bytes(b"x")
+
+        await remove(place, keep_logs_days=30)
+
+        assert not half_cut.exists()
+
+
 async def test_the_oldest_logs_go_when_all_together_are_too_large(tmp_path: Path) -> None:
     async with stored(tmp_path) as place:
         runs = await add_logs(place, timedelta(days=3), timedelta(days=2), timedelta(days=1))

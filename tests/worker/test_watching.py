@@ -9,6 +9,8 @@ import subprocess
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.bootstrap import open_services
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
@@ -18,25 +20,26 @@ from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.tmux import Tmux
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.claims import ClaimRepository
-from agentmon.store.ingest import IngestRepository
+from agentmon.store.ingest import IngestRepository, Recorded
 from agentmon.worker.loop import WorkerLoop
+from agentmon.worker.preparation import prepare
 from agentmon.worker.repositories import Repositories
+from agentmon.worker.settings_in_force import read_settings
 from agentmon.worker.wake import WakeSocket, wake_worker
-from agentmon.worker.watching import Watch
+from tests.endings import finish, watch_of
 from tests.live_home import add_command
 from tests.stored_runs import stored
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
-
-    import pytest
 
     from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
     from agentmon.domain.ids import ExecutionId
     from agentmon.store.database import Database
+    from agentmon.worker.watching import Watch
     from tests.live_home import LiveHome
     from tests.stored_runs import Stored
 
@@ -75,7 +78,13 @@ async def claim_next(place: Stored) -> tuple[ClaimedExecution, ExecutionFolder]:
 
 
 def new_watch(place: Stored) -> Watch:
-    return Watch(ingest=IngestRepository(place.services.database), paths=place.services.paths, clock=SystemClock())
+    return watch_of(place.services.database, place.services.paths)
+
+
+async def read_to_the_end(watch: Watch, place: Stored) -> None:
+    """Read the journals, and let the ends that they tell of count."""
+    await watch.read_journals()
+    await finish(watch, place.services.database)
 
 
 @contextmanager
@@ -131,7 +140,7 @@ async def test_the_journal_of_an_earlier_try_is_never_read_as_that_of_the_next(t
         watch = new_watch(place)
         await watch.add(claimed)
         write_journal(folder, STARTED, FAILED)
-        await watch.read_journals()
+        await read_to_the_end(watch, place)
         again, _ = await claim_next(place)
 
         after_a_crash = new_watch(place)
@@ -144,13 +153,43 @@ async def test_the_journal_of_an_earlier_try_is_never_read_as_that_of_the_next(t
         assert (folder.path / "try-1" / "journal.jsonl").exists()
 
 
+async def test_a_try_is_neither_begun_nor_read_before_the_earlier_ones_are_set_aside(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place, max_retries=1)
+        watch = new_watch(place)
+        await watch.add(claimed)
+        write_journal(folder, STARTED, FAILED)
+        await read_to_the_end(watch, place)
+        again, _ = await claim_next(place)
+        in_the_way = folder.path / "try-1.partial"
+        in_the_way.touch()
+
+        watched = await watch.add(again)
+        await watch.read_journals()
+        with pytest.raises(OSError, match="exists"):
+            prepare(
+                again, paths=place.services.paths, settings=read_settings(place.services.paths.settings_file, {}).worker
+            )
+
+        assert not watched.has_begun
+        execution = await place.services.executions.get(claimed.execution.id)
+        assert (execution.status, execution.retry_count) == (ExecutionStatus.RUNNING, 1)
+        in_the_way.unlink()
+        folder.set_tries_aside(again.execution.attempt)
+        write_journal(folder, STARTED, FAILED)
+        await watch.read_journals()
+        assert watched.journal_offset > 0
+        assert await entries_of(place, execution.id) == ["host_started", "ended"] * 2
+        assert (folder.path / "try-1" / "journal.jsonl").exists()
+
+
 async def test_a_stop_that_comes_before_the_next_try_is_prepared_reaches_its_host(tmp_path: Path) -> None:
     async with stored(tmp_path) as place:
         claimed, folder = await claim(place, max_retries=1)
         watch = new_watch(place)
         await watch.add(claimed)
         write_journal(folder, STARTED, FAILED)
-        await watch.read_journals()
+        await read_to_the_end(watch, place)
         again, _ = await claim_next(place)
         folder.append_command({"id": "1", "type": "stop"})
 
@@ -167,7 +206,7 @@ async def test_the_environment_of_a_run_that_is_queued_again_survives_a_late_fai
         watched = await late.add(claimed)
         folder.write_environment({"TOKEN": "kept for the next try"})
         write_journal(folder, STARTED, FAILED)
-        await first.read_journals()
+        await read_to_the_end(first, place)
 
         await late.fail(watched, "its host did not start")
 
@@ -184,20 +223,18 @@ class Gate(IngestRepository):
         self.is_held = asyncio.Event()
         self.opens = asyncio.Event()
 
-    async def record(
-        self, stretches: Sequence[ExecutionProgress], *, park_after: int, at: datetime
-    ) -> Mapping[ExecutionId, bool]:
+    async def record(self, stretches: Sequence[ExecutionProgress], *, at: datetime) -> Recorded:
         if not self.is_held.is_set():
             self.is_held.set()
             await self.opens.wait()
-        return await super().record(stretches, park_after=park_after, at=at)
+        return await super().record(stretches, at=at)
 
 
 async def test_two_readers_of_one_journal_lose_nothing_of_it(tmp_path: Path) -> None:
     async with stored(tmp_path) as place:
         claimed, folder = await claim(place)
         gate = Gate(place.services.database)
-        watch = Watch(ingest=gate, paths=place.services.paths, clock=SystemClock())
+        watch = watch_of(place.services.database, place.services.paths, ingest=gate)
         await watch.add(claimed)
         write_journal(folder, STARTED)
 
@@ -209,7 +246,7 @@ async def test_two_readers_of_one_journal_lose_nothing_of_it(tmp_path: Path) -> 
             await asyncio.wait([second], timeout=0.3)
             gate.opens.set()
         write_journal(folder, FAILED)
-        await watch.read_journals()
+        await read_to_the_end(watch, place)
 
         assert (await place.services.executions.get(claimed.execution.id)).status is ExecutionStatus.FAILED
         assert await entries_of(place, claimed.execution.id) == ["host_started", "host_started", "ended"]
@@ -300,6 +337,7 @@ async def test_a_dead_host_whose_process_cannot_be_ended_stays_open_and_says_so(
         await watch.settle(watched)
         stuck = await place.services.executions.get(claimed.execution.id)
         await watch.settle(watched)
+        await finish(watch, place.services.database)
         ended = await place.services.executions.get(claimed.execution.id)
 
     assert (stuck.status, stuck.live_state) == (ExecutionStatus.RUNNING, LiveState.STUCK)

@@ -11,6 +11,7 @@ from agentmon.runners.host.masking import StreamMask, mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
 from agentmon.runners.host.protocol_log import ProtocolLog
 from agentmon.runners.host.rendering import Rendering
+from agentmon.runners.host.time_limit import PERSON
 from agentmon.runners.protocols.registry import make_adapter
 
 TYPE_CHECKING = False
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from agentmon.runners.host.pane import Pane
     from agentmon.runners.host.progress import Progress
     from agentmon.runners.host.spec import Spec
+    from agentmon.runners.host.time_limit import TimeLimit
     from agentmon.runners.protocols.adapter import Event, Step
 
 _READ_BYTES = 256 * 1024
 _MAX_WAITING_BYTES = 4 * 1024 * 1024
 """An agent that does not take more than this is not listened to until it does: both sides stay bounded."""
 _MAX_HELD_CHARACTERS = 64 * 1024
+_MAX_LAST_READS = 16
+"""More than pipes hold; what cannot be ended may write for ever."""
 _QUIET_KINDS = frozenset({"activity", "command", "cost", "session", "turn_started", "usage"})
 """Kinds of which nothing is shown, so that they may come in the midst of a message."""
 _MAX_ENTRY_CHARACTERS = 850_000
@@ -60,13 +64,19 @@ class Conversation:
         "_stderr_rest",
         "_stream",
         "_streamed",
+        "_time_limit",
         "_typing",
-        "_waits_since",
-        "waited_s",
     )
 
     def __init__(
-        self, spec: Spec, folder: str, journal: Journal, output: OutputLog, pane: Pane, progress: Progress
+        self,
+        spec: Spec,
+        folder: str,
+        journal: Journal,
+        output: OutputLog,
+        pane: Pane,
+        progress: Progress,
+        time_limit: TimeLimit,
     ) -> None:
         """Prepare to speak with the agent of the specification.
 
@@ -79,6 +89,7 @@ class Conversation:
         self._output = output
         self._pane = pane
         self._progress = progress
+        self._time_limit = time_limit
         self._agent = agents.PipedAgent(0, None, None, None)
         self._adapter = make_adapter(spec.conversation)
         self._errors = ErrorStream(os.path.join(folder, "errors.log"))
@@ -97,9 +108,6 @@ class Conversation:
         self._closed_input_at = float("inf")
         self._has_ended = False
         self._pane_messages = 0
-        self._waits_since: float | None = None
-        self.waited_s = 0.0
-        """How long it has waited for a person so far; a wait that goes on counts when it is over."""
 
     # What the supervisor asks of whatever holds the program's line
 
@@ -124,11 +132,6 @@ class Conversation:
     def takes_keys(self) -> bool:
         """Whether there is room for more typing."""
         return len(self._outgoing) < _MAX_WAITING_BYTES
-
-    @property
-    def waits_for_person(self) -> bool:
-        """Whether the agent can do nothing until somebody answers."""
-        return self._waits_since is not None
 
     @property
     def next_step(self) -> float:
@@ -241,10 +244,12 @@ class Conversation:
         return self._protocol.retry()
 
     def throw_away(self) -> None:
-        """Count what the disk did not take as left out, and what still comes as never said."""
-        self._protocol.give_up()
-        while self._agent.output is not None and self._drain(self._agent.output):
-            pass
+        """Leave out what the disk did not take, and hear what the agent said last, which tells how its work ended."""
+        for _ in range(_MAX_LAST_READS):
+            self._protocol.give_up()
+            if not self.move_rest(time.monotonic()):
+                break
+            self._output.give_up()
 
     # The protocol
 
@@ -304,12 +309,8 @@ class Conversation:
         self._streamed = {}
 
     def _note_waiting(self, *, is_waiting: bool) -> None:
-        now = time.monotonic()
-        if is_waiting and self._waits_since is None:
-            self._waits_since = now
-        elif not is_waiting and self._waits_since is not None:
-            self.waited_s += now - self._waits_since
-            self._waits_since = None
+        note = self._time_limit.hold if is_waiting else self._time_limit.let_go
+        note(PERSON, time.monotonic())
 
     def _show(self, text: str) -> None:
         if not text:
@@ -403,14 +404,6 @@ class Conversation:
             pass
         except OSError:  # it listens no more
             self._outgoing.clear()
-
-    def _drain(self, file: int) -> bool:
-        try:
-            chunk = os.read(file, _READ_BYTES)
-        except OSError:
-            return False
-        self._output.give_up(len(chunk))
-        return bool(chunk)
 
 
 def _merged(events: list[Event]) -> list[Event]:

@@ -8,7 +8,9 @@ import sys
 import time
 
 from agentmon.runners.host import process_table
+from agentmon.runners.host.control import ControlChannel
 from agentmon.runners.host.journal import Journal
+from agentmon.runners.host.last_word import wait_until_written
 from agentmon.runners.host.lean import signal
 from agentmon.runners.host.output_log import OutputLog
 from agentmon.runners.host.spec import SpecError, read_spec, take_environment
@@ -90,6 +92,10 @@ def _run(folder: str, lock_file: int, journal: Journal) -> int:
         duration_ms=0,
         error=problem,
     )
+    if journal.is_behind:
+        control = ControlChannel(folder)
+        wait_until_written(journal, control, folder)
+        control.close()
     journal.reserve.drop()
     return _complain(str(problem), UNUSABLE)
 

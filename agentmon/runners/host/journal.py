@@ -1,4 +1,4 @@
-"""The writer of ``journal.jsonl``: each entry is one complete line in one write, then the worker is told."""
+"""The writer of ``journal.jsonl``: each entry is one complete line, then the worker is told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import time
 from agentmon.runners.host import documents
 from agentmon.runners.host.reserve import Reserve
 
-_MAX_WAITING_LINES = 1000
+_MAX_WAITING_BYTES = 4 * 1024 * 1024
+"""When more waits for space, what is decoration is left out."""
+_DECORATION = frozenset({"activity", "diff", "message", "notice", "output", "plan"})
+"""Types of entries and kinds of events on which neither how a run ends depends nor what a person is asked."""
 
 
 class Journal:
@@ -18,11 +21,12 @@ class Journal:
     __slots__ = (
         "_execution_id",
         "_file",
+        "_left_out",
         "_next_number",
         "_notify_socket",
-        "_size_bytes",
         "_socket",
         "_waiting",
+        "_waiting_bytes",
         "reserve",
     )
 
@@ -36,12 +40,14 @@ class Journal:
         self._file = os.open(
             os.path.join(folder, "journal.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
-        self._size_bytes = os.fstat(self._file).st_size
-        if self._size_bytes:
+        if os.fstat(self._file).st_size:
             os.close(self._file)
             raise FileExistsError
         self._next_number = 1
         self._waiting: list[bytes] = []
+        """Lines that the disk has not taken; of the first one, what it has not taken."""
+        self._waiting_bytes = 0
+        self._left_out = 0
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._notify_socket = b""
@@ -59,20 +65,37 @@ class Journal:
         return bool(self._waiting)
 
     def add(self, entry_type: str, **fields: object) -> None:
-        """Append one entry; when the disk is full even without the reserve, keep it for ``retry``."""
-        if len(self._waiting) >= _MAX_WAITING_LINES:
+        """Append one entry; when the disk is full even without the reserve, keep it for ``retry``.
+
+        When too much waits already, decoration is left out; ``left_out`` then says of how many entries.
+        """
+        event = fields.get("event")
+        kind = event.get("kind") if isinstance(event, dict) else entry_type
+        if self._waiting_bytes > _MAX_WAITING_BYTES and kind in _DECORATION:
+            self._left_out += 1
             return
-        entry = {"n": self._next_number, "at_ms": time.time_ns() // 1_000_000, "type": entry_type, **fields}
-        self._next_number += 1
-        self._waiting.append(documents.encode(entry).encode() + b"\n")
+        if self._left_out:
+            self._keep("left_out", {"entries": self._left_out})
+            self._left_out = 0
+        self._keep(entry_type, fields)
         self.retry()
 
     def retry(self) -> None:
         """Write what waits, as far as the disk takes it."""
         has_written = False
-        while self._waiting and self._write(self._waiting[0]):
-            del self._waiting[0]
-            has_written = True
+        while self._waiting:
+            try:
+                written = os.write(self._file, self._waiting[0])
+            except OSError:
+                if not self.reserve.release_piece():
+                    break
+                continue
+            self._waiting_bytes -= written
+            if written < len(self._waiting[0]):
+                self._waiting[0] = self._waiting[0][written:]
+            else:
+                del self._waiting[0]
+                has_written = True
         if has_written:
             self._notify()
 
@@ -81,19 +104,11 @@ class Journal:
         os.close(self._file)
         self._socket.close()
 
-    def _write(self, line: bytes) -> bool:
-        while True:
-            try:
-                written = os.write(self._file, line)
-            except OSError:
-                written = 0
-            if written == len(line):
-                self._size_bytes += written
-                return True
-            if written:
-                os.ftruncate(self._file, self._size_bytes)
-            if not self.reserve.release_piece():
-                return False
+    def _keep(self, entry_type: str, fields: dict[str, object]) -> None:
+        entry = {"n": self._next_number, "at_ms": time.time_ns() // 1_000_000, "type": entry_type, **fields}
+        self._next_number += 1
+        self._waiting.append(documents.encode(entry).encode() + b"\n")
+        self._waiting_bytes += len(self._waiting[-1])
 
     def _notify(self) -> None:
         if self._notify_socket:

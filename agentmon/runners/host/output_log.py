@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 _COPY_BYTES = 256 * 1024
@@ -65,39 +66,44 @@ class OutputLog:
         tail_bytes = self._cap_bytes // 4
         left_out_bytes = self.left_out_bytes + self._size_bytes - self._marker_bytes - head_bytes - tail_bytes
         marker = f"\n[agentmon: {left_out_bytes:,} bytes left out here]\n".encode()
-        tail_start = self._size_bytes - tail_bytes
-        new_path = self._path + ".new"
         try:
-            new_file = os.open(new_path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        except OSError:
-            new_file = self._file
-        try:
-            if new_file != self._file:
-                try:
-                    self._copy(new_file, 0, 0, head_bytes)
-                    self._write_whole(new_file, marker, head_bytes)
-                    self._copy(new_file, tail_start, head_bytes + len(marker), tail_bytes)
-                    os.rename(new_path, self._path)
-                except OSError:
-                    os.close(new_file)
-                    new_file = self._file
-            if new_file == self._file:
-                # No room for a second file: the tail moves down in place, over bytes that are left out anyway.
-                self._copy(new_file, tail_start, head_bytes + len(marker), tail_bytes)
-                self._write_whole(new_file, marker, head_bytes)
-                os.ftruncate(new_file, head_bytes + len(marker) + tail_bytes)
-                self._unlink(new_path)
+            try:
+                self._cut_into_new_file(head_bytes, marker, tail_bytes)
+            except OSError:
+                self._cut_in_place(head_bytes, marker, tail_bytes)
         except OSError:
             return  # tried again at the next append
-        if new_file != self._file:
-            os.close(self._file)
-            self._file = new_file
         self.left_out_bytes = left_out_bytes
         self._marker_bytes = len(marker)
         self._size_bytes = head_bytes + len(marker) + tail_bytes
 
+    def _cut_into_new_file(self, head_bytes: int, marker: bytes, tail_bytes: int) -> None:
+        new_path = self._path + ".new"
+        new_file = os.open(new_path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            self._copy(new_file, 0, 0, head_bytes)
+            self._write_whole(new_file, marker, head_bytes)
+            self._copy(new_file, self._size_bytes - tail_bytes, head_bytes + len(marker), tail_bytes)
+            os.rename(new_path, self._path)
+        except OSError:
+            os.close(new_file)
+            self._unlink(new_path)
+            raise
+        os.close(self._file)
+        self._file = new_file
+
+    def _cut_in_place(self, head_bytes: int, marker: bytes, tail_bytes: int) -> None:
+        """Copy the tail over what is left out: head and tail themselves stay, so that each failure can be repeated."""
+        tail_start = self._size_bytes - tail_bytes
+        end = head_bytes + len(marker) + tail_bytes
+        if end > tail_start:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._write_whole(self._file, marker, head_bytes)
+        self._copy(self._file, tail_start, head_bytes + len(marker), tail_bytes)
+        os.ftruncate(self._file, end)
+
     def _copy(self, target: int, position: int, target_position: int, size_bytes: int) -> None:
-        """Copy bytes of the file, front to back: source and target may overlap when the target lies before."""
+        """Copy bytes of the file to where they are not."""
         while size_bytes:
             copied = self._copy_inside_kernel(target, position, target_position, size_bytes)
             if not copied:

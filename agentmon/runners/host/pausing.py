@@ -6,12 +6,14 @@ import time
 
 from agentmon.runners.host.family import send_to_same
 from agentmon.runners.host.lean import signal
+from agentmon.runners.host.time_limit import PAUSE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agentmon.runners.host.family import Family
     from agentmon.runners.host.journal import Journal
     from agentmon.runners.host.process_table import Process
+    from agentmon.runners.host.time_limit import TimeLimit
 
 _LOOK_INTERVAL_S = 0.02
 _LOOK_FOR_S = 2.0
@@ -22,7 +24,7 @@ _HALTED = frozenset("TtDU")
 
 
 class Pause:
-    """Whether the run is paused by a command, and for how long it was.
+    """Whether the run is paused by a command; its time limit stands still meanwhile.
 
     A program that is halted by anybody else is not paused.
     """
@@ -35,26 +37,20 @@ class Pause:
         "_has_noted",
         "_journal",
         "_next_look",
-        "_since",
-        "earlier_s",
+        "_time_limit",
+        "is_on",
     )
 
-    def __init__(self, family: Family, journal: Journal) -> None:
+    def __init__(self, family: Family, journal: Journal, time_limit: TimeLimit) -> None:
         self._family = family
         self._journal = journal
+        self._time_limit = time_limit
         self._command_id = ""
-        self._since: float | None = None
-        self.earlier_s = 0.0
-        """For how many seconds in all the program was paused, without the present pause."""
+        self.is_on = False
         self._asked: dict[tuple[int, str], Process] = {}
         self._next_look = float("inf")
         self._deadline = float("inf")
         self._has_noted = False
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the run is paused."""
-        return self._since is not None
 
     @property
     def next_step(self) -> float:
@@ -68,9 +64,10 @@ class Pause:
         again once nothing runs any more. A run that is paused stays so, and one whose program has not started yet has
         nothing to halt.
         """
-        if self._since is not None:
+        if self.is_on:
             return
-        self._since = now
+        self.is_on = True
+        self._time_limit.hold(PAUSE, now)
         self._command_id = command_id
         self._asked.clear()
         self._has_noted = False
@@ -84,7 +81,7 @@ class Pause:
 
     def end(self, command_id: str | None = None) -> None:
         """Let everything go on; journaled as ``resumed`` when a command asked for it."""
-        if self._since is None:
+        if not self.is_on:
             return
         members = self._by_descent()
         if command_id is not None and not self._has_noted:
@@ -102,9 +99,8 @@ class Pause:
 
     def forget(self, now: float) -> None:
         """Take the pause as over, since the run is being ended, which lets what is halted go on by itself."""
-        if self._since is not None and self._family.agent_pid is not None:
-            self.earlier_s += now - self._since
-        self._since = None
+        self._time_limit.let_go(PAUSE, now)
+        self.is_on = False
         self._next_look = float("inf")
 
     def _look(self, now: float) -> None:

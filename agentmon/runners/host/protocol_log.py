@@ -65,8 +65,10 @@ class ProtocolLog:
         self._add(f'{{"at_ms": {at_ms}, "dir": "end", "line": ""}}\n')
 
     def give_up(self) -> None:
-        """Count what waits as left out."""
-        self._log.give_up()
+        """Leave out what waits, and what still comes, since a gap cannot be replayed."""
+        if self._log.is_blocked:
+            self._log.give_up()
+            self.is_full = True
 
     def _add_lines(self, direction: str, lines: list[bytes], at_ms: int) -> None:
         if lines:

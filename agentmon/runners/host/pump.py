@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _BATCH_BYTES = 256 * 1024
 _FULL_READ_BYTES = 4000
 _NEXT_READ_WITHIN_MS = 1
+_MAX_LAST_READS = 16
+"""More than a terminal holds; what cannot be ended may write for ever."""
 _MAX_WAITING_KEYS = 64 * 1024
 _PASTE_START, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 _PASTE_MODE_ON, _PASTE_MODE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
@@ -43,8 +45,6 @@ class Pump:
         "_typed_bytes",
     )
 
-    waits_for_person = False
-    waited_s = 0.0
     is_blocked = False
     next_step = float("inf")
     outcome: str | None = None
@@ -185,7 +185,8 @@ class Pump:
 
     def throw_away(self) -> None:
         """Count what the program's terminal still holds as left out."""
-        while chunk := self._read():
+        for _ in range(_MAX_LAST_READS):
+            chunk = self._read()
             written = self._newlines.undo(chunk, is_mapped=terminal.Modes(self._agent.inner_terminal).maps_newlines)
             self._progress.add(written)
             self._output.give_up(len(written))

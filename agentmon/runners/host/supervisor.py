@@ -12,6 +12,7 @@ from agentmon.runners.host.attachment import Attachment
 from agentmon.runners.host.control import ControlChannel
 from agentmon.runners.host.ending import Ending
 from agentmon.runners.host.family import Family, become_subreaper
+from agentmon.runners.host.last_word import wait_until_written
 from agentmon.runners.host.lean import signal
 from agentmon.runners.host.pane import Pane
 from agentmon.runners.host.pausing import Pause
@@ -20,6 +21,7 @@ from agentmon.runners.host.pump import Pump
 from agentmon.runners.host.report_pace import ReportPace
 from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
 from agentmon.runners.host.spec import MARKER_VARIABLE
+from agentmon.runners.host.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ class Supervisor:
         self._control = ControlChannel(folder)
         self._family = Family(f"{MARKER_VARIABLE}={spec.execution_id}", is_subreaper=become_subreaper())
         self._ending = Ending(self._family, journal, grace_s=spec.grace_s, interrupt=spec.interrupt)
-        self._pause = Pause(self._family, journal)
+        self._time_limit = TimeLimit(spec.timeout_s)
+        self._pause = Pause(self._family, journal, self._time_limit)
         self._attachment = Attachment(self._family.outsiders.add)
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
@@ -126,6 +129,7 @@ class Supervisor:
             self._pane.note(self._error)
             return
         self._started_at = time.monotonic()
+        self._time_limit.begin(self._started_at)
         argv = [argument[:_MAX_JOURNALED_ARGUMENT] for argument in self._spec.argv[:_MAX_JOURNALED_ARGUMENTS]]
         self._journal.add("agent_started", pid=self._family.agent_pid, argv=argv)
         self._line.begin()
@@ -139,7 +143,13 @@ class Supervisor:
 
             try:
                 conversation = Conversation(
-                    self._spec, self._folder, self._journal, self._output, self._pane, self._progress
+                    self._spec,
+                    self._folder,
+                    self._journal,
+                    self._output,
+                    self._pane,
+                    self._progress,
+                    self._time_limit,
                 )
             except (AttributeError, ImportError, OSError, ValueError) as error:
                 message = f"the agent cannot be spoken to: {error}"
@@ -157,13 +167,19 @@ class Supervisor:
 
     def _supervise(self, line: Pump | Conversation) -> None:
         self._family.reap()  # a program that ended before the first wait
-        while not self._is_over(line):
-            self._wait(line)
-        if self._is_storage_blocked:
-            self._output.give_up()
-            line.throw_away()
+        for _ in range(2):  # what was held back to the end has to be written too
+            while not self._is_over(line):
+                self._wait(line)
+            if self._is_storage_blocked:
+                self._leave_out_what_waits(line)
+            line.finish()
+
+    def _leave_out_what_waits(self, line: Pump | Conversation) -> None:
+        left_out_bytes = self._output.left_out_bytes
+        self._output.give_up()
+        line.throw_away()
+        if self._output.left_out_bytes > left_out_bytes:
             self._error = self._error or "the disk was full: the end of the output is missing"
-        line.finish()
 
     @property
     def _is_storage_blocked(self) -> bool:
@@ -235,10 +251,10 @@ class Supervisor:
             self._ending.next_step,
             self._pane.next_step,
             self._pause.next_step,
-            self._time_limit,
+            self._time_limit_at,
             self._next_line_step,
         )
-        return min(step, self._report_pace.next_report) if self._has_news else step
+        return min(step, self._report_pace.next_report) if self._has_to_report else step
 
     @property
     def _next_line_step(self) -> float:
@@ -248,20 +264,16 @@ class Supervisor:
         return self._line.next_step
 
     @property
-    def _time_limit(self) -> float:
-        """When it will have run for as long as it may; never while it is paused, ends or waits for a person."""
-        if not self._spec.timeout_s or self._ending.has_begun or self._pause.is_on:
-            return float("inf")
-        if self._line is None or self._line.waits_for_person:
-            return float("inf")
-        return self._started_at + self._spec.timeout_s + self._pause.earlier_s + self._line.waited_s
+    def _time_limit_at(self) -> float:
+        """When it will have run for as long as it may; never once it ends."""
+        return float("inf") if self._ending.has_begun else self._time_limit.reached_at
 
     def _do_what_is_due(self, now: float) -> None:
         # Also before the line does its part: a message that is on its way is heard before the agent's input closes.
         if now >= min(self._next_look, self._next_line_step):
             self._next_look = now + _LOOK_INTERVAL_S
             self._obey_commands()
-        if now >= self._time_limit:
+        if now >= self._time_limit_at:
             self._journal.add("time_limit_reached", timeout_s=self._spec.timeout_s)
             self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
             self._ending.stop(endings.TIMED_OUT)
@@ -271,11 +283,14 @@ class Supervisor:
             if self._line.is_overdue(now):
                 self._ending.stop(endings.FINISHED)
         self._watch_storage(now)
-        if self._has_news and now >= self._report_pace.next_report:
+        if self._has_to_report and now >= self._report_pace.next_report:
             self._report_output(now)
         if now >= self._next_sign_of_life:
             self._next_sign_of_life = now + _SIGN_OF_LIFE_INTERVAL_S
-            os.utime(self._lock_file)
+            try:
+                os.utime(self._lock_file)
+            except OSError:
+                pass  # a disk that takes no time takes it later
         self._pane.advance(now)
 
     def _take_signals(self, now: float) -> None:
@@ -379,6 +394,7 @@ class Supervisor:
             self._next_storage_retry = float("inf")
             self._storage_deadline = float("inf")
             self._journal.add("storage_ok")
+            self._report_output(now)
             self._pane.note("there is space again")
 
     # Reports
@@ -386,6 +402,11 @@ class Supervisor:
     @property
     def _has_news(self) -> bool:
         return self._reported != (self._progress.byte_count, self._output.left_out_bytes)
+
+    @property
+    def _has_to_report(self) -> bool:
+        """Whether something is to be reported; on a full disk that waits, as it would only take the place of more."""
+        return self._has_news and self._next_storage_retry == float("inf")
 
     def _report_output(self, now: float) -> None:
         self._report_pace.note_report(now)
@@ -418,7 +439,11 @@ class Supervisor:
             agent_outcome=None if self._line is None else self._agent_outcome(self._line),
             agent_error=None if self._line is None else self._line.error,
         )
-        self._wait_for_journal(now + _STORAGE_PATIENCE_S)
+        if self._journal.is_behind:
+            self._pane.note("the disk is full; how the run ended is written when there is space")
+            self._pane.write(now)
+            wait_until_written(self._journal, self._control, self._folder)
+            now = time.monotonic()
         self._pane.finish(now)
         self._show_rest(now + _LAST_ECHO_S)
         self._control.close()
@@ -428,11 +453,6 @@ class Supervisor:
     def _agent_outcome(self, line: Pump | Conversation) -> str | None:
         is_ended_screen = self._ending.outcome == endings.FINISHED and not self._spec.is_protocol
         return "completed" if is_ended_screen else line.outcome
-
-    def _wait_for_journal(self, deadline: float) -> None:
-        while self._journal.is_behind and time.monotonic() < deadline:
-            time.sleep(_STORAGE_RETRY_INTERVAL_S)
-            self._journal.retry()
 
     def _show_rest(self, deadline: float) -> None:
         """Let the pane take and draw what waits, unless it does nothing for a second."""

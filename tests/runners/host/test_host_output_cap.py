@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import re
 import resource
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentmon.runners.host import output_log
 from agentmon.runners.host.output_log import OutputLog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.runners.host.conftest import PrepareRun
@@ -72,6 +77,57 @@ def test_the_sum_holds_after_every_write_and_the_file_stays_small(tmp_path: Path
             assert content == written
 
     assert log.left_out_bytes > 0
+
+
+class Refusals:
+    """Stands for the system's calls that change a file, and lets some of them in a row fail as on a full disk."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left_until = self.left = 0
+        names = ("pwrite", "copy_file_range", "ftruncate", "rename")
+        refusing = {name: self._refusing(getattr(os, name)) for name in names}
+        monkeypatch.setattr(output_log, "os", SimpleNamespace(**{**vars(os), **refusing}))
+
+    def _refusing(self, call: Callable[..., int]) -> Callable[..., int]:
+        def made(*arguments: Any) -> int:
+            self.left_until -= 1
+            if self.left_until < 0 < self.left:
+                self.left -= 1
+                raise OSError(errno.ENOSPC, "no space")
+            if call.__name__ == "pwrite" and self.left:  # before it is full, a disk takes a part
+                file, chunk, position = arguments
+                return call(file, chunk[: max(1, len(chunk) // 2)], position)
+            return call(*arguments)
+
+        return made
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3, 100])
+@pytest.mark.parametrize("step_bytes", [30, 700])
+def test_a_cut_that_fails_at_any_write_is_repeated_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, step_bytes: int
+) -> None:
+    cap_bytes = 1000
+    refusals = Refusals(monkeypatch)
+    for first in range(40):
+        log = OutputLog(str(tmp_path / f"log{first}"), cap_bytes)
+        generator = random.Random(first)
+        written = generator.randbytes(cap_bytes - step_bytes // 2)
+        assert log.append(written)
+
+        refusals.left_until, refusals.left = first, failures
+        while refusals.left:
+            chunk = generator.randbytes(step_bytes)
+            log.append(chunk)
+            written += chunk
+            content = (tmp_path / f"log{first}").read_bytes()
+            assert content.startswith(written[: cap_bytes // 2])
+            if not log.is_blocked:
+                assert content.endswith(written[-cap_bytes // 4 :])
+            assert not (tmp_path / f"log{first}.new").exists()
+        assert log.append(b"x" * 100)
+
+        _check((tmp_path / f"log{first}").read_bytes(), written + b"x" * 100, cap_bytes, log.left_out_bytes)
 
 
 def test_without_room_for_a_second_file_the_log_is_cut_in_place(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ CREATE TABLE execution_commands (
     execution_id VARCHAR(36) NOT NULL,
     actor_type VARCHAR(6) NOT NULL,
     actor_id VARCHAR,
-    cause VARCHAR(6) NOT NULL,
+    cause VARCHAR(6) DEFAULT 'person' NOT NULL,
     attempt INTEGER DEFAULT 0 NOT NULL,
     type VARCHAR(19) NOT NULL,
     payload TEXT DEFAULT '{}' NOT NULL,

@@ -1,0 +1,169 @@
+"""The end of executions whose processes are gone: steps that are bounded in time, then the outcome counts.
+
+A step may be done again after a kill, so each has to bear that. What was done stands in ``finalizing.jsonl`` of the
+execution's folder, and what it changed of the end in the row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.redaction import redact
+from agentmon.worker.refusal_reading import with_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ExecutionEnding
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.store.settling import SettlementRepository
+    from agentmon.worker.watching import Watch, Watched
+
+_log = logging.getLogger(__name__)
+
+_TRY_AGAIN_AFTER_S: Final = 5.0
+_PROBLEM_MAX_CHARACTERS: Final = 300
+
+
+class EndStep(NamedTuple):
+    """Something that belongs to the end of an execution."""
+
+    name: str
+    is_due: Callable[[ExecutionEnding], bool]
+    work: Callable[[Watched, ExecutionEnding], ExecutionEnding]
+    """Returns the ending with what it found out; called in a thread, and once more after a kill."""
+    limit_s: float
+    """After that the end goes on without it."""
+
+
+def _why_it_failed(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+    return with_refusal(ending, watched.claimed, watched.folder)
+
+
+END_STEPS: Final = (
+    EndStep("why it failed", lambda ending: ending.status is ExecutionStatus.FAILED, _why_it_failed, limit_s=10.0),
+)
+
+
+class Finalizer:
+    """Brings the executions of a watch whose processes are gone to their end.
+
+    Args:
+        watch: Whose executions.
+        settlement: Writes what counts.
+        clock: Dates what is written.
+        on_settled: Called when executions are over.
+        steps: What belongs to an end, in order.
+    """
+
+    def __init__(
+        self,
+        *,
+        watch: Watch,
+        settlement: SettlementRepository,
+        clock: Clock,
+        on_settled: Callable[[], None],
+        steps: Sequence[EndStep] = END_STEPS,
+    ) -> None:
+        self._watch = watch
+        self._settlement = settlement
+        self._clock = clock
+        self._on_settled = on_settled
+        self._steps = steps
+        self.park_after = 0
+        """After how many failures in a row an agent is parked; 0 means never."""
+        self._in_hand: set[ExecutionId] = set()
+        self._not_before: dict[ExecutionId, float] = {}
+
+    def begin(self) -> tuple[tuple[Watched, ...], tuple[Watched, ...]]:
+        """Take in hand what has ended: what can be settled at once, and what has steps to do first.
+
+        Whoever calls this hands the first to ``settle``, and each of the second to ``finish``.
+        """
+        now = time.monotonic()
+        ended = [
+            watched
+            for watched in self._watch.ended()
+            if watched.id not in self._in_hand and self._not_before.get(watched.id, now) <= now
+        ]
+        self._in_hand |= {watched.id for watched in ended}
+        plain = tuple(watched for watched in ended if not self._due(watched))
+        return plain, tuple(watched for watched in ended if self._due(watched))
+
+    async def settle(self, ended: Sequence[Watched]) -> None:
+        """Let the ends of executions count that are taken in hand.
+
+        Raises:
+            StoreError: Nothing was written; they are taken in hand again.
+        """
+        if not ended:
+            return
+        try:
+            over, problems = await self._settlement.settle(
+                [watched.id for watched in ended], park_after=self.park_after, at=self._clock.now()
+            )
+        finally:
+            self._in_hand -= {watched.id for watched in ended}
+        for execution_id, error in problems.items():
+            _log.warning("execution %s: its end cannot be written: %s", execution_id, error)
+            self._not_before[execution_id] = time.monotonic() + _TRY_AGAIN_AFTER_S
+        settled_elsewhere = [watched.id for watched in ended if watched.id not in over and watched.id not in problems]
+        for execution_id in (*over, *settled_elsewhere):
+            self._not_before.pop(execution_id, None)
+        await self._watch.forget({**over, **dict.fromkeys(settled_elsewhere, False)})
+        self._on_settled()
+
+    async def finish(self, watched: Watched) -> None:
+        """Do the steps of one execution that is taken in hand, then let its end count.
+
+        Raises:
+            StoreError: The next look takes it in hand again and goes on behind the last step that was done.
+        """
+        try:
+            done = await asyncio.to_thread(watched.folder.read_end_steps)
+            for step in self._due(watched):
+                if step.name not in done:
+                    await self._do(step, watched)
+        except BaseException:
+            self._in_hand.discard(watched.id)
+            raise
+        await self.settle([watched])
+
+    def _due(self, watched: Watched) -> list[EndStep]:
+        ending = watched.ending
+        return [] if ending is None else [step for step in self._steps if step.is_due(ending)]
+
+    async def _do(self, step: EndStep, watched: Watched) -> None:
+        before, begun_at, problem = watched.ending, time.monotonic(), ""
+        assert before is not None, "only what has ended is taken in hand"
+        try:
+            async with asyncio.timeout(step.limit_s):
+                watched.ending = await asyncio.to_thread(step.work, watched, before)
+        except TimeoutError:
+            problem = f"not done within {step.limit_s:g} s"
+        except Exception as error:  # noqa: BLE001 - a step that fails must not keep a run from its end
+            problem = plain_line(redact(str(error) or type(error).__name__), max_characters=_PROBLEM_MAX_CHARACTERS)
+        if problem:
+            _log.warning("execution %s: %s: %s", watched.id, step.name, problem)
+        if watched.ending != before and watched.ending is not None:
+            await self._settlement.revise(watched.id, watched.ending, at=self._clock.now())
+        await asyncio.to_thread(
+            _note_step, watched, self._line(step, problem, took_ms=round(1000 * (time.monotonic() - begun_at)))
+        )
+
+    def _line(self, step: EndStep, problem: str, *, took_ms: int) -> Mapping[str, object]:
+        line = {"at": self._clock.now().isoformat(), "step": step.name, "took_ms": took_ms}
+        return line | ({"problem": problem} if problem else {})
+
+
+def _note_step(watched: Watched, line: Mapping[str, object]) -> None:
+    try:
+        watched.folder.append_end_step(line)
+    except OSError as error:
+        _log.warning("execution %s: its end cannot be noted: %s", watched.id, error)

@@ -1,0 +1,207 @@
+"""That no content of one run holds up another: what cannot be recorded, and turns that fail or take long."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.clock import SystemClock
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import CommandType
+from agentmon.services.actors import USER_ACTOR
+from agentmon.store.budgets import BudgetRepository
+from agentmon.store.executions import ExecutionRepository
+from agentmon.worker.approving import Approver
+from agentmon.worker.wake import wake_worker
+from tests.endings import finish, watch_of
+from tests.stored_runs import stored
+from tests.waiting import until
+from tests.worker.test_watching import FAILED, STARTED, claim, living_host, running_loop, write_journal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.runners.execution_folder import ExecutionFolder
+    from tests.stored_runs import Stored
+
+
+def message(text: str, number: int) -> dict[str, object]:
+    event = {"kind": "message", "role": "assistant", "text": text, "message_ref": f"m{number}"}
+    return {"type": "agent_event", "event": event}
+
+
+def refuse(place: Stored, table: str, condition: str) -> None:
+    """Let the database refuse rows, as it would for content that no release foresaw."""
+    with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+        connection.execute(
+            f"CREATE TRIGGER refused_{table} BEFORE INSERT ON {table} WHEN {condition} "
+            "BEGIN SELECT RAISE(ABORT, 'poisoned'); END"
+        )
+
+
+def allow(place: Stored, table: str) -> None:
+    with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+        connection.execute(f"DROP TRIGGER refused_{table}")
+
+
+async def ask_to_stop(place: Stored, run: ClaimedExecution) -> None:
+    """Ask as a client does, which here needs no worker of its own."""
+    executions = ExecutionRepository(place.services.database)
+    at = SystemClock().now()
+    await executions.request_stop(run.task.id, command_type=CommandType.STOP, actor=USER_ACTOR, at=at)
+    wake_worker(place.services.paths.worker_socket)
+
+
+async def messages_of(place: Stored, execution_id: str) -> list[str]:
+    query = "SELECT content FROM messages WHERE execution_id = ? ORDER BY id"
+    with closing(sqlite3.connect(place.services.paths.database_path)) as connection:
+        return [content for (content,) in connection.execute(query, (execution_id,))]
+
+
+async def test_a_row_that_cannot_be_written_is_left_out_and_everything_around_it_is_there(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        (bad, bad_folder), (good, good_folder) = await claim(place), await claim(place)
+        watch = watch_of(place.services.database, place.services.paths)
+        await watch.add(bad)
+        await watch.add(good)
+        refuse(place, "messages", "NEW.content LIKE '%poison%'")
+        said = [message(f"said {number}" if number != 7 else "poison", number) for number in range(20)]
+        write_journal(bad_folder, STARTED, *said)
+        write_journal(good_folder, STARTED, message("well", 1))
+
+        await watch.read_journals()
+
+        present = await place.services.executions.get(bad.execution.id)
+        assert await messages_of(place, good.execution.id) == ["well"]
+        assert await messages_of(place, bad.execution.id) == [f"said {number}" for number in range(20) if number != 7]
+        assert "poisoned" in (present.journal_problem or "")
+        events = await place.services.executions.events(bad.execution.id)
+        assert [event.payload.get("entry") for event in events].count("not_recorded") == 1
+
+        write_journal(bad_folder, FAILED)
+        await watch.read_journals()
+        await finish(watch, place.services.database)
+        assert (await place.services.executions.get(bad.execution.id)).status is ExecutionStatus.FAILED
+
+
+async def test_a_journal_that_cannot_be_recorded_at_all_is_set_aside_and_read_later(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        (bad, bad_folder), (good, good_folder) = await claim(place), await claim(place)
+        watch = watch_of(place.services.database, place.services.paths)
+        watched = await watch.add(bad)
+        await watch.add(good)
+        refuse(place, "events", f"NEW.execution_id = '{bad.execution.id}'")
+        write_journal(bad_folder, STARTED, message("kept", 1))
+        write_journal(good_folder, STARTED)
+
+        await watch.read_journals()
+        set_aside = await place.services.executions.get(bad.execution.id)
+        other = await place.services.executions.get(good.execution.id)
+        doctor = {finding.name: finding for finding in await place.services.doctor.check()}
+        allow(place, "events")
+        watched.set_aside_until = float("-inf")
+        await watch.read_journals()
+
+        assert set_aside.journal_offset == 0
+        assert "cannot be read" in (set_aside.last_line or "")
+        assert other.journal_offset > 0
+        assert "poisoned" in doctor["journals"].text
+        assert await messages_of(place, bad.execution.id) == ["kept"]
+        assert (await place.services.executions.get(bad.execution.id)).journal_problem is None
+
+
+async def test_a_stop_reaches_its_host_while_the_journals_of_others_are_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as place:
+        (run, folder), (_, noisy_folder) = await claim(place), await claim(place)
+        for one in (folder, noisy_folder):
+            write_journal(one, STARTED)
+        with living_host(folder), living_host(noisy_folder):
+            async with running_loop(place) as loop:
+                await until(lambda: _is_watched(loop, run.execution.id))
+                held, opened = asyncio.Event(), asyncio.Event()
+
+                async def never(*_: object, **__: object) -> bool:
+                    held.set()
+                    await opened.wait()
+                    return False
+
+                monkeypatch.setattr(loop._watch, "read_journals", never)
+                write_journal(noisy_folder, message("much", 1))
+                await held.wait()
+                await ask_to_stop(place, run)
+                await until(lambda: _has_command(folder, CommandType.STOP))
+                opened.set()
+
+
+@pytest.mark.parametrize("broken", [(Approver, "apply_rules"), (BudgetRepository, "list")])
+async def test_turns_that_fail_keep_no_run_from_starting_and_no_stop_from_arriving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: tuple[type, str]
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise ValueError("embedded null byte")
+
+    async with stored(tmp_path) as place:
+        run, folder = await claim(place)
+        write_journal(folder, STARTED)
+        monkeypatch.setattr(*broken, fail)
+        with living_host(folder):
+            async with running_loop(place) as loop:
+                await until(lambda: _is_watched(loop, run.execution.id))
+                await ask_to_stop(place, run)
+                await until(lambda: _has_command(folder, CommandType.STOP))
+
+                async def is_claimed() -> bool:
+                    return await place.services.database.read(_count_claimed) == 0
+
+                monkeypatch.setattr(loop._hosts, "_start_apart", lambda *_: None)
+                task = await place.add_task("another", "true")
+                await place.add_run(task.id, ExecutionStatus.QUEUED)
+                await until(is_claimed)
+
+
+async def test_a_command_that_cannot_be_written_says_why_and_holds_up_no_other(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        (first, first_folder), (second, second_folder) = await claim(place), await claim(place)
+        with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+            connection.execute(
+                "INSERT INTO execution_commands (id, execution_id, actor_type, cause, type, payload, created_at) "
+                "VALUES ('00000000-0000-7000-8000-000000000000', ?, 'user', 'person', 'message', ?, ?)",
+                (first.execution.id, "[" * 900 + "]" * 900, "2026-03-01T12:00:00.000Z"),
+            )
+        for one in (first_folder, second_folder):
+            write_journal(one, STARTED)
+        with living_host(first_folder), living_host(second_folder):
+            async with running_loop(place) as loop:
+                await until(lambda: _is_watched(loop, second.execution.id))
+                await ask_to_stop(place, second)
+                await until(lambda: _has_command(second_folder, CommandType.STOP))
+
+                async def has_told() -> bool:
+                    return await place.services.database.read(_count_told) == 1
+
+                await until(has_told)
+
+
+def _count_claimed(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM executions WHERE status = 'queued'").fetchone()[0])
+
+
+def _count_told(connection: sqlite3.Connection) -> int:
+    query = "SELECT count(*) FROM execution_commands WHERE error IS NOT NULL AND delivered_at IS NOT NULL"
+    return int(connection.execute(query).fetchone()[0])
+
+
+async def _is_watched(loop: object, execution_id: str) -> bool:
+    watched = loop._watch.find(execution_id)  # type: ignore[attr-defined] # the loop's own
+    return watched is not None and watched.journal_offset > 0
+
+
+async def _has_command(folder: ExecutionFolder, command_type: CommandType) -> bool:
+    return folder.control.exists() and f'"{command_type.value}"' in folder.control.read_text()

@@ -36,6 +36,7 @@ from agentmon.services.request_checks import RequestChecks
 from agentmon.services.search import SearchService
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
+from agentmon.services.storage import StorageService
 from agentmon.services.summaries import SummaryService
 from agentmon.services.tasks import TaskService
 from agentmon.services.templates import TemplateService
@@ -60,6 +61,7 @@ from agentmon.store.executions import ExecutionRepository
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
+from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.programs import ProgramRepository
 from agentmon.store.queue_pause import QueuePauseRepository
@@ -68,11 +70,13 @@ from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.summaries import SummaryRepository
+from agentmon.store.table_sizes import TableSizeRepository
 from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.task_labels import LabelRepository
 from agentmon.store.task_picks import TaskPickRepository
 from agentmon.store.tasks import TaskRepository
+from agentmon.store.thinning import ThinningRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -118,6 +122,7 @@ class Services:
     attaching: AttachService
     doctor: DoctorService
     background: BackgroundService
+    storage: StorageService
     settings: SettingsService
     costs: CostService
     summaries: SummaryService
@@ -196,6 +201,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             workers=workers,
             paths=paths,
             clock=clock,
+            data_version=database.data_version,
         )
         conversations = ConversationService(
             conversations=ConversationRepository(database),
@@ -281,6 +287,14 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             background=background,
+            storage=StorageService(
+                sizes=TableSizeRepository(database),
+                thinning=ThinningRepository(database),
+                old_logs=OldLogRepository(database),
+                settings=settings,
+                paths=paths,
+                clock=clock,
+            ),
             settings=settings,
             costs=CostService(
                 costs=CostRepository(database),

@@ -95,8 +95,8 @@ async def _measure(path: Path) -> dict[str, float]:
             " SELECT id, id, 'user', 'person', 'stop', ?, ? FROM executions",
             (at, at),
         )
-    async with database.reading() as connection:
-        row = (await connection.execute(tables.executions.select().limit(1))).mappings().one()
+    async with database.reading() as reader:
+        row = (await reader.execute(tables.executions.select().limit(1))).mappings().one()
 
     async def count() -> None:
         async with database.writing() as connection:

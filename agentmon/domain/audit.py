@@ -164,6 +164,10 @@ def _agent_released(payload: Mapping[str, object]) -> str:
     return f"let {_part(payload.get('agent'))} start again{cause}"
 
 
+def _audit_thinned(payload: Mapping[str, object]) -> str:
+    return f"removed lines of the audit trail from before {_time(payload.get('before'))}"
+
+
 def _agent_changed(payload: Mapping[str, object]) -> str:
     agent, capability = _part(payload.get("agent")), payload.get("capability")
     what = f"the capability {_part(capability)} of {agent}" if capability else agent
@@ -340,6 +344,7 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.APPROVAL_RULE_CHANGED: _rule_changed,
     TaskEventType.BUDGET_CHANGED: _budget_changed,
     TaskEventType.BUDGET_REACHED: _budget_reached,
+    TaskEventType.AUDIT_THINNED: _audit_thinned,
     TaskEventType.MESSAGE_SENT: _message_sent,
     TaskEventType.AGENT_COMMANDED: _agent_commanded,
 }

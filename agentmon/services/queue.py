@@ -24,7 +24,7 @@ from agentmon.worker.requests import build_request, with_choices
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from agentmon.domain.agents import Agent
@@ -67,7 +67,9 @@ class QueueService:
         workers: WorkerService,
         paths: Paths,
         clock: Clock,
+        data_version: Callable[[], int],
     ) -> None:
+        self._data_version = data_version
         self._executions = executions
         self._pauses = pauses
         self._schedules = schedules
@@ -299,11 +301,13 @@ class QueueService:
         Raises:
             RunnerError: There is no worker any more, and none can be started.
         """
-        look_after_worker_at = time.monotonic()
+        look_after_worker_at, version = time.monotonic(), None
         while True:
-            execution = await self._executions.get(execution_id)
-            if not execution.status.is_open:
-                return execution
+            # Many may wait for long: nothing is read as long as nothing is written.
+            present = self._data_version()
+            if version != present and not await self._executions.is_open(execution_id):
+                return await self._executions.get(execution_id)
+            version = present
             if time.monotonic() >= look_after_worker_at:
                 await self._workers.ensure_running()
                 look_after_worker_at = time.monotonic() + _LOOK_AFTER_WORKER_EVERY_S

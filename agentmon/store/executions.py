@@ -87,6 +87,12 @@ class ExecutionRepository:
         async with self._database.reading() as connection:
             return await _read(connection, execution_id)
 
+    async def is_open(self, execution_id: ExecutionId) -> bool:
+        """Return whether the execution waits or runs; the cheapest of all looks at one."""
+        statement = f"SELECT 1 FROM executions WHERE id = ? AND {tables.IS_OPEN.text}"
+        found = await self._database.read(lambda driver: driver.execute(statement, (execution_id,)).fetchone())
+        return found is not None
+
     async def find_by_start(self, text: str) -> tuple[Execution, ...]:
         """Return at most two executions whose id begins with the text."""
         executions = tables.executions

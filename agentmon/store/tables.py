@@ -388,7 +388,7 @@ class TaskLabelRow(_Row, table=True):
 
 
 class TaskEventRow(_Row, table=True):
-    """One line of the audit trail; ids are never used twice, and lines are never changed or removed."""
+    """One line of the audit trail; ids are never used twice, lines never changed, and removed by ``thinning`` alone."""
 
     __tablename__ = "task_events"
     __table_args__ = (Index(None, "task_id", "id"), {"sqlite_autoincrement": True})
@@ -1213,12 +1213,17 @@ budgets: Final[Table] = metadata.tables["budgets"]
 artifacts: Final[Table] = metadata.tables["artifacts"]
 documents: Final[Table] = metadata.tables["documents"]
 
-for _change in ("UPDATE", "DELETE"):
+AUDIT_MARK: Final = "audit.thinned_before"
+"""The key of the one setting that lets lines of the audit trail go; its row is there only while they are removed."""
+_NOT_THINNED: Final = (
+    f"WHEN OLD.created_at >= coalesce((SELECT trim(value, '\"') FROM settings WHERE key = '{AUDIT_MARK}'), '') "
+)
+for _change, _condition in (("UPDATE", ""), ("DELETE", _NOT_THINNED)):
     event.listen(
         task_events,
         "after_create",
         DDL(  # type: ignore[no-untyped-call] # SQLAlchemy types its arguments, not its result
-            f"CREATE TRIGGER tr_task_events_no_{_change.lower()} BEFORE {_change} ON task_events "
+            f"CREATE TRIGGER tr_task_events_no_{_change.lower()} BEFORE {_change} ON task_events {_condition}"
             "BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END"
         ).execute_if(dialect="sqlite"),
     )

@@ -58,6 +58,7 @@ from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.events import EventRepository
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.idempotency import IdempotencyRepository
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
@@ -189,8 +190,10 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             clock,
         )
         approvals = ApprovalRepository(database)
+        keys = IdempotencyRepository(database)
         queue = QueueService(
             executions=executions,
+            keys=keys,
             pauses=QueuePauseRepository(database),
             schedules=ScheduleRepository(database),
             tasks=tasks,
@@ -208,6 +211,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             events=EventRepository(database),
             commands=CommandRepository(database),
             executions=executions,
+            keys=keys,
             tasks=tasks,
             queue=queue,
             workers=workers,
@@ -230,6 +234,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             approvals=ApprovalService(
                 approvals=approvals,
                 rules=ApprovalRuleRepository(database),
+                keys=keys,
                 agents=agents,
                 workspaces=workspaces,
                 settings=settings,

@@ -20,6 +20,7 @@ from agentmon.store.approval_rules import add_rule
 from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_mapping import approval_listing_of, approval_of, questions_row
 from agentmon.store.execution_commands import add_command
+from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import APPROVAL_SOURCE, show_activity
 from agentmon.store.stops import cancel_queued
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
     from agentmon.domain.conversation import AskNews
     from agentmon.domain.events import Actor
+    from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import ApprovalRuleId, WorkspaceId
     from agentmon.store.database import Database
 
@@ -154,6 +156,7 @@ class ApprovalRepository:
         rule_id: ApprovalRuleId | None,
         seen_digest: str,
         added_rule: ApprovalRule | None = None,
+        key: IdempotencyKey | None = None,
         at: datetime,
     ) -> Approval:
         """Write a decision, and the command that carries it to the agent; of several decisions the first counts.
@@ -170,6 +173,7 @@ class ApprovalRepository:
             rule_id: The rule that decides.
             seen_digest: ``input_digest`` of what the decider has seen.
             added_rule: A new rule that comes with the decision.
+            key: Of the request for it; what came of the same one before is returned instead.
             at: The time now.
 
         Raises:
@@ -179,7 +183,10 @@ class ApprovalRepository:
         """
         approvals, executions = tables.approvals, tables.executions
         async with self._database.writing() as connection:
-            chosen = select(approvals).where(approvals.c.id == approval_id)
+            known = await find_result(connection, key, actor=actor)
+            chosen = select(approvals).where(approvals.c.id == (known or approval_id))
+            if known is not None:
+                return approval_of((await connection.execute(chosen)).mappings().one())
             row = (await connection.execute(chosen)).mappings().first()
             if row is None:
                 raise NotFoundError("there is no such approval", hint="`agentmon inbox` lists what waits")
@@ -222,6 +229,7 @@ class ApprovalRepository:
                 await show_activity(connection, row["execution_id"], at=at)
             if added_rule is not None:
                 await add_rule(connection, added_rule, actor=actor, at=at)
+            await note_result(connection, key, approval_id, actor=actor, at=at)
             return approval_of((await connection.execute(chosen)).mappings().one())
 
     async def _read(self, statement: Select[Any]) -> tuple[ApprovalListing, ...]:

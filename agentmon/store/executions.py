@@ -17,6 +17,7 @@ from agentmon.store.approvals import hold_for_approval
 from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_starts import begin_conversation
 from agentmon.store.dependencies import read_prerequisites
+from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import event_of, execution_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.task_moves import move_task, open_column_of, require_on_board
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.events import Actor, Event
     from agentmon.domain.executions import CommandType, Execution, ExecutionRequest
+    from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import WorkspaceId
     from agentmon.store.database import Database
 
@@ -40,9 +42,16 @@ class ExecutionRepository:
         self._database = database
 
     async def enqueue(
-        self, request: ExecutionRequest, *, execution_id: ExecutionId, log_file_path: str, actor: Actor, at: datetime
+        self,
+        request: ExecutionRequest,
+        *,
+        execution_id: ExecutionId,
+        log_file_path: str,
+        key: IdempotencyKey | None = None,
+        actor: Actor,
+        at: datetime,
     ) -> Execution:
-        """Put one execution of a task into the queue.
+        """Put one execution of a task into the queue; one that came of the same key before is returned instead.
 
         One that is there already and waits for a time, for a retry or for its vendor is let go at once instead, unless
         the request names a time itself. A card that is closed comes back to the open columns.
@@ -53,21 +62,41 @@ class ExecutionRepository:
             ConflictError: It is queued or running already.
         """
         async with self._database.writing() as connection:
-            return await queue_execution(
+            known = await find_result(connection, key, actor=actor)
+            if known is not None:
+                return await _read(connection, ExecutionId(known))
+            execution = await queue_execution(
                 connection, request, execution_id=execution_id, log_file_path=log_file_path, actor=actor, at=at
             )
+            await note_result(connection, key, execution.id, actor=actor, at=at)
+            return execution
+
+    async def was_queued(self, execution_id: ExecutionId) -> bool:
+        """Return whether the execution has a row, once whatever was being written is there or will never be."""
+        statement = select(tables.executions.c.id).where(tables.executions.c.id == execution_id)
+        async with self._database.writing() as connection:
+            return (await connection.execute(statement)).first() is not None
 
     async def request_stop(
-        self, task_id: TaskId, *, command_type: CommandType, actor: Actor, at: datetime
+        self,
+        task_id: TaskId,
+        *,
+        command_type: CommandType,
+        key: IdempotencyKey | None = None,
+        actor: Actor,
+        at: datetime,
     ) -> Execution:
         """Cancel the queued execution of a task at once, or ask for the end of the running one.
 
-        Asking again only adds what is stronger: a kill after a stop.
+        Asking again only adds what is stronger: a kill after a stop; under the same key it adds nothing.
 
         Raises:
             ConflictError: Nothing of the task waits or runs.
         """
         async with self._database.writing() as connection:
+            known = await find_result(connection, key, actor=actor)
+            if known is not None:
+                return await _read(connection, ExecutionId(known))
             execution = await find_open(connection, task_id)
             if execution is None:
                 raise ConflictError("nothing of this task is queued or running")
@@ -76,6 +105,7 @@ class ExecutionRepository:
                 await _back_to_todo(connection, task_id, actor=actor, at=at)
             else:
                 await ask_to_stop(connection, execution, command_type, actor=actor, at=at)
+            await note_result(connection, key, execution.id, actor=actor, at=at)
             return await _read(connection, execution.id)
 
     async def get(self, execution_id: ExecutionId) -> Execution:

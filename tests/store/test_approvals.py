@@ -362,10 +362,10 @@ async def test_a_command_is_taken_only_for_a_run_that_listens(place: Conversatio
     execution = await place.enqueue()
     payload = {"text": "Go on"}
     with pytest.raises(ConflictError, match="queued"):
-        await place.commands.add(execution.id, CommandType.MESSAGE, payload, actor=USER_ACTOR, at=NOON)
+        await place.commands.add(execution.id, (CommandType.MESSAGE, payload), actor=USER_ACTOR, at=NOON)
     await place.claim()
 
-    command_id = await place.commands.add(execution.id, CommandType.MESSAGE, payload, actor=USER_ACTOR, at=NOON)
+    command_id = await place.commands.add(execution.id, (CommandType.MESSAGE, payload), actor=USER_ACTOR, at=NOON)
     await place.tell(execution.id, CommandNews(command_id=command_id, was_obeyed=False, is_queued=True))
     (queued,) = place.rows("SELECT is_queued, obeyed_at FROM execution_commands")
     await place.tell(execution.id, CommandNews(command_id=command_id, was_obeyed=True))

@@ -18,13 +18,12 @@ from agentmon.runners.journal import MAX_READ_BYTES
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
-from agentmon.store.ingest import IngestRepository
 from agentmon.widgets.conversation_blocks import conversation_blocks
 from agentmon.widgets.question_blocks import unanswered_blocks
 from agentmon.widgets.request_blocks import request_blocks
 from agentmon.worker.approving import Approver
-from agentmon.worker.watching import Watch
 from tests.conversing import conversing
+from tests.endings import watch_of
 from tests.seeds import seeds
 from tests.worker.hostile_journal import hostile_lines
 
@@ -44,7 +43,7 @@ async def test_whatever_a_journal_holds_is_taken_in_and_can_be_read_back(tmp_pat
         execution = await place.begin((await place.add_task()).id)
         await _add_rules(place)
         database = place.services.database
-        watch = Watch(ingest=IngestRepository(database), paths=place.services.paths, clock=SystemClock())
+        watch = watch_of(database, place.services.paths)
         await watch.add(place.claimed[execution.id])
         watched = watch.find(execution.id)
         assert watched is not None

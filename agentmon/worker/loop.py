@@ -33,6 +33,7 @@ from agentmon.worker.starting import Starter
 from agentmon.worker.supervisor import Supervisor, Turn
 from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
+from agentmon.worker.thinning import Thinner
 from agentmon.worker.watching import Watch
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class WorkerLoop:
             complain=self._complain,
         )
         self._settings = read_settings(paths.settings_file, {})
+        self._thinner = Thinner(repositories.thinning, clock)
         self._is_paused = True
         self._is_stopping = asyncio.Event()
         self._complaints: dict[str, tuple[str, float]] = {}
@@ -411,6 +413,7 @@ class WorkerLoop:
         await self._notifier.look(self._settings.notifications)
 
     async def _tidy_up(self) -> None:
+        await self._thinner.look(self._settings.worker)
         now = time.monotonic()
         if now - self._removed_logs_at >= _REMOVE_LOGS_EVERY_S:
             self._removed_logs_at = now

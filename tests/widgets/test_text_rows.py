@@ -1,16 +1,24 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
-from agentmon.widgets.text_rows import wrapped
-from tests.call_counts import calls_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from agentmon.widgets import cells, text_rows
 
 
-def test_a_line_of_twice_the_length_is_not_more_than_twice_the_work() -> None:
-    def wrapping(characters: int) -> Callable[[], object]:
-        return lambda: wrapped("é" * characters, 40)
+@pytest.mark.parametrize("character", ["é", "漢"])
+def test_each_character_of_a_long_line_is_measured_a_few_times_at_most(
+    monkeypatch: pytest.MonkeyPatch, character: str
+) -> None:
+    measured: list[str] = []
 
-    assert calls_of(wrapping(20_000)) < 3 * calls_of(wrapping(10_000))
+    def measure(one: str) -> int:
+        measured.append(one)
+        return 1
+
+    for module in (cells, text_rows):
+        monkeypatch.setattr(module, "get_character_cell_size", measure)
+
+    rows = text_rows.wrapped(character * 20_000, 40)
+
+    assert len(rows) == 500
+    assert len(measured) < 5 * 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmon.domain.json_values import clip, list_in, object_in, objects_in, text_in, texts_in
+from agentmon.domain.plain_text import storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def form_questions(schema: dict[str, object]) -> tuple[list[Event], dict[str, st
     for name in list(fields)[:MAX_FIELDS]:
         described = object_in(fields, name)
         text = text_in(described, "description") or text_in(described, "title") or name
-        text = clip(text, MAX_TEXT_CHARACTERS)
+        text = clip(storable(text), MAX_TEXT_CHARACTERS)
         if text in names:
             text = clip(text, MAX_TEXT_CHARACTERS - 20) + f" ({len(names) + 1})"
         names[text] = name

@@ -292,6 +292,16 @@ def test_of_several_questions_each_needs_an_answer() -> None:
     assert error == "Every question needs an answer."
 
 
+def test_a_question_that_cannot_be_stored_is_answered_as_the_agent_wrote_it() -> None:
+    questions = [{"question": "Which\0one?", "options": [{"label": "A"}]}]
+    run, ask = _asked(tool_name="AskUserQuestion", tool_input={"questions": questions})
+
+    (was_obeyed, _), sent = _answer(run, ask, decision="answer", answers={"Which\ufffdone?": "A"})
+
+    assert was_obeyed
+    assert sent[0]["response"]["response"]["updatedInput"]["answers"] == {"Which\0one?": "A"}
+
+
 def test_what_a_person_decides_on_shows_more_than_the_command() -> None:
     tool_input = {"command": "ls", "description": "List", "dangerouslyDisableSandbox": True}
 

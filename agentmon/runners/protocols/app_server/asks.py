@@ -13,6 +13,7 @@ from agentmon.domain.json_values import (
     text_in,
     texts_in,
 )
+from agentmon.domain.plain_text import storable
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
@@ -176,7 +177,7 @@ def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
 def _describe_user_input(ask: Ask, _item: dict[str, object]) -> Event:
     questions: list[Event] = []
     for number, asked in enumerate(objects_in(ask.params, "questions", MAX_QUESTIONS), 1):
-        text = clip(text_in(asked, "question"), MAX_QUESTION_CHARACTERS) or f"Question {number}"
+        text = clip(storable(text_in(asked, "question")), MAX_QUESTION_CHARACTERS) or f"Question {number}"
         if text in ask.question_ids:
             text = clip(text, MAX_QUESTION_CHARACTERS - 10) + f" ({number})"
         ask.question_ids[text] = text_in(asked, "id")

@@ -6,6 +6,7 @@ import json
 
 from agentmon.domain.claude_tools import tool_target, tool_type
 from agentmon.domain.json_values import clip, objects_in, one_line, text_in
+from agentmon.domain.plain_text import storable
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
     INPUT_CANNOT_BE_EDITED,
@@ -109,16 +110,18 @@ class Ask:
         given = command.get("answers")
         if not isinstance(given, dict) or not given:
             raise RefusedAnswerError(NO_ANSWER)
-        asked = {str(question["question"]) for question in self.questions}
+        # A person answers the question as it can be stored, and Claude knows it as it wrote it.
+        asked = {storable(str(question["question"])): str(question["question"]) for question in self.questions}
         answers = {}
         for question, answer in given.items():
             chosen = [answer] if isinstance(answer, str) else answer
-            if question not in asked:
+            shown = storable(str(question))
+            if shown not in asked:
                 raise RefusedAnswerError(FOREIGN_ANSWER)
             if not isinstance(chosen, list | tuple) or not chosen or not all(isinstance(one, str) for one in chosen):
                 raise RefusedAnswerError("An answer is a text or a list of texts.")
-            answers[question] = ", ".join(chosen)
-        if asked != set(answers):
+            answers[asked[shown]] = ", ".join(chosen)
+        if set(asked.values()) != set(answers):
             raise RefusedAnswerError("Every question needs an answer.")
         return answers
 

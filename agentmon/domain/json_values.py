@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,11 @@ MAX_REF_CHARACTERS = 200
 MAX_COUNT = 2**63 - 1
 MAX_DEPTH = 100
 """How deep lists and objects may stand in each other; what is deeper is not taken for a message of a program."""
+
+
+TOO_DEEP = "The request is nested too deeply to be shown, so it is refused."
+_OUTLINE_DEPTH = 4
+_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def is_deeper(value: object, depth: int = MAX_DEPTH) -> bool:
@@ -32,6 +38,26 @@ def read_object(text: str | bytes) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and not is_deeper(found) else None
+
+
+def read_outline(text: str) -> dict[str, object]:
+    """Return what of a JSON object stands near its surface, with null for all that is deeper; {} when it is none.
+
+    Of a request that is nested too deeply this tells whom to refuse it.
+    """
+    kept, depth, end = [], 0, 0
+    for token in _STRUCTURE.finditer(text):
+        mark = token.group()
+        if mark in "[{":
+            depth += 1
+            if depth == _OUTLINE_DEPTH + 1:
+                kept.append(text[end : token.start()] + "null")
+        elif mark in "]}":
+            depth -= 1
+            if depth == _OUTLINE_DEPTH:
+                end = token.end()
+    kept.append(text[end:])
+    return read_object("".join(kept)) or {}
 
 
 def text_in(holder: Mapping[str, object], key: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 # CSI, OSC/DCS/SOS/PM/APC strings (ended by BEL or ST, or unfinished), and two-byte escapes. Source: ECMA-48.
 _ESCAPE_SEQUENCE: Final = (

@@ -60,8 +60,9 @@ TASKS_DRAWN: Final = {
 }
 EXECUTIONS_DRAWN: Final = {
     "queued": {"running", "cancelled"},
-    "running": {"succeeded", "failed", "timed_out", "cancelling"},
-    "cancelling": {"cancelled"},
+    "running": {"cancelling", "finalizing"},
+    "cancelling": {"finalizing"},
+    "finalizing": {"succeeded", "failed", "timed_out", "cancelled"},
     "succeeded": set[str](),
     "failed": {"queued"},
     "cancelled": set[str](),
@@ -77,8 +78,9 @@ SESSIONS_DRAWN: Final = {
     "cancelled": {"planning"},
 }
 SEEN_OVER_ONE_CHANGE: Final = EXECUTIONS_DRAWN | {
-    # Through failed, and through cancelling, in one transaction.
-    "running": EXECUTIONS_DRAWN["running"] | {"queued", "cancelled"}
+    # Through finalizing, and from there through failed, between two looks.
+    "running": EXECUTIONS_DRAWN["running"] | EXECUTIONS_DRAWN["finalizing"] | {"queued"},
+    "cancelling": EXECUTIONS_DRAWN["cancelling"] | {"cancelled"},
 }
 
 START: Final = AskNews(request_id="start", ask_kind=AskKind.START, title="May it start?")

@@ -200,7 +200,7 @@ def test_what_is_no_protocol_is_passed_over(prepare_run: PrepareRun, text: str) 
 
 @pytest.mark.parametrize(
     "value",
-    ["NaN", "-Infinity", "1e999", "[" * 900 + "]" * 900, '{"a":' * 400 + "1" + "}" * 400],
+    ["NaN", "-Infinity", "1e999", "[" * 90 + "]" * 90, '{"a":' * 90 + "1" + "}" * 90],
     ids=["nan", "negative", "large", "lists", "objects"],
 )
 def test_no_input_of_a_tool_damages_the_journal(prepare_run: PrepareRun, value: str) -> None:
@@ -212,6 +212,22 @@ def test_no_input_of_a_tool_damages_the_journal(prepare_run: PrepareRun, value: 
 
     assert talk.run.wait_for_end()["agent_outcome"] == "completed"
     assert [event["request_id"] for event in talk.events("ask")] == ["r"]
+
+
+@pytest.mark.parametrize("depth", [400, 10_000])
+def test_a_request_that_is_nested_too_deeply_is_refused_and_the_agent_goes_on(
+    prepare_run: PrepareRun, depth: int
+) -> None:
+    deep = "[" * depth + '"]}"' + "]" * depth
+    request = f'{{"subtype": "can_use_tool", "tool_name": "T", "tool_use_id": "t", "input": {{"a": {deep}}}}}'
+    line = f'{{"type": "control_request", "request": {request}, "request_id": "r"}}\n'
+    talk = Conversation(prepare_run, [["prompt"], ["raw", line], ["result"], ["wait_for_end"]]).start()
+
+    assert talk.run.wait_for_end()["agent_outcome"] == "completed"
+    assert talk.events("ask") == []
+    lines = [str(entry.get("line")) for entry in talk.protocol()]
+    answers = [json.loads(line)["response"] for line in lines if '"control_response"' in line]
+    assert [(answer["subtype"], answer["request_id"]) for answer in answers][-1] == ("error", "r")
 
 
 @pytest.mark.proof

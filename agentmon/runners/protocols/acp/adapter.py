@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import MAX_REF_CHARACTERS, object_in, read_object, text_in
+from agentmon.domain.json_values import MAX_REF_CHARACTERS, TOO_DEEP, object_in, read_object, read_outline, text_in
 from agentmon.runners.protocols.acp.asks import Ask
 from agentmon.runners.protocols.acp.errors import error_line
-from agentmon.runners.protocols.acp.updates import UpdateReader
+from agentmon.runners.protocols.acp.updates import INVALID_PARAMS, UpdateReader
 from agentmon.runners.protocols.adapter import Step
 from agentmon.runners.protocols.asks import RefusedAnswerError
 from agentmon.runners.protocols.conversation import (
@@ -82,6 +82,10 @@ class AcpAdapter(UpdateReader):
         message = read_object(text)
         if message is None:
             self._events += self._notices.malformed(text)
+            outline = read_outline(text)
+            server_id = outline.get("id")
+            if text_in(outline, "method") and isinstance(server_id, int | str):
+                self._respond_error(server_id, INVALID_PARAMS, TOO_DEEP)
             return
         message_id, method = message.get("id"), text_in(message, "method")
         is_id = type(message_id) is int or (isinstance(message_id, str) and len(message_id) <= MAX_REF_CHARACTERS)

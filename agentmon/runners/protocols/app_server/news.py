@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, is_deeper, object_in, objects_in, one_line, text_in, texts_in
+from agentmon.domain.json_values import (
+    TOO_DEEP,
+    clip,
+    is_deeper,
+    object_in,
+    objects_in,
+    one_line,
+    read_outline,
+    text_in,
+    texts_in,
+)
 from agentmon.runners.protocols.app_server import asks, items
 from agentmon.runners.protocols.app_server.errors import error_line, is_limit
 from agentmon.runners.protocols.app_server.notices import SILENT
@@ -36,13 +46,15 @@ class NewsReader(ReplyReader):
             text = line.decode("utf-8", "replace").strip()
             message, end = _DECODE(text)
         except (RecursionError, ValueError):
-            end, text, message = -1, line[:1_000].decode("utf-8", "replace"), None
+            end, text, message = -1, line.decode("utf-8", "replace"), None
         if end != len(text):
             what = one_line(text, 200) or "an empty line, or one too long"
             self._events += self._notices.malformed(what)
+            self._refuse_too_deep(text)
             return
         if not isinstance(message, dict) or is_deeper(message):
             self._events += self._notices.malformed(type(message).__name__)
+            self._refuse_too_deep(text)
             return
         method = message.get("method")
         if isinstance(method, str):
@@ -254,6 +266,12 @@ class NewsReader(ReplyReader):
             return
         self._asks[server_id] = ask
         self._events.append(ask.event)
+
+    def _refuse_too_deep(self, text: str) -> None:
+        outline = read_outline(text)
+        server_id = outline.get("id")
+        if text_in(outline, "method") and isinstance(server_id, int | str):
+            self._reject(server_id, _INVALID_REQUEST, TOO_DEEP)
 
     def _request_resolved(self, params: dict[str, object]) -> None:
         server_id = params.get("requestId")

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, object_in, objects_in, one_line, read_object, ref_in, text_in
+from agentmon.domain.json_values import (
+    TOO_DEEP,
+    clip,
+    object_in,
+    objects_in,
+    one_line,
+    read_object,
+    read_outline,
+    ref_in,
+    text_in,
+)
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.conversation import ENDED_AT_WORK, ENDED_BEFORE_BEGIN, ENDED_UNANSWERED
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS
@@ -95,6 +105,9 @@ class StreamJsonAdapter(StreamJsonCommands):
         kind = message.get("type")
         if not isinstance(kind, str):
             self._events += self._notices.malformed(text)
+            outline = read_outline(text)
+            if outline.get("type") == "control_request" and ref_in(outline, "request_id"):
+                self._respond_error(ref_in(outline, "request_id"), TOO_DEEP)
             return
         handle = self._handlers.get(kind)
         if handle is not None:

@@ -13,7 +13,7 @@ from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.ids import AgentId, CapabilityId
 from agentmon.screens.settings.themes import THEMES
 from agentmon.widgets.cells import even_line
-from tests.waiting import next_look_s
+from tests.waiting import DEADLINE_S, next_look_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from agentmon.screens.frame import AttachRequested
     from agentmon.widgets.guarded import Failed
 
-DEADLINE_S = 20.0
 NASTY_TITLES = (
     "fix [/] bug",
     "see [b + x",

@@ -14,6 +14,8 @@ import termios
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from tests.waiting import DEADLINE_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -38,13 +40,13 @@ class Terminal:
     def send(self, keys: bytes) -> None:
         os.write(self._master, keys)
 
-    def read_until(self, condition: Callable[[bytes], bool], what: str, *, deadline_s: float = 30) -> None:
+    def read_until(self, condition: Callable[[bytes], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:
         end = monotonic() + deadline_s
         while not condition(self.output):
             assert monotonic() < end, f"{what} never came; the end of the output: {self.output[-2000:]!r}"
             self._read(0.05)
 
-    def wait(self, *, deadline_s: float = 30) -> int:
+    def wait(self, *, deadline_s: float = DEADLINE_S) -> int:
         """Return the exit code, reading all output meanwhile."""
         end = monotonic() + deadline_s
         while self.process.poll() is None:

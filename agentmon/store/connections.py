@@ -32,8 +32,8 @@ class EndableConnection(aiosqlite.Connection):
     _end: Future[Any] | None = None
 
     def __init__(self, open_one: Callable[[], sqlite3.Connection]) -> None:
-        self._opened = ExitStack()
-        super().__init__(lambda: self._opened.enter_context(closing(open_one())), _ROWS_AT_ONCE)
+        self._opened = opened = ExitStack()
+        super().__init__(lambda: opened.enter_context(closing(open_one())), _ROWS_AT_ONCE)
 
     async def run(self, work: Callable[[sqlite3.Connection], _ResultT]) -> _ResultT:
         """Return what the work makes of the connection, on its thread: many statements for one change of threads."""

@@ -222,7 +222,7 @@ def _processes_in(demo_line: CommandLine) -> dict[int, bytes]:
 
 
 def _assert_nothing_is_left(demo_line: CommandLine) -> None:
-    wait_for(lambda: not _processes_in(demo_line), deadline_s=10)
+    wait_for(lambda: not _processes_in(demo_line))
     assert list((demo_line.folder / "t").iterdir()) == []
 
 

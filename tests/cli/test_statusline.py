@@ -205,7 +205,7 @@ def test_a_command_that_hangs_is_ended(cli: CommandLine) -> None:
 
     assert ended.stdout.splitlines()[0] == "before"
     assert ended.stdout.splitlines()[1].startswith("Opus 5.5")
-    assert time.monotonic() - begun_at < 30
+    assert time.monotonic() - begun_at < 60
 
 
 def test_a_line_that_is_ended_takes_the_command_along(cli: CommandLine, tmp_path: Path) -> None:

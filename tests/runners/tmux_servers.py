@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.waiting import DEADLINE_S
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-DEADLINE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)

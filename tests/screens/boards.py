@@ -16,7 +16,7 @@ from agentmon.paths import find_paths
 from agentmon.screens.board.screen import BoardScreen
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.board_column import BoardColumn
-from tests.waiting import next_look_s
+from tests.waiting import DEADLINE_S, next_look_s
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -112,7 +112,7 @@ class Board:
         await self.pilot.pause()
 
 
-async def until(condition: Callable[[], bool], what: str = "", *, deadline_s: float = 20) -> None:
+async def until(condition: Callable[[], bool], what: str = "", *, deadline_s: float = DEADLINE_S) -> None:
     began = monotonic()
     while not condition():
         assert monotonic() < began + deadline_s, f"it never came true: {what or condition}"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Way: TypeAlias = Callable[[Board], Awaitable[None]]
 
 MOST_STEPS = 8
-DEADLINE_S = 10
 
 
 class Effect(NamedTuple):
@@ -134,12 +133,12 @@ async def press_one(board: Board, effect: Effect, key: str) -> str:
     board.app.clear_notifications()
     try:
         # What the keys before it did may show later.
-        await until(lambda: not effect.holds(board), deadline_s=DEADLINE_S)
+        await until(lambda: not effect.holds(board))
     except AssertionError:
         return "it holds before the key is pressed"
     await board.press(key)
     try:
-        await until(lambda: effect.holds(board), deadline_s=DEADLINE_S)
+        await until(lambda: effect.holds(board))
     except AssertionError:
         return "it did something else"
     return ""

@@ -16,6 +16,7 @@ from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import LineInput, TextBox
+from tests import waiting
 from tests.idle_worker import idle_worker
 from tests.screen_stage import Stage, any_command, screen_text, until
 from tests.screens.boards import make_place, open_board
@@ -118,9 +119,12 @@ async def test_a_change_below_the_fold_is_asked_about() -> None:
         await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
 
 
-async def limits(place: Place) -> list[tuple[int, BudgetAction]]:
-    async with place.services() as (services, _):
-        return [(one.budget.limit, one.budget.action) for one in await services.budgets.states()]
+async def until_limits(place: Place, limits: list[tuple[int, BudgetAction]]) -> None:
+    async def are_stored() -> bool:
+        async with place.services() as (services, _):
+            return [(one.budget.limit, one.budget.action) for one in await services.budgets.states()] == limits
+
+    await waiting.until(are_stored, f"the budgets are {limits}")
 
 
 async def save_with_budget(board: Board, key: str, budget: str) -> None:
@@ -141,20 +145,20 @@ async def test_the_budget_of_a_task_is_set_changed_taken_away_and_brought_back(t
         async with open_board(place, size=(80, 24)) as board:
             await save_with_budget(board, "n", "3")
             await board.until(lambda: board.shown(TaskStatus.TODO) == ["Spend"], "the card")
-            assert await limits(place) == [(3 * NANO, STOP)]
+            await until_limits(place, [(3 * NANO, STOP)])
             await save_with_budget(board, "e", "$1,000.50")
-            assert await limits(place) == [(1000 * NANO + NANO // 2, STOP)]
+            await until_limits(place, [(1000 * NANO + NANO // 2, STOP)])
             await save_with_budget(board, "e", "")
-            assert await limits(place) == []
+            await until_limits(place, [])
 
             await board.press("ctrl+z")
             await board.until(lambda: len(board.toasts) == 1, "undone")
             await board.settled()
-            assert await limits(place) == [(1000 * NANO + NANO // 2, STOP)]
+            await until_limits(place, [(1000 * NANO + NANO // 2, STOP)])
             await board.press("ctrl+z")
             await board.until(lambda: len(board.toasts) == 2, "undone")
             await board.settled()
-            assert await limits(place) == [(3 * NANO, STOP)]
+            await until_limits(place, [(3 * NANO, STOP)])
 
 
 async def test_what_a_budget_does_comes_back_with_it_and_a_newer_one_stays(tmp_path: Path) -> None:
@@ -176,21 +180,24 @@ async def test_what_a_budget_does_comes_back_with_it_and_a_newer_one_stays(tmp_p
     with idle_worker(place.paths):
         async with open_board(place, size=(80, 24)) as board:
             await save_with_budget(board, "e", "")
+            await until_limits(place, [])
             await board.press("ctrl+z")
             await board.until(lambda: len(board.toasts) == 1, "undone")
             await board.settled()
-            assert await limits(place) == [(3 * NANO, BudgetAction.WARN)]
+            await until_limits(place, [(3 * NANO, BudgetAction.WARN)])
 
             await save_with_budget(board, "e", "7")
+            await until_limits(place, [(7 * NANO, BudgetAction.WARN)])
             await set_budget(9 * NANO, BudgetAction.WARN)
             await board.press("ctrl+z")
             await board.until(lambda: len(board.toasts) == 2, "refused")
             await board.told("#1 was changed again meanwhile (budget), and stays as it is")
-            assert await limits(place) == [(9 * NANO, BudgetAction.WARN)]
+            await until_limits(place, [(9 * NANO, BudgetAction.WARN)])
 
             await save_with_budget(board, "e", "7")
+            await until_limits(place, [(7 * NANO, BudgetAction.WARN)])
             await set_budget(7 * NANO, BudgetAction.BLOCK)
             await board.press("ctrl+z")
             await board.until(lambda: len(board.toasts) == 3, "undone")
             await board.settled()
-            assert await limits(place) == [(9 * NANO, BudgetAction.BLOCK)]
+            await until_limits(place, [(9 * NANO, BudgetAction.BLOCK)])

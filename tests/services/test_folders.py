@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-import time
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from agentmon.domain.errors import UsageError
 from agentmon.services import folders
 from agentmon.services.folders import FolderCompleter, existing_folder
+from tests.waiting import DEADLINE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,21 +42,23 @@ async def test_a_folder_that_does_not_answer_holds_up_nobody_and_is_not_asked_tw
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
+    answered: list[str] = []
+    answers = threading.Event()
 
     def hang(_folder: Path, start: str) -> list[str]:
         asked.append(start)
-        time.sleep(0.3)
+        answers.wait(DEADLINE_S)
+        answered.append(start)
         return []
 
     monkeypatch.setattr(folders, "_folder_names", hang)
     completer = FolderCompleter(str(tmp_path))
 
-    began = time.monotonic()
     assert await completer.complete("a", deadline_s=0.02) == ()
     assert await completer.complete("ab", deadline_s=0.02) == ()
 
-    assert time.monotonic() - began < 0.25
-    assert asked == ["a"]
+    assert (asked, answered) == (["a"], [])
+    answers.set()
 
 
 async def test_the_folder_that_is_saved_has_to_be_one(tmp_path: Path) -> None:

@@ -117,5 +117,5 @@ async def until_note(services: Services, execution: Execution, note: str) -> Exe
         present = await services.executions.get(execution.id)
         return note in (present.activity_note or "")
 
-    await until(says_so, f"the note {note!r}", deadline_s=20.0)
+    await until(says_so, f"the note {note!r}")
     return await services.executions.get(execution.id)

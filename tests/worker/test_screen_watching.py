@@ -29,7 +29,7 @@ async def until_activity(services: Services, execution: Execution, activity: Act
     async def is_so() -> bool:
         return (await services.executions.get(execution.id)).activity is activity
 
-    await until(is_so, f"the activity {activity}", deadline_s=15.0)
+    await until(is_so, f"the activity {activity}")
     return await services.executions.get(execution.id)
 
 

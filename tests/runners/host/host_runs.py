@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.waiting import wait_for
+from tests.waiting import DEADLINE_S, wait_for
 
 HOST_PATH = Path(__file__).parents[3] / "agentmon" / "runners" / "host" / "__main__.py"
-DEADLINE_S = 20.0
 
 Document = dict[str, Any]
 T = TypeVar("T")

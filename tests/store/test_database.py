@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import (
@@ -29,6 +30,9 @@ from agentmon.store import tables
 from agentmon.store.connections import connect
 from agentmon.store.database import Database, open_database
 from agentmon.store.errors import ConstraintError, ConstraintKind
+from tests.interrupting import Moment, interrupt
+from tests.store.queue_place import opened_queue
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -611,3 +615,34 @@ async def test_a_closed_database_opens_no_connection_any_more(tmp_path: Path) ->
     with pytest.raises(StoreError, match="closed"):
         async with opened.database.writing():
             pass
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_write_that_is_cancelled_leaves_the_database_to_others_before_garbage_is_collected(
+    tmp_path: Path, moment: Moment
+) -> None:
+    path = tmp_path / "a.db"
+    is_over, at = False, 0
+    async with opened_queue(path, [], {"w": 0, "v": 0}) as place:
+
+        async def write() -> None:
+            async with place.database.writing() as connection:
+                await connection.execute(update(tables.workspaces).values(name="other"))
+                await connection.execute(select(tables.workspaces))
+
+        async def is_free() -> bool:
+            with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    return False
+                return True
+
+        gc.disable()
+        try:
+            while not is_over:
+                is_over = await interrupt(write(), at, moment)
+                await until(is_free, f"the database is free after the await {at}")
+                at += 1
+        finally:
+            gc.enable()

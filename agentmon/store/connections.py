@@ -24,8 +24,8 @@ class EndableConnection(aiosqlite.Connection):
 
     A cancelled task has its connection ended by force while it is being closed. aiosqlite 0.22 would then wait for a
     second answer of a thread that is gone, and with it the end of the event loop. Cancelled while it is being opened,
-    it would leave it open. Its transaction is rolled back first: a statement that the task has not read to its end keeps
-    the connection open in SQLite, and the database locked, until Python's garbage is collected.
+    it would leave it open. Its transaction is rolled back first: a statement that the task has not read to its end
+    keeps the connection open in SQLite, and the database locked, until Python's garbage is collected.
 
     Args:
         open_one: Opens it, on its thread.

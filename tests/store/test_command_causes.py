@@ -38,6 +38,7 @@ from agentmon.store.budgets import BudgetRepository
 from agentmon.store.database import Database
 from agentmon.store.moments import moment_text
 from agentmon.store.task_moves import SYSTEM_ACTOR
+from tests.endings import end_without_journal
 from tests.store.conversation_place import ConversationPlace
 from tests.store.queue_place import NOON, QueuePlace, an_agent, make_queue_file
 
@@ -201,7 +202,7 @@ class Causes(RuleBasedStateMachine):
         self.budget_is(is_spent=False)
         is_tried_again = self.status is ExecutionStatus.RUNNING and self.tries <= _MOST_RETRIES
         ending = ExecutionEnding(status=ExecutionStatus.FAILED, ended_at=self.at, reason=EndReason.EXITED, exit_code=1)
-        self.loop.run(self.place.queue.ingest.end_without_journal(self.execution.id, ending, park_after=0, at=self.at))
+        self.loop.run(end_without_journal(self.place.queue.database, self.execution.id, ending, at=self.at))
         self.at += timedelta(hours=1)
         if is_tried_again:
             self.begin_try()

@@ -381,3 +381,21 @@ def test_the_trail_tells_who_decided_what(cli: CommandLine, talk: Talk) -> None:
     assert "agentmon  noted that a decision is needed: Bash: make all" in trail
     assert "You       allowed: Bash: make all" in trail
     assert "You       told the agent something" in trail
+
+
+def test_what_is_sent_again_under_its_key_is_told_again_and_done_once(cli: CommandLine, talk: Talk) -> None:
+    number, execution = talk.begin()
+    talk.ask(execution, a_wish("make once"))
+
+    decided = [cli("approve", f"#{number}", "--yes", "--key", "a", "--json") for _ in range(2)]
+    said = [cli("message", number, "more", "--key", "m", "--json") for _ in range(2)]
+    other = cli("message", number, "less", "--key", "m")
+    stopped = [cli("stop", number, "--key", "s", "--json") for _ in range(2)]
+    several = cli("stop", number, "9999", "--key", "t")
+
+    for first, again in (decided, said, stopped):
+        assert (first.code, again.code) == (0, 0)
+        assert again.document() == first.document()
+    assert (other.code, several.code) == (1, 2)
+    assert "another request" in other.stderr
+    assert [one.get("decision", one.get("text", "")) for one in talk.payloads(execution)] == ["allow", "more", ""]  # type: ignore[attr-defined] # objects

@@ -194,7 +194,7 @@ class _Tables:
         for table, columns in self._session_tables.items():
             wanted = ("parent_id", "title", "directory", "time_created", "time_updated")
             listed = ", ".join(name if name in columns else "NULL" for name in wanted)
-            since = "WHERE time_updated >= ?1" if "time_updated" in columns else "WHERE ?1 >= 0"
+            since = "WHERE time_updated >= ?" if "time_updated" in columns else "WHERE ? >= 0"
             rows = self._connection.execute(f"SELECT id, {listed} FROM {table} {since}", (self._progress.sessions_ms,))
             for session_id, parent_id, title, directory, created, updated in rows:
                 facts = {"id": _text(session_id), "title": _text(title), "directory": _text(directory)}

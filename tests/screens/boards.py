@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from textual.widgets import OptionList
+
 from agentmon.app import AgentmonApp
 from agentmon.bootstrap import open_services
 from agentmon.domain.task_status import TaskStatus
@@ -101,6 +103,10 @@ class Board:
     async def told(self, words: str) -> None:
         """Wait until a toast says so."""
         await until(lambda: any(words in toast for toast in self.toasts), words)
+
+    async def until_menu(self) -> None:
+        """Wait until a menu is there, with the place where it begins."""
+        await until(lambda: any(menu.highlighted is not None for menu in self.app.screen.query(OptionList)), "the menu")
 
     async def settled(self) -> None:
         """Wait until nothing is being written or read any more."""

@@ -45,7 +45,7 @@ async def _fill(place: Place) -> None:
 
 async def _choose(board: Board, name: str) -> None:
     await board.press("W")
-    await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+    await board.until_menu()
     dialog = board.app.screen
     assert isinstance(dialog, MenuDialog)
     at = next(at for at, entry in enumerate(dialog._entries) if entry.word.startswith(name))

@@ -212,13 +212,14 @@ async def test_the_chart_covers_days_weeks_or_months_in_money_or_tokens(filled_p
 async def choose(board: Board, screen: CostsScreen, word: str) -> None:
     """Choose from the menu of filters."""
     await board.press("f")
-    await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
-    dialog, before = board.app.screen, screen._wanted
+    await board.until_menu()
+    dialog = board.app.screen
     assert isinstance(dialog, MenuDialog)
     entries = dialog.query_one(OptionList)
     entries.highlighted = [entry.word for entry in dialog._entries].index(word)
     await board.press("enter")
-    await board.until(lambda: board.app.screen is screen and screen._wanted != before, "what was chosen")
+    await board.until(lambda: board.app.screen is screen, "the costs")
+    await board.pilot.pause()
     await board.until(lambda: screen._read_for == screen._wanted, "the costs again")
 
 

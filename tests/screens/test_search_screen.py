@@ -8,7 +8,6 @@ from textual.widgets import OptionList
 
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.search import SearchKind
-from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.screens.search.document_dialog import DocumentDialog
 from agentmon.screens.search.screen import SearchScreen
 from agentmon.screens.sessions.conversation_page import ConversationPage
@@ -128,7 +127,7 @@ async def test_it_searches_the_board_that_is_shown_and_opens_what_is_elsewhere_i
 
         async def show(name: str) -> None:
             await board.press("W")
-            await board.until(lambda: isinstance(app.screen, MenuDialog))
+            await board.until_menu()
             entries = app.screen._entries  # type: ignore[attr-defined] # the menu's
             at = next(at for at, entry in enumerate(entries) if entry.word.startswith(name))
             app.screen.query_one(OptionList).highlighted = at

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 _LONGEST_PROMPT: Final = 4_000
 _COUNT_CALLS: Final = (
-    "UPDATE sessions SET operation_count = counted.calls, updated_at = ?1 "
-    "FROM (SELECT count(*) AS calls FROM operations WHERE session_id = ?2) AS counted "
-    "WHERE id = ?2 AND operation_count <> counted.calls"
+    "UPDATE sessions SET operation_count = counted.calls, updated_at = :at "
+    "FROM (SELECT count(*) AS calls FROM operations WHERE session_id = :session_id) AS counted "
+    "WHERE id = :session_id AND operation_count <> counted.calls"
 )
 _TAKE_FIRST_PROMPT: Final = (
-    "UPDATE sessions SET initial_prompt = first.prompt, updated_at = ?1 "
-    f"FROM (SELECT coalesce((SELECT substr(content, 1, {_LONGEST_PROMPT}) FROM messages WHERE session_id = ?2 "
+    "UPDATE sessions SET initial_prompt = first.prompt, updated_at = :at "
+    f"FROM (SELECT coalesce((SELECT substr(content, 1, {_LONGEST_PROMPT}) FROM messages WHERE session_id = :session_id "
     "AND role = 'user' AND NOT is_thinking AND parent_ref IS NULL ORDER BY id LIMIT 1), '') AS prompt) AS first "
-    f"WHERE id = ?2 AND json_extract(metadata, '$.origin') = '{HISTORY}' AND initial_prompt <> first.prompt"
+    f"WHERE id = :session_id AND json_extract(metadata, '$.origin') = '{HISTORY}' AND initial_prompt <> first.prompt"
 )
 _OF_NO_EXECUTION: Final = "execution_id IS NULL"
 
@@ -104,8 +104,8 @@ class HistoryRows:
         self._write(_MESSAGES, [(one, self._message(one)) for one in messages])
         self._write(_OPERATIONS, [(one, self._operation(one)) for one in operations])
         for session_id in self._touched:
-            self._connection.execute(_COUNT_CALLS, (self._now, session_id))
-            self._connection.execute(_TAKE_FIRST_PROMPT, (self._now, session_id))
+            self._connection.execute(_COUNT_CALLS, {"at": self._now, "session_id": session_id})
+            self._connection.execute(_TAKE_FIRST_PROMPT, {"at": self._now, "session_id": session_id})
 
     def _load(self, told: Sequence[tuple[str, int]]) -> None:
         """Find the sessions, and make those that the import of answers has not made."""
@@ -232,7 +232,7 @@ def move_content(connection: sqlite3.Connection, history_id: str, conversation: 
                 if conversation.execution_at(_milliseconds(row[time])) is None
             ],
         )
-    connection.execute(_COUNT_CALLS, (moment_text(at), conversation.id))
+    connection.execute(_COUNT_CALLS, {"at": moment_text(at), "session_id": conversation.id})
 
 
 def _milliseconds(text: str) -> int:

@@ -31,7 +31,7 @@ _LATEST: Final = (
     "JOIN agents a ON a.id = s.agent_id ORDER BY a.slug, s.account, s.window_minutes, s.window"
 )
 _HISTORY: Final = (
-    _SNAPSHOT + "WHERE ?1 IN ('', s.window) AND s.seen_at_ms >= ?2 "
+    _SNAPSHOT + "WHERE :window IN ('', s.window) AND s.seen_at_ms >= :since_ms "
     f"ORDER BY s.captured_at_ms DESC, s.id DESC LIMIT {_MAX_HISTORY}"
 )
 _TOKENS: Final = (
@@ -94,7 +94,9 @@ class LimitSnapshotRepository:
         An empty name means all windows.
         """
         async with self._database.reading() as connection:
-            rows = (await connection.exec_driver_sql(_HISTORY, (window, since_ms))).mappings().all()
+            rows = (
+                (await connection.exec_driver_sql(_HISTORY, {"window": window, "since_ms": since_ms})).mappings().all()
+            )
         return tuple(map(_snapshot_of, reversed(rows)))
 
     async def minutes(self, since_ms: int, until_ms: int) -> tuple[UsageMinute, ...]:

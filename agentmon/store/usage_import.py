@@ -125,7 +125,7 @@ def _adopt(connection: sqlite3.Connection, history_id: str, session_id: str, age
     connection.executemany("UPDATE llm_interactions SET session_id = ?, execution_id = ? WHERE id = ?", moved)
     _write_sums(connection, sums)
     move_content(connection, history_id, conversation, at)
-    connection.execute(MOVE_CONTEXT, (history_id, session_id))
+    connection.execute(MOVE_CONTEXT, {"other": history_id, "session_id": session_id})
     connection.execute("DELETE FROM sessions WHERE id = ?", (history_id,))
     connection.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (moment_text(at), session_id))
 

@@ -43,9 +43,10 @@ _CONTEXT: Final = (
 MOVE_CONTEXT: Final = (
     "UPDATE sessions SET (context_tokens, context_limit_tokens, context_at_ms) = "
     "(SELECT context_tokens, context_limit_tokens, context_at_ms FROM sessions WHERE id = :other) "
-    "WHERE id = :session_id AND coalesce(context_at_ms, 0) < (SELECT coalesce(context_at_ms, 0) FROM sessions WHERE id = :other)"
+    "WHERE id = :session_id "
+    "AND coalesce(context_at_ms, 0) < (SELECT coalesce(context_at_ms, 0) FROM sessions WHERE id = :other)"
 )
-"""Gives a session what is known of the context of another one, where that is newer; parameters: ``other``, ``session_id``."""
+"""Gives a session what is known of the context of another one, where that is newer: ``other`` and ``session_id``."""
 
 
 def limit_statements(

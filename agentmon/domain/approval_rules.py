@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.approvals import ApprovalRule, RuleDecision
 from agentmon.domain.command_words import SHELLS, command_segments, plain_words
 from agentmon.domain.errors import ConflictError, UsageError
+from agentmon.domain.globs import Glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,7 +85,7 @@ def fits(rule: ApprovalRule, action: RequestedAction) -> bool:
         and (action.is_known_whole or not allows)
         and rule.workspace_id in {None, action.workspace_id}
         and rule.agent_id in {None, action.agent_id}
-        and _glob(rule.tool, is_path=False).fullmatch(action.tool) is not None
+        and _glob(rule.tool, is_path=False).fits(action.tool)
         and (rule.path is None or _path_fits(rule.path, action, allows=allows))
         and (rule.command_prefix is None or _command_fits(rule.command_prefix, action.command, allows=allows))
     )
@@ -182,8 +183,8 @@ def _path_fits(glob: str, action: RequestedAction, *, allows: bool) -> bool:
     return any(_is_inside(pattern, path) for path in (*action.paths, *action.named_paths))
 
 
-def _is_inside(pattern: re.Pattern[str], path: str) -> bool:
-    return path.startswith("/") and ".." not in path.split("/") and pattern.fullmatch(path) is not None
+def _is_inside(pattern: Glob, path: str) -> bool:
+    return path.startswith("/") and ".." not in path.split("/") and pattern.fits(path)
 
 
 def _command_fits(prefix: str, command: str | None, *, allows: bool) -> bool:
@@ -193,34 +194,11 @@ def _command_fits(prefix: str, command: str | None, *, allows: bool) -> bool:
     if allows:
         return plain_words(command)[: len(wanted)] == wanted
     return any(
-        segment[: len(wanted)] == wanted or (segment[0].rpartition("/")[2], *segment[1:])[: len(wanted)] == wanted
-        for segment in command_segments(command)
+        first[1:] == wanted[1:] and wanted[0] in {first[0], first[0].rpartition("/")[2]}
+        for first in (segment[: len(wanted)] for segment in command_segments(command))
     )
 
 
 @lru_cache(maxsize=512)
-def _glob(glob: str, *, is_path: bool) -> re.Pattern[str]:
-    """Return the pattern of a glob: ``*`` and ``?`` stay inside one folder of a path, ``**`` crosses folders."""
-    pattern = ""
-    position = 0
-    while position < len(glob):
-        character = glob[position]
-        if is_path and glob.startswith("**/", position):
-            pattern += "(?:[^/]+/)*"
-            position += 3
-            continue
-        if is_path and glob.startswith("**", position):
-            pattern += ".*"
-            position += 2
-            continue
-        if character == "\\" and position + 1 < len(glob):
-            position += 1
-            pattern += re.escape(glob[position])
-        elif character == "*":
-            pattern += "[^/]*" if is_path else ".*"
-        elif character == "?":
-            pattern += "[^/]" if is_path else "."
-        else:
-            pattern += re.escape(character)
-        position += 1
-    return re.compile(pattern, re.DOTALL)
+def _glob(glob: str, *, is_path: bool) -> Glob:
+    return Glob(glob, is_path=is_path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.danger import TOO_MUCH, DangerFinding, DangerReason
 from agentmon.domain.operations import OperationType
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _COMMAND_KEYS: Final = ("command", "cmd", "script")
 _MOST_TOLD: Final = 3
+_CUT: Final = "…"
 
 
 def with_danger(ask: AskNews, rules: DangerRules) -> AskNews:
@@ -27,6 +29,9 @@ def with_danger(ask: AskNews, rules: DangerRules) -> AskNews:
     if not command:
         return ask
     finding = rules.judge_script(command)
+    if _is_cut(ask, command) and finding.level < DangerLevel.DANGEROUS:
+        unread = DangerReason(level=DangerLevel.DANGEROUS, text=TOO_MUCH, command="sh")
+        finding = DangerFinding(level=DangerLevel.DANGEROUS, reasons=(unread,))
     if finding.level < DangerLevel.DANGEROUS:
         return ask
     told = [f"{one.command}: {one.text}" for one in finding.reasons if one.level is finding.level][:_MOST_TOLD]
@@ -37,6 +42,11 @@ def with_danger(ask: AskNews, rules: DangerRules) -> AskNews:
         danger_reason="; ".join(told),
         can_allow_for_session=ask.can_allow_for_session and finding.level < DangerLevel.DESTRUCTIVE,
     )
+
+
+def _is_cut(ask: AskNews, command: str) -> bool:
+    """Return whether only the beginning of the command is known, which an input that was too long leaves."""
+    return not ask.tool_input and command.endswith(_CUT)
 
 
 def _command(ask: AskNews) -> str:

@@ -16,6 +16,8 @@ _SHORT: Final = 2
 _NO_SHORTER: Final = 4
 """Characters of the shortest abbreviation of a long option that counts: ``--fo``."""
 _TEXT_OPTIONS: Final = ("-c", "-e", "-E", "-m", "-p", "-r", "--eval", "--print")
+_ENDS: Final = frozenset({";", "+", "\\;"})
+"""What ends the command behind a command option."""
 _OFF: Final = frozenset({"false", "no", "0"})
 
 
@@ -36,12 +38,18 @@ class ProgramGrammar:
 
     def commands_in(self, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """Yield the commands behind ``command_options``."""
+        if not self.command_options:
+            return
+        end = len(words)
+        ends = []
+        for place in range(len(words) - 1, -1, -1):
+            ends.append(end)
+            end = place if words[place] in _ENDS else end
         for place, word in enumerate(words):
             if word in self.command_options:
-                behind = words[place + 1 :]
-                ends = [at for at, one in enumerate(behind) if one in {";", "+", "\\;"}]
+                behind = words[place + 1 : place + 2]
                 is_line = bool(behind) and any(character.isspace() for character in behind[0])
-                yield tuple(behind[:1] if is_line else behind[: ends[0]] if ends else behind)
+                yield tuple(behind if is_line else words[place + 1 : ends[-1 - place]])
             elif word.partition("=")[0] in self.command_options and "=" in word:
                 yield (word.partition("=")[2],)
             elif self.has_clusters and len(word) > _SHORT and word[:_SHORT] in self.command_options:
@@ -118,9 +126,9 @@ class CommandReading:
             return ()
         return self.words[self._operand_places[operand_count] :]
 
-    def rests_behind_options(self) -> tuple[tuple[str, ...], ...]:
-        """Return the words from each on that was taken for the value of an option, which may be wrong."""
-        return tuple(self.words[place:] for place in self._value_places)
+    def rests_behind_options(self) -> Iterator[tuple[str, ...]]:
+        """Yield the words from each on that was taken for the value of an option, which may be wrong."""
+        return (self.words[place:] for place in self._value_places)
 
     def words_before(self, ends: frozenset[str], *, most: int) -> tuple[str, ...]:
         """Return the first operands, up to one of those words, or to one that begins as they do."""

@@ -6,6 +6,7 @@ stands before what it is an exception of; of several commands in one line the mo
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -18,12 +19,17 @@ from agentmon.domain.shell_script import MOST_CHARACTERS, ScriptCommand, Unreada
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _MOST_COMMANDS: Final = 1000
+_MOST_WORK: Final = 1_000_000
+"""Characters that are looked at, those of a command inside others again for each of them."""
+_WORK_OF_WORD: Final = 16
+"""A word costs as much as so many characters, however short it is."""
+_MOST_KNOWN: Final = 4096
 _MAX_DEPTH: Final = 12
 _MOST_REASONS: Final = 5
 _VERB_OPERANDS: Final = 3
 _ANY_PROGRAM: Final = "*"
-_TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _HELP: Final = frozenset({"--help"})
 _FOUND: Final = "{}"
 _EVALUATING: Final = frozenset({"eval", "source", "."})
@@ -160,6 +166,8 @@ class DangerRules:
     def about(self, program: str) -> tuple[DangerRule, ...]:
         """Return the rules about a program in their order; those for every program when none names it."""
         if program not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
             named = tuple(rule for rule in self.rules if is_named(program, rule.programs))
             described = (*(names for names, _ in self.grammars), *(one.programs for one in self.wrappers))
             is_known = bool(named) or any(is_named(program, names) for names in described)
@@ -192,12 +200,13 @@ def is_named(program: str, names: Iterable[str]) -> bool:
 class _Judging:
     """One look at a line."""
 
-    __slots__ = ("_commands_left", "_found", "_rules")
+    __slots__ = ("_commands_left", "_found", "_rules", "_work_left")
 
     def __init__(self, rules: DangerRules) -> None:
         self._rules = rules
         self._found: dict[DangerReason, None] = {}
         self._commands_left = _MOST_COMMANDS
+        self._work_left = _MOST_WORK
 
     def finding(self) -> DangerFinding:
         reasons = sorted(self._found, key=lambda reason: -reason.level)
@@ -208,20 +217,25 @@ class _Judging:
         self, script: str, *, depth: int, most: DangerLevel = DangerLevel.DESTRUCTIVE, given: str = ""
     ) -> None:
         """Look at each command of a line of shell, of which the first reads what is given."""
+        if not self._may_take(len(script), "sh", most):
+            return
         try:
             commands = read_script(script)
         except UnreadableScriptError:
-            self._add(DangerLevel.DANGEROUS, _TOO_MUCH, "sh", most)
+            self._add(DangerLevel.DANGEROUS, TOO_MUCH, "sh", most)
             return
         for place, command in enumerate(commands):
+            if self._is_over:
+                return
             reads = given and not place and command.fed_by is None and not command.input_text
             self.look_at(replace(command, input_text=given) if reads else command, depth=depth, most=most)
 
     def look_at(self, command: ScriptCommand, *, depth: int, most: DangerLevel = DangerLevel.DESTRUCTIVE) -> None:
         """Look at a command, at what it runs, and at the files that the shell writes for it."""
         self._commands_left -= 1
-        if depth > _MAX_DEPTH or self._commands_left < 0:
-            self._add(DangerLevel.DANGEROUS, _TOO_MUCH, _name(command.words) or "sh", most)
+        texts = (*command.words, *(one.target for one in command.redirections))
+        work = sum(map(len, texts)) + _WORK_OF_WORD * len(texts) + len(_given_text(command, self._rules.printers))
+        if not self._may_take(work, _name(command.words) or "sh", most, is_deep=depth > _MAX_DEPTH):
             return
         for inner in command.inner:
             self.look_at(inner, depth=depth + 1, most=most)
@@ -238,6 +252,18 @@ class _Judging:
         self._apply_rules(program, command, most)
         self._look_at_feed(program, command, depth=depth, most=most)
         self._look_inside(program, command, depth=depth, most=most)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._commands_left < 0 or self._work_left < 0
+
+    def _may_take(self, work: int, command: str, most: DangerLevel, *, is_deep: bool = False) -> bool:
+        """Return whether there is room for more work; what is left unread is dangerous."""
+        self._work_left -= work
+        if is_deep or self._is_over:
+            self._add(DangerLevel.DANGEROUS, TOO_MUCH, command, most)
+            return False
+        return True
 
     def _apply_rules(self, program: str, command: ScriptCommand, most: DangerLevel) -> None:
         reading = CommandReading(command.words[1:], self._rules.grammar_of(program))
@@ -261,6 +287,8 @@ class _Judging:
         if program in _DECLARING or program == _ALIASING:
             told = (*told, *command.words[1:])
         for word in told:
+            if self._is_over:
+                return
             name, equals, script = word.partition("=")
             if equals and (program == _ALIASING or is_named(name, self._rules.command_variables)):
                 self.look_at_script(script, depth=depth + 1, most=most)
@@ -268,8 +296,10 @@ class _Judging:
     def _look_inside(self, program: str, command: ScriptCommand, *, depth: int, most: DangerLevel) -> None:
         """Look at the commands that a command runs."""
         grammar = self._rules.grammar_of(program)
+        names = CommandReading(command.words[1:], grammar).values_of("-name") if _FOUND in command.words else []
         for words in grammar.commands_in(command.words[1:]):
-            names = CommandReading(command.words[1:], grammar).values_of("-name") if _FOUND in words else []
+            if not self._may_take(len(names) * words.count(_FOUND), program, most):
+                return
             found = tuple(one for word in words for one in (names if names and word == _FOUND else [word]))
             self._look_at_words(found, command, depth=depth, most=most)
         if is_named(program, self._rules.shells):
@@ -294,6 +324,8 @@ class _Judging:
         assigned, words = _wrapped(wrapper, reading.rest_behind(place + len(wrapper.command) + wrapper.operands))
         self._look_at_variables("", ScriptCommand(words=(), assignments=assigned), depth=depth, most=most)
         for rest in reading.rests_behind_options() if wrapper.is_shared else ():
+            if self._is_over:
+                break
             if _name(rest)[:1].isalpha():
                 self._look_at_words(rest, command, depth=depth, most=most)
         scripts = [script for option in wrapper.script_options for script in reading.values_of(option)]
@@ -325,7 +357,8 @@ class _Judging:
         grammar = _SHELL_GRAMMAR if is_named(program, rules.shells) else rules.grammar_of(program)
         if is_evaluating or not CommandReading(command.words[1:], grammar).reads_program:
             return
-        if any(is_named(_name(source.words), rules.senders) for source in _sources(command)):
+        sources = itertools.takewhile(lambda _: self._may_take(_WORK_OF_WORD, program, most), _sources(command))
+        if any(is_named(_name(source.words), rules.senders) for source in sources):
             self._add(DangerLevel.DANGEROUS, "runs what a server sends", program, most)
         if is_named(program, rules.shells):
             given = _given_text(command, rules.printers)

@@ -25,9 +25,17 @@ BudgetId = NewType("BudgetId", str)
 LOCAL_USER_ID: Final = UserId("00000000-0000-0000-0000-000000000001")
 """The one user of a local database."""
 
+_ID_DIGITS: Final = 32
 
 _lock: Final = threading.Lock()
 _newest = 0
+
+
+def made_at_ms(made_id: str) -> int:
+    """Return when ``new_id`` made the id, in UTC milliseconds; 0 for an id that it did not make."""
+    digits = made_id.replace("-", "")
+    is_made = len(digits) == _ID_DIGITS and digits[12] == "7" and all(digit in "0123456789abcdef" for digit in digits)
+    return int(digits[:12], 16) if is_made else 0
 
 
 def new_id() -> str:

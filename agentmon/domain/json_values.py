@@ -10,6 +10,28 @@ if TYPE_CHECKING:
 
 MAX_REF_CHARACTERS = 200
 MAX_COUNT = 2**63 - 1
+MAX_DEPTH = 100
+"""How deep lists and objects may stand in each other; what is deeper is not taken for a message of a program."""
+
+
+def is_deeper(value: object, depth: int = MAX_DEPTH) -> bool:
+    """Return whether lists and objects stand in each other deeper than that; however deep, nothing is recursive."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(depth):
+        if not level:
+            return False
+        members = (holder.values() if isinstance(holder, dict) else holder for holder in level)
+        level = [member for some in members for member in some if isinstance(member, dict | list)]
+    return bool(level)
+
+
+def read_object(text: str | bytes) -> dict[str, object] | None:
+    """Return the JSON object that a program wrote; None when it is none, or is deeper than ``MAX_DEPTH``."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and not is_deeper(found) else None
 
 
 def text_in(holder: Mapping[str, object], key: str) -> str:

@@ -19,6 +19,7 @@ UNEVEN: Final = (
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064\u206a-\u206f\u20e3\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff]"
 )
+_UNSTORABLE: Final = "[\0\ud800-\udfff]"
 _SYMBOLS: Final = {"\x7f": "␡"} | {chr(code): chr(0x2400 + code) for code in range(0x20)}
 
 
@@ -53,9 +54,33 @@ def exact_line(text: str) -> str:
 
     So a command that is hidden in an escape sequence is seen before it is allowed. A tab becomes one blank.
     """
-    return re.sub(f"{_UNSAFE}|{UNEVEN}", lambda found: f"\\u{ord(found[0]):04x}", text.replace("\t", " "))
+    return re.sub(f"{_UNSAFE}|{UNEVEN}", _number, text.replace("\t", " "))
 
 
 def exact_lines(text: str) -> str:
     """Return the text with its line breaks kept (as line feeds) and each line as ``exact_line`` makes it."""
     return "\n".join(exact_line(line) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def storable(text: str, *, shows_numbers: bool = False) -> str:
+    """Return the text as a database, a path and an argument can hold it: NUL and lone surrogates become ``�``.
+
+    Args:
+        text: Any text.
+        shows_numbers: Whether they become their numbers instead, as in ``exact_line``.
+    """
+    if "\0" not in text and (text.isascii() or _is_encodable(text)):
+        return text
+    return re.sub(_UNSTORABLE, _number if shows_numbers else "\ufffd", text)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

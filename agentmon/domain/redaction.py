@@ -20,8 +20,9 @@ _TOKEN_STARTS: Final = (
     "k_live_", "k_test_", "npm_", "pypi-", "eyJ",
 )  # fmt: skip
 _SECRET_WORDS: Final = ("secret", "token", "passwd", "password", "credential", "apikey", "api_key", "api-key")
-_ASSIGNED: Final = re.compile(r"[A-Za-z0-9_.-]{0,60}[\"']?\s{0,9}[=:]\s{0,9}[\"']?([^\s\"'&;,]{6,})")
-"""What follows one of these words when it names a secret, and the secret."""
+_ASSIGNED: Final = re.compile(r"[A-Za-z0-9_.-]{0,60}[\"']?\s{0,9}[=:]\s{0,9}[\"']?([^\s\"'&;,]{6})")
+"""What follows one of these words when it names a secret, and the beginning of the secret."""
+_SECRET_REST: Final = re.compile(r"[^\s\"'&;,]*")
 _AUTHORIZATION: Final = re.compile(
     r"(?i)\b((?:proxy-)?authorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:bearer|basic|token)?\s{1,9})(\S{6,})"
 )
@@ -54,11 +55,16 @@ def _redact_assignments(text: str) -> str:
         folded = text.encode("ascii", "replace").decode().lower()
     spans = []
     for word in _SECRET_WORDS:
+        ends = 0
         position = folded.find(word)
         while position >= 0:
             position += len(word)
-            if found := _ASSIGNED.match(text, position):
-                spans.append(found.span(1))
+            found = _ASSIGNED.match(text, position)
+            # What begins within a secret ends with it, and so nothing is read twice.
+            if found and found.start(1) >= ends:
+                rest = _SECRET_REST.match(text, found.end())
+                ends = rest.end() if rest else found.end()
+                spans.append((found.start(1), ends))
             position = folded.find(word, position)
     pieces, shown = [], 0
     for start, end in sorted(spans):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.approval_rules import RequestedAction
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.operations import OperationType
+from agentmon.domain.plain_text import storable
 from agentmon.domain.redaction import MASK
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ _PATH_KEYS: Final = ("file_path", "filePath", "notebook_path", "path", "absolute
 _FOLDER_KEYS: Final = ("cwd", "workdir", "directory", "dir_path", "working_directory")
 _HARMLESS_KEYS: Final = frozenset({"description", "timeout", "timeout_ms", "run_in_background", "is_background"})
 _TARGET_MAX_CHARACTERS: Final = 1000
+_LONGEST_PATH: Final = 4096
+"""No system opens a longer one (source: Linux, PATH_MAX)."""
+_MOST_PATHS: Final = 1000
+_UNTOLD: Final = (MASK, "\ufffd")
+"""What stands for a secret, and for what neither a path nor an argument can hold."""
 _WHOLE_FOLDER: Final = "Write below "
 """So begins the detail of a request of Codex for more than the files that it names."""
 
@@ -35,7 +41,9 @@ def requested_action(
     agent_id: AgentId,
     resolve: Callable[[str], str],
 ) -> RequestedAction:
-    """Return what the agent wants to do.
+    """Return what the agent wants to do; no content of a request raises.
+
+    More than 1,000 paths, and those of more than 4,096 characters, are not looked at: then it is not known whole.
 
     Args:
         approval: The request.
@@ -50,10 +58,11 @@ def requested_action(
     named: tuple[str, ...] = ()
     if command is None and approval.type is OperationType.EXECUTE and approval.target:
         command = approval.target
-        is_whole = approval.detail == command and len(command) < _TARGET_MAX_CHARACTERS and MASK not in command
+        is_whole = approval.detail == command and len(command) < _TARGET_MAX_CHARACTERS and _is_told(command)
     elif command is None:
-        named = _named_paths(approval)
-        is_whole = not any(MASK in path or path.startswith("~") for path in named)
+        all_named = _named_paths(approval)
+        named = tuple(path for path in all_named[:_MOST_PATHS] if len(path) <= _LONGEST_PATH)
+        is_whole = named == all_named and all(_is_told(path) and not path.startswith("~") for path in named)
     named_paths = tuple(posixpath.normpath(posixpath.join(working_dir, path)) for path in named)
     return RequestedAction(
         tool=approval.tool_name,
@@ -72,8 +81,12 @@ def _text_of(approval: Approval, keys: tuple[str, ...]) -> str | None:
     for key in keys:
         found = approval.tool_input.get(key)
         if isinstance(found, str) and found:
-            return found
+            return storable(found)
     return None
+
+
+def _is_told(text: str) -> bool:
+    return not any(sign in text for sign in _UNTOLD)
 
 
 def _named_paths(approval: Approval) -> tuple[str, ...]:
@@ -81,7 +94,7 @@ def _named_paths(approval: Approval) -> tuple[str, ...]:
     found = [approval.tool_input[key] for key in _PATH_KEYS if key in approval.tool_input]
     for content in approval.tool_input.values():
         found += [one for one in (content if isinstance(content, list | tuple) else [content]) if _is_like_path(one)]
-    paths = [path for path in found if isinstance(path, str) and path]
+    paths = [storable(path) for path in found if isinstance(path, str) and path]
     return tuple(dict.fromkeys(paths)) or tuple(filter(None, [_single_path(approval)]))
 
 
@@ -103,19 +116,20 @@ def _single_path(approval: Approval) -> str | None:
 
 def _says_all(approval: Approval, command: str, working_dir: str) -> bool:
     """Return whether the command is all that is wanted: nothing masked, no other powers, inside the working folder."""
-    if MASK in command:
+    if not _is_told(command):
         return False
     others = set(approval.tool_input) - {*_COMMAND_KEYS, *_FOLDER_KEYS, *_HARMLESS_KEYS}
-    folders = [str(approval.tool_input[key]) for key in _FOLDER_KEYS if approval.tool_input.get(key)]
+    folders = [approval.tool_input[key] for key in _FOLDER_KEYS if approval.tool_input.get(key)]
     if others or not all(_is_within(folder, working_dir) for folder in folders):
         return False
     rest = approval.detail.removeprefix(command).strip() if approval.detail.startswith(command) else ""
-    return all(
-        not line or line in {f"In {folder}" for folder in folders} or _is_harmless(line) for line in rest.split("\n")
-    )
+    known = {"", *(f"In {folder}" for folder in folders)}
+    return all(line in known or _is_harmless(line) for line in rest.split("\n"))
 
 
-def _is_within(folder: str, working_dir: str) -> bool:
+def _is_within(folder: object, working_dir: str) -> bool:
+    if not isinstance(folder, str) or len(folder) > _LONGEST_PATH or "\0" in folder:
+        return False
     path = posixpath.normpath(posixpath.join(working_dir, folder))
     return path == working_dir or path.startswith(working_dir.rstrip("/") + "/")
 
@@ -123,6 +137,6 @@ def _is_within(folder: str, working_dir: str) -> bool:
 def _is_harmless(line: str) -> bool:
     try:
         extra = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(extra, dict) and set(extra) <= {*_FOLDER_KEYS, *_HARMLESS_KEYS}

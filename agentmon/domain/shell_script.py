@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-MOST_CHARACTERS: Final = 256 * 1024
+MOST_CHARACTERS: Final = 128 * 1024
+"""No shell can be given more in one word (source: execve(2), MAX_ARG_STRLEN)."""
 MOST_COMMANDS: Final = 2000
 _MAX_DEPTH: Final = 20
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
@@ -20,9 +21,9 @@ _DECLARING: Final = frozenset({"export", "declare", "local", "readonly", "typese
 _REDIRECTION: Final = re.compile(r"[0-9]*(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|<>|>|<)")
 _OPERATOR: Final = re.compile(r"\|\||\|&|\||&&|&|;;&|;;|;&|;|\r?\n|\(|\)")
 _BARE: Final = re.compile(r"[^\s'\"\\|&;<>()`$]+")
-_BLANK: Final = re.compile(r"[ \t]|(\$\{IFS[^}]*\}|\$IFS(?![A-Za-z0-9_]))(\$[0-9@*])?")
+_BLANK: Final = re.compile(r"[ \t]|(\$\{IFS[^}]{0,64}\}|\$IFS(?![A-Za-z0-9_]))(\$[0-9@*])?")
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
-_LIST: Final = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
+_LIST: Final = re.compile(r"\{([^{}\s]*)\}")
 _ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -60,8 +61,8 @@ def read_script(script: str) -> tuple[ScriptCommand, ...]:
     """Return the commands of a script in their order; those of substitutions stand in ``inner``.
 
     Raises:
-        UnreadableScriptError: It has more than 256 Ki characters, more than 2,000 commands in a row, or more than 20
-            substitutions in each other.
+        UnreadableScriptError: It has more than 128 Ki characters, with its variables filled in too, more than 2,000
+            commands in a row, or more than 20 substitutions in each other.
     """
     if len(script) > MOST_CHARACTERS:
         raise UnreadableScriptError(f"more than {MOST_CHARACTERS:,} characters")
@@ -330,8 +331,12 @@ class _Command:
 def _finished(drafts: list[_Command]) -> list[ScriptCommand]:
     done: dict[_Command, ScriptCommand] = {}
     variables: dict[str, str] = {}
+    size = 0
     for draft in drafts:
         done[draft] = draft.finished(None if draft.fed_by is None else done.get(draft.fed_by), variables)
+        size += sum(map(len, done[draft].words))
+        if size > MOST_CHARACTERS:
+            raise UnreadableScriptError(f"more than {MOST_CHARACTERS:,} characters in its variables")
     return [one for one in done.values() if one.words or one.redirections or one.inner or one.assignments]
 
 
@@ -341,7 +346,7 @@ def _filled(words: list[str], variables: dict[str, str]) -> tuple[str, ...]:
     for place, word in enumerate(words):
         variable = _VARIABLE.fullmatch(word) if variables else None
         value = "" if variable is None else variables.get(variable[1] or variable[2], "")
-        listed = _LIST.fullmatch(word) if place == 0 else None
+        listed = _LIST.fullmatch(word) if place == 0 and "," in word else None
         if listed is not None:
             filled += listed[1].split(",")
         elif value and (place == 0 or value.startswith("-")):

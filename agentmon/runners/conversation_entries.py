@@ -37,7 +37,9 @@ from agentmon.domain.conversation import (
     UsageNews,
 )
 from agentmon.domain.events import EventLevel
+from agentmon.domain.json_values import is_deeper
 from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.plain_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +52,8 @@ _MAX_DETAIL: Final = 40_000
 _MAX_MESSAGE: Final = 1_000_000
 _MAX_ENTRIES: Final = 500
 _MAX_TOOL_INPUT: Final = 200_000
-"""Characters as JSON; a longer input is left out, and cannot be edited."""
+"""Characters as JSON; a longer or deeper input is left out. That, and one that cannot be stored as it is, cannot be
+edited."""
 _MAX_COUNT: Final = 10**12
 """Largest number of tokens, lines or milliseconds that is believed; a bigger one counts as this."""
 _MAX_COST_NANO: Final = 10**15
@@ -69,7 +72,7 @@ def read_news(event: Mapping[str, object]) -> ConversationNews | None:
         return None
     try:
         return build(_Fields(event))
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 
@@ -87,7 +90,7 @@ class _Fields:
         value = self.document.get(key)
         if not isinstance(value, str) or not value or len(value) > _MAX_REF:
             raise ValueError(key)
-        return _storable(value)
+        return storable(value)
 
     def find_ref(self, key: str) -> str | None:
         return self.ref(key) if self.document.get(key) not in (None, "") else None
@@ -97,7 +100,14 @@ class _Fields:
         value = default if value is None else value
         if not isinstance(value, str):
             raise ValueError(key)  # noqa: TRY004 - one error for every damage
-        return _clipped(_storable(value), max_characters)
+        return _clipped(storable(value), max_characters)
+
+    def exact_text(self, key: str, max_characters: int, default: str | None = "") -> str:
+        """Return what a person decides about: what cannot be stored stands as its number."""
+        value = self.document.get(key)
+        if not isinstance(value, str):
+            return self.text(key, max_characters, default)
+        return _clipped(storable(value, shows_numbers=True), max_characters)
 
     def find_text(self, key: str, max_characters: int) -> str | None:
         return None if self.document.get(key) is None else self.text(key, max_characters)
@@ -135,7 +145,7 @@ class _Fields:
         found = self._list(key)
         if not all(isinstance(part, str) for part in found):
             raise ValueError(key)
-        return tuple(_clipped(_storable(part), _MAX_REF) for part in found if isinstance(part, str))
+        return tuple(_clipped(storable(part), _MAX_REF) for part in found if isinstance(part, str))
 
     def tool_input(self) -> Mapping[str, object]:
         value = self.document.get("tool_input")
@@ -144,10 +154,10 @@ class _Fields:
         if not isinstance(value, dict):
             raise ValueError("tool_input")  # noqa: TRY004 - one error for every damage
         try:
-            text = json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
+            is_fitting = not is_deeper(value) and len(json.dumps(value, allow_nan=False)) <= _MAX_TOOL_INPUT
+        except (TypeError, ValueError):
             return {}
-        return value if len(text) <= _MAX_TOOL_INPUT else {}
+        return {storable(name): _storable_part(part) for name, part in value.items()} if is_fitting else {}
 
     def _list(self, key: str) -> list[object]:
         value = self.document.get(key)
@@ -157,10 +167,15 @@ class _Fields:
         return list(value[:_MAX_ENTRIES])
 
 
-def _storable(text: str) -> str:
-    """Return the text as a database can hold it: without NUL characters and lone surrogates."""
-    text = text.replace("\0", "\ufffd") if "\0" in text else text
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+def _storable_part(part: object) -> object:
+    """Return a part of a tool's input with every text in it as it can be stored."""
+    if isinstance(part, str):
+        return storable(part)
+    if isinstance(part, list):
+        return [_storable_part(one) for one in part]
+    if isinstance(part, dict):
+        return {storable(name): _storable_part(one) for name, one in part.items()}
+    return part
 
 
 def _clipped(text: str, max_characters: int) -> str:
@@ -243,20 +258,21 @@ def _diff(fields: _Fields) -> ConversationNews:
 
 def _ask(fields: _Fields) -> ConversationNews:
     tool_input = fields.tool_input()
+    is_as_sent = tool_input == fields.document.get("tool_input")
     return AskNews(
         request_id=fields.ref("request_id"),
         ask_kind=fields.word("ask_kind", AskKind),
         tool_ref=fields.find_ref("tool_ref"),
         tool_name=fields.text("tool_name", _MAX_REF),
         type=None if fields.document.get("type") is None else fields.word("type", OperationType),
-        target=fields.text("target", _MAX_WORDS),
-        title=fields.text("title", _MAX_WORDS, None),
-        detail=fields.text("detail", _MAX_DETAIL),
+        target=fields.exact_text("target", _MAX_WORDS),
+        title=fields.exact_text("title", _MAX_WORDS, None),
+        detail=fields.exact_text("detail", _MAX_DETAIL),
         reason=fields.text("reason", _MAX_SUMMARY),
         tool_input=tool_input,
         input_digest=fields.text("input_digest", _MAX_REF),
         can_allow_for_session=fields.flag("can_allow_for_session"),
-        can_edit_input=fields.flag("can_edit_input") and bool(tool_input),
+        can_edit_input=fields.flag("can_edit_input") and bool(tool_input) and is_as_sent,
         questions=tuple(_question(part) for part in fields.parts("questions")),
     )
 

@@ -5,11 +5,12 @@ Knows the form of ``journal.jsonl`` and nothing of the host's code; reads nothin
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.json_values import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 MAX_READ_BYTES: Final = 1024 * 1024
 _MAX_DAMAGED_CHARACTERS: Final = 1000
 _LARGEST_INTEGER: Final = 2**63 - 1
-_LATEST_AT_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, the last that ``datetime`` knows."""
+_LATEST_AT_MS: Final = 253_370_764_799_999
+"""The end of the year 9998: ``datetime`` knows one more, and no zone's clock may be past it."""
 
 
 class HostOutcome(StrEnum):
@@ -290,12 +291,12 @@ def read_entries(
 def parse_entry(line: bytes, offset: int = 0) -> Entry:
     """Return the entry that the line holds; never raises, since a damaged line is an entry too."""
     try:
-        fields = _Fields(json.loads(line))
+        fields = _Fields(read_object(line))
         build = _BUILDERS.get(fields.text("type"))
         if build is None:
             return UnknownEntry(**fields.base(), entry_type=fields.text("type"), line=line.decode())
         return build(fields)
-    except (ValueError, RecursionError):
+    except ValueError:
         return _damaged(line, offset)
 
 

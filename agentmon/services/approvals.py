@@ -365,7 +365,9 @@ class ApprovalService:
             for one in await self._approvals.history(workspace_id, limit=limit)
             if one.approval.ask_kind is AskKind.PERMISSION
         ]
-        return tuple([(one, judge(await self._action(one), rules)) for one in asked])
+        actions = [await self._action(one) for one in asked]
+        verdicts = await asyncio.to_thread(lambda: [judge(action, rules) for action in actions])
+        return tuple(zip(asked, verdicts, strict=True))
 
     async def _decide(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.labels import parse_labels
+from agentmon.domain.plain_text import storable
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Schedule
 from agentmon.schedule import check_cron, check_zone, next_time
 from agentmon.store.tasks import NewTask
@@ -210,7 +211,7 @@ class TaskService:
 
 
 def _checked_text(draft: TaskDraft) -> TaskDraft:
-    title = _storable(" ".join(draft.title.split()))
+    title = storable(" ".join(draft.title.split()))
     if not title:
         raise UsageError("a task needs a title", hint="a few words that say what is to be done")
     if len(title) > TITLE_MAX_CHARACTERS:
@@ -218,8 +219,4 @@ def _checked_text(draft: TaskDraft) -> TaskDraft:
             f"the title has {len(title):,} characters; {TITLE_MAX_CHARACTERS:,} are the most",
             hint="put the long text into the description",
         )
-    return replace(draft, title=title, description=_storable(draft.description), labels=parse_labels(draft.labels))
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "�")
+    return replace(draft, title=title, description=storable(draft.description), labels=parse_labels(draft.labels))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.amounts import count_text, duration_text
+from agentmon.domain.json_values import read_object
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.operations import OperationStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
@@ -157,13 +158,7 @@ def summary_rows(text: str, width: int) -> list[Row]:
 
 def _named_values(text: str) -> list[tuple[str, object]]:
     """Return the names and values of a JSON object; none for any other text, and for one that was cut off."""
-    if not text.startswith("{"):
-        return []
-    try:
-        told = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return list(told.items()) if isinstance(told, dict) else []
+    return list((read_object(text) or {}).items()) if text.startswith("{") else []
 
 
 def _named_rows(name: str, value: object, width: int) -> list[Row]:

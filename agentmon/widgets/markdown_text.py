@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _DRAWN_MAX_CHARACTERS: Final = 30_000
 """A longer text is shown as it is written: each paragraph becomes a widget."""
+_DRAWN_MAX_LINES: Final = 500
+_DRAWN_MAX_ADDRESSES: Final = 100
+"""The parser looks for each address through all the text behind it."""
 _SIGNS: Final = frozenset("#*_`>|[]-+~1234567890<\\")
 _LONGEST_LINK: Final = 200
 
@@ -52,7 +55,7 @@ class MarkdownText(Guarded, Vertical):
         if text == self._text:
             return
         self._text = text
-        is_plain = len(text) > _DRAWN_MAX_CHARACTERS or _SIGNS.isdisjoint(text)
+        is_plain = _is_too_much(text) or _SIGNS.isdisjoint(text)
         if self._drawn is not None:
             self._drawn.display = not is_plain
         if not self._plain.is_attached and is_plain:
@@ -74,6 +77,14 @@ class MarkdownText(Guarded, Vertical):
         event.stop()
         self.app.copy_to_clipboard(event.href)
         self.notify(f"copied {plain_line(event.href, max_characters=_LONGEST_LINK)}", markup=False)
+
+
+def _is_too_much(text: str) -> bool:
+    return (
+        len(text) > _DRAWN_MAX_CHARACTERS
+        or text.count("\n") > _DRAWN_MAX_LINES
+        or text.count("://") > _DRAWN_MAX_ADDRESSES
+    )
 
 
 def _parser() -> MarkdownIt:

@@ -42,8 +42,7 @@ def wrapped(text: str, width: int, *, at_words: bool = True) -> list[str]:
     rows: list[str] = []
     for line in plain_lines(text.replace("\t", _TAB)).split("\n"):
         even = even_line(line, max_characters=_LONGEST_LINE).rstrip()
-        while len(even) > width // 2 and cells(even) > width:
-            end = _fitting(even, width)
+        while len(even) > width // 2 and (end := _fitting(even, width)) < len(even):
             blank = even.rfind(" ", 0, end + 1) if at_words else -1
             if blank > len(even) - len(even.lstrip()) and blank > end // 3:
                 end = blank

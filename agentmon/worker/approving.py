@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentmon.domain.approvals import ApprovalListing, ApprovalRule
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
-    from agentmon.domain.ids import ApprovalRuleId
+    from agentmon.domain.ids import ApprovalId, ApprovalRuleId
     from agentmon.store.approval_rules import ApprovalRuleRepository
     from agentmon.store.approvals import ApprovalRepository
     from agentmon.worker.watching import Watch
@@ -45,9 +45,13 @@ class Approver:
         self._watch = watch
         self._clock = clock
         self._has_undecided = True
+        self._unjudged: set[ApprovalId] = set()
+        """Requests that could not be judged; a person decides about them."""
 
     async def apply_rules(self, *, has_news: bool) -> bool:
         """Decide by the rules what was asked since the last call, and, on other news, what waits already.
+
+        Each request is judged apart: one that cannot be judged waits for a person, and the others are decided.
 
         Args:
             has_news: Whether somebody changed the database, so that there may be other rules.
@@ -95,11 +99,19 @@ class Approver:
         if not rules:
             return []
         judged = []
+        self._unjudged &= {listing.approval.id for listing in asked}
         for listing in asked:
             watched = self._watch.find(listing.approval.execution_id)
-            if watched is not None:
+            if watched is None or listing.approval.id in self._unjudged:
+                continue
+            try:
                 verdict = await asyncio.to_thread(_verdict, listing, watched.claimed, rules)
-                judged.append((listing, verdict))
+            except Exception:  # noqa: BLE001 - whatever one agent asks, what others ask is judged
+                self._unjudged.add(listing.approval.id)
+                approval = listing.approval
+                _log.exception("execution %s: request %s is left to a person", approval.execution_id, approval.id)
+                continue
+            judged.append((listing, verdict))
         return judged
 
     async def _decide_by(self, listing: ApprovalListing, verdict: RuleVerdict) -> bool:

@@ -14,10 +14,12 @@ from agentmon.domain.events import Event, EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding, ExecutionProgress, TimedNews
+from agentmon.domain.ids import made_at_ms
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.conversation_entries import read_news
 from agentmon.runners.journal import (
+    MAX_READ_BYTES,
     AgentEventEntry,
     AgentStartedEntry,
     CouldNotStopEntry,
@@ -79,6 +81,7 @@ def read_stretch(
     entries, end = read_entries(journal, offset, max_entries=max_entries)
     if end == offset:
         return None
+    times = _times(entries, journal, execution_id, offset)
     news = {index: _news(entry) for index, entry in enumerate(entries) if isinstance(entry, AgentEventEntry)}
     told = tuple(one for one in news.values() if one is not None)
     started = [entry for entry in entries if isinstance(entry, AgentStartedEntry)]
@@ -98,7 +101,7 @@ def read_stretch(
         is_paused=_is_paused(entries),
         complaint=_complaint(entries),
         events=tuple(
-            _event(entry, execution_id, news.get(index))
+            _event(entry, execution_id, news.get(index), at_ms=times[index])
             for index, entry in enumerate(entries)
             if not isinstance(entry, OutputEntry)
         ),
@@ -127,6 +130,25 @@ def without_content(stretch: ExecutionProgress, problem: str, *, at_ms: int) -> 
         events=(event,),
         ending=stretch.ending,
     )
+
+
+def _times(entries: Sequence[Entry], journal: Path, execution_id: ExecutionId, offset: int) -> list[int]:
+    """Return when each entry was written; a damaged one has the time of the one before it, or else of the one after.
+
+    A journal of which no entry tells a time begins when its execution was queued.
+    """
+    told = [None if isinstance(entry, DamagedEntry) else entry.at_ms for entry in entries]
+    before: list[Entry] = []
+    if told[0] is None:
+        start = max(0, offset - MAX_READ_BYTES)
+        before = read_entries(journal, start, max_bytes=offset - start)[0]
+    known = [entry.at_ms for entry in reversed(before) if not isinstance(entry, DamagedEntry)]
+    newest = next(iter([*known, *(one for one in told if one is not None)]), made_at_ms(execution_id))
+    times = []
+    for one in told:
+        newest = newest if one is None else one
+        times.append(newest)
+    return times
 
 
 def _news(entry: AgentEventEntry) -> TimedNews | None:
@@ -230,13 +252,9 @@ def _agent_ending(entry: EndedEntry) -> tuple[ExecutionStatus, bool, str | None]
             return ExecutionStatus.FAILED, True, failure or "its agent failed"
 
 
-def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None) -> Event:
+def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None, *, at_ms: int) -> Event:
     if isinstance(entry, AgentEventEntry):
         return _agent_event(entry, execution_id, told)
-    if isinstance(entry, DamagedEntry):
-        at_ms, entry_type = 0, "damaged"
-    else:
-        at_ms, entry_type = entry.at_ms, _entry_type(entry)
     level = (
         EventLevel.ERROR if isinstance(entry, _ERRORS) else EventLevel.WARN if isinstance(entry, _WARNINGS) else None
     )
@@ -246,7 +264,7 @@ def _event(entry: Entry, execution_id: ExecutionId, told: TimedNews | None) -> E
         type=EventType.ERROR if level is EventLevel.ERROR else EventType.STATUS_CHANGE,
         level=level,
         timestamp_ms=at_ms,
-        payload={"entry": entry_type} | _payload(entry),
+        payload={"entry": _entry_type(entry)} | _payload(entry),
     )
 
 

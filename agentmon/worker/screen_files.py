@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.json_values import read_object
 from agentmon.runners.screens.reading import ScreenText, read_title
 from agentmon.runners.screens.signals import is_halted, read_signal
 
@@ -129,10 +129,8 @@ def _find_pid(folder: ExecutionFolder) -> int | None:
     except OSError:
         return None
     for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict) and entry.get("type") == "agent_started" and isinstance(entry.get("pid"), int):
-            return int(entry["pid"])
+        entry = read_object(line) or {}
+        pid = entry.get("pid")
+        if entry.get("type") == "agent_started" and isinstance(pid, int):
+            return pid
     return None

@@ -43,6 +43,7 @@ from agentmon.runners.conversation_entries import read_news
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_ASK = {"kind": "ask", "request_id": "r", "ask_kind": "permission", "title": "t"}
 _CALL = {"kind": "tool_started", "tool_ref": "t", "tool_name": "Bash", "type": "execute", "target": "ls"}
 _KINDS = [
     *("session", "activity", "message", "plan", "tool_started", "tool_finished", "diff", "ask", "ask_closed"),
@@ -149,20 +150,36 @@ def test_long_texts_are_cut_and_what_no_database_holds_is_replaced() -> None:
 
     assert isinstance(news, ToolStartedNews)
     assert (len(news.target), news.target[-1]) == (1000, "…")
-    assert news.input_summary == "a\ufffdb?"
+    assert news.input_summary == "a\ufffdb\ufffd"
 
 
 def test_an_input_that_is_too_long_or_no_json_is_left_out_and_cannot_be_edited() -> None:
-    ask = {"kind": "ask", "request_id": "r", "ask_kind": "permission", "title": "t", "can_edit_input": True}
+    ask = _ASK | {"can_edit_input": True}
 
     whole = read_news(ask | {"tool_input": {"command": "ls"}})
-    left_out = [read_news(ask | {"tool_input": one}) for one in ({"text": "x" * 300_000}, {"number": float("nan")})]
+    deep: dict[str, object] = {}
+    for _ in range(500):
+        deep = {"inner": [deep]}
+    unfit = ({"text": "x" * 300_000}, {"number": float("nan")}, deep, {str(name): 1 for name in range(100_000)})
+    left_out = [read_news(ask | {"tool_input": one}) for one in unfit]
 
     assert isinstance(whole, AskNews)
     assert (whole.tool_input, whole.can_edit_input) == ({"command": "ls"}, True)
     for news in left_out:
         assert isinstance(news, AskNews)
         assert (news.tool_input, news.can_edit_input) == ({}, False)
+
+
+def test_what_no_database_holds_is_decided_on_by_its_number_and_cannot_be_edited() -> None:
+    asked = {"command": "rm a\0b", "more": [{"pa\0th": "\ud800"}]}
+    digest = {"input_digest": "of the agent's own input", "can_edit_input": True, "tool_input": asked}
+
+    ask = read_news(_ASK | digest | {"target": "rm a\0b", "title": "Bash: rm a\0b", "detail": "rm a\0b\ud800"})
+
+    assert isinstance(ask, AskNews)
+    assert ask.tool_input == {"command": "rm a\ufffdb", "more": [{"pa\ufffdth": "\ufffd"}]}
+    assert (ask.target, ask.title, ask.detail) == ("rm a\\u0000b", "Bash: rm a\\u0000b", "rm a\\u0000b\\ud800")
+    assert (ask.input_digest, ask.can_edit_input) == ("of the agent's own input", False)
 
 
 _VALUES = st.recursive(

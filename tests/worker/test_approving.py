@@ -4,7 +4,7 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,8 @@ from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import ActorType, TaskEventType
+from agentmon.domain.operations import OperationType
+from agentmon.domain.requested_actions import requested_action
 from agentmon.runners.danger import load_danger_rules
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.approval_rules import ApprovalRuleRepository
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from agentmon.domain.approval_rules import RequestedAction
     from agentmon.domain.approvals import Approval
     from agentmon.domain.conversation import AskNews
     from agentmon.domain.ids import ExecutionId
@@ -241,3 +244,46 @@ async def test_only_what_this_worker_watches_is_decided(tmp_path: Path) -> None:
         assert not await stage.approver.apply_rules(has_news=True)
         assert not await stage.approver.deny_late(300)
         assert (await stage.place.services.approvals.get(foreign.id)).approval.status is ApprovalStatus.PENDING
+
+
+_HOSTILE_PATHS = ("/tmp/a\0b", "/tmp/\ufffd", "/" + "a/" * 100_000, "/" + "a" * 1_000_000)
+
+
+@pytest.mark.parametrize("path", _HOSTILE_PATHS, ids=["NUL", "replaced", "deep", "long"])
+async def test_a_path_that_no_system_takes_waits_for_a_person_and_holds_no_other_up(tmp_path: Path, path: str) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, path="/**")
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        services, wish = stage.place.services, {"tool_name": "Edit", "type": OperationType.WRITE}
+        for name, named in (("1", path), ("2", [path, "/tmp/c"])):
+            await stage.place.ask(stage.execution_id, a_wish(request_id=name, tool_input={"file_path": named}, **wish))
+
+        decided = await stage.asked(a_wish("git status", request_id="3"))
+        waiting = await services.approvals.inbox(None)
+        tried = await services.approvals.try_rules_on_history(None)
+
+        assert decided.status is ApprovalStatus.ALLOWED
+        assert [one.approval.request_id for one in waiting] == ["1", "2"]
+        assert len(tried) == 3
+        for listing in waiting:
+            shown = listing.approval
+            denied = await services.approvals.deny(shown.id, actor=USER_ACTOR, seen_digest=shown.input_digest)
+            assert denied.status is ApprovalStatus.DENIED
+
+
+async def test_a_request_that_cannot_be_judged_is_told_once_and_the_others_are_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(approval: Approval, **named: Any) -> RequestedAction:
+        if approval.request_id == "1":
+            raise RuntimeError("out of order")
+        return requested_action(approval, **named)
+
+    monkeypatch.setattr("agentmon.worker.approving.requested_action", refuse)
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        first = await stage.asked(a_wish("git status", request_id="1"))
+        second = await stage.asked(a_wish("git status", request_id="2"))
+
+        assert [first.status, second.status] == [ApprovalStatus.PENDING, ApprovalStatus.ALLOWED]
+        assert [record.exc_text is not None for record in caplog.records if first.id in record.getMessage()] == [True]

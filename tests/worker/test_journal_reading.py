@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ from agentmon.domain.conversation import AskNews, MessageNews
 from agentmon.domain.events import EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
-from agentmon.domain.ids import ExecutionId
+from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.worker.journal_reading import read_stretch
 from tests.endings import record
 from tests.store.conversation_place import NOON_MS, opened_place
@@ -241,3 +242,29 @@ def test_a_card_says_that_the_disk_is_full_until_something_else_is_told(tmp_path
     assert "space" in goes_on
     assert again == "All is well."
     assert over == "All is well."
+
+
+def test_a_damaged_line_has_the_time_of_the_entry_before_it_or_else_after_it(tmp_path: Path) -> None:
+    journal = write(tmp_path / "journal.jsonl", {"type": "storage_full"}, {"type": "storage_ok"})
+    first, second = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"rubbish\n" + first + b"rubbish\n" + second)
+    behind = len(b"rubbish\n" + first)
+
+    whole = read_stretch(journal, execution_id=RUN, offset=0)
+    rest = read_stretch(journal, execution_id=RUN, offset=behind)
+
+    assert whole is not None
+    assert [one.timestamp_ms - NOON_MS for one in whole.events] == [1, 1, 1, 2]
+    assert rest is not None
+    assert rest.events == whole.events[2:]
+
+
+def test_a_journal_that_is_nothing_but_damage_begins_when_its_execution_was_queued(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(b"rubbish\n" * 3)
+    queued_ms = time.time_ns() // 1_000_000
+
+    stretch = read_stretch(tmp_path / "journal.jsonl", execution_id=ExecutionId(new_id()), offset=0)
+
+    assert stretch is not None
+    assert len(stretch.events) == 3
+    assert all(one.timestamp_ms >= queued_ms for one in stretch.events)

@@ -51,7 +51,7 @@ def digest_of(written: str) -> str:
     """Return the SHA-256 of an input in hexadecimal digits."""
     import hashlib  # noqa: PLC0415 - a conversation without questions does without it
 
-    return hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def require_same_input(answer: Mapping[str, object], digest: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.json_values import read_object
 from agentmon.domain.plain_text import plain_line
 from agentmon.runners.screens.states import Finding, ScreenState
 
@@ -61,10 +61,10 @@ def _read_claude(environ: Mapping[str, str], pid: int) -> Finding | None:
 def _read_claude_file(path: Path) -> Finding | None:
     try:
         with path.open("rb") as file:
-            document = json.loads(file.read(_MAX_BYTES))
-    except (OSError, ValueError):
+            document = read_object(file.read(_MAX_BYTES)) or {}
+    except OSError:
         return None
-    status = document.get("status") if isinstance(document, dict) else None
+    status = document.get("status")
     state = _CLAUDE_STATES.get(status) if isinstance(status, str) else None
     if state is None:
         return None
@@ -92,7 +92,7 @@ def _candidates(folder: Path, pid: int) -> Iterator[Path]:
         return
     for name in names:
         stem = name.removesuffix(".json")
-        if stem.isdigit() and _is_descendant(int(stem), pid):
+        if stem.isdecimal() and _is_descendant(int(stem), pid):
             yield folder / name
 
 

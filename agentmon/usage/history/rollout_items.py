@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.json_values import list_in, object_in, objects_in, text_in, texts_in
+from agentmon.domain.json_values import list_in, object_in, objects_in, read_object, text_in, texts_in
 from agentmon.domain.operations import OperationStatus
 
 if TYPE_CHECKING:
@@ -147,11 +146,7 @@ def _changes_of(patch: str) -> list[Item]:
 
 
 def _object_of(text: str) -> dict[str, object]:
-    try:
-        found = json.loads(text)
-    except (RecursionError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_object(text) or {}
 
 
 def said_texts(payload: Mapping[str, object]) -> str:

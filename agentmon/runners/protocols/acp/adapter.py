@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from agentmon.domain.json_values import MAX_REF_CHARACTERS, object_in, text_in
+from agentmon.domain.json_values import MAX_REF_CHARACTERS, object_in, read_object, text_in
 from agentmon.runners.protocols.acp.asks import Ask
 from agentmon.runners.protocols.acp.errors import error_line
 from agentmon.runners.protocols.acp.updates import UpdateReader
@@ -81,11 +79,8 @@ class AcpAdapter(UpdateReader):
 
     def _take_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
-        try:
-            message = json.loads(text)
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict):
+        message = read_object(text)
+        if message is None:
             self._events += self._notices.malformed(text)
             return
         message_id, method = message.get("id"), text_in(message, "method")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, object_in, objects_in, one_line, text_in
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, read_object, text_in
 from agentmon.runners.protocols.acp.calls import MAX_INPUT_CHARACTERS
 from agentmon.runners.protocols.asks import (
     INPUT_CANNOT_BE_EDITED,
@@ -61,7 +61,7 @@ class Ask:
             "title": f"{call.name}: {shown}" if call.name and shown != call.name else shown or "A tool",
             "detail": clip(detail, MAX_DETAIL_CHARACTERS),
             "reason": reason,
-            "tool_input": json.loads(call.input_text) if is_whole and _is_json(call.input_text) else {},
+            "tool_input": (read_object(call.input_text) or {}) if is_whole else {},
             "input_digest": self.digest,
             "can_allow_for_session": "allow_always" in self.options,
         }
@@ -132,10 +132,3 @@ def _is_plain(key: str, value: object, working_dir: str) -> bool:
 def _is_at_home(told: str, working_dir: str) -> bool:
     """Return whether the words begin as Gemini's do of a command that runs in the working folder itself."""
     return bool(working_dir) and told.startswith(f"[current working directory {working_dir}]")
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from agentmon.domain.json_values import object_in, objects_in, one_line, text_in, texts_in
+from agentmon.domain.json_values import object_in, objects_in, one_line, read_object, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,11 +63,8 @@ def _plain(text: str) -> str:
     head, mark, tail = text.partition("{")
     if not mark:
         return text
-    try:
-        answer = json.loads(mark + tail[:100_000])
-    except (RecursionError, ValueError):
-        return text
-    if not isinstance(answer, dict):
+    answer = read_object(mark + tail[:100_000])
+    if answer is None:
         return text
     inner = text_in(object_in(answer, "error"), "message") or text_in(answer, "message")
     return head + inner if inner else text

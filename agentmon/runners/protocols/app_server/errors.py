@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from agentmon.domain.json_values import object_in, one_line, text_in
+from agentmon.domain.json_values import object_in, one_line, read_object, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +28,5 @@ def is_limit(error: Mapping[str, object]) -> bool:
 
 
 def _inner_message(text: str) -> str:
-    try:
-        answer = json.loads(text[:100_000])
-    except (RecursionError, ValueError):
-        return ""
-    if not isinstance(answer, dict):
-        return ""
+    answer = read_object(text[:100_000]) or {}
     return text_in(object_in(answer, "error"), "message") or text_in(answer, "message")

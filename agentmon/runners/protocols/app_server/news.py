@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, object_in, objects_in, one_line, text_in, texts_in
+from agentmon.domain.json_values import clip, is_deeper, object_in, objects_in, one_line, text_in, texts_in
 from agentmon.runners.protocols.app_server import asks, items
 from agentmon.runners.protocols.app_server.errors import error_line, is_limit
 from agentmon.runners.protocols.app_server.notices import SILENT
@@ -41,7 +41,7 @@ class NewsReader(ReplyReader):
             what = one_line(text, 200) or "an empty line, or one too long"
             self._events += self._notices.malformed(what)
             return
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or is_deeper(message):
             self._events += self._notices.malformed(type(message).__name__)
             return
         method = message.get("method")

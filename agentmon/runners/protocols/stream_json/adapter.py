@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, object_in, objects_in, one_line, ref_in, text_in
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, read_object, ref_in, text_in
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.conversation import ENDED_AT_WORK, ENDED_BEFORE_BEGIN, ENDED_UNANSWERED
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS
@@ -91,14 +91,11 @@ class StreamJsonAdapter(StreamJsonCommands):
 
     def _take_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
-        try:
-            message = json.loads(text)
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        message = read_object(text) or {}
+        kind = message.get("type")
+        if not isinstance(kind, str):
             self._events += self._notices.malformed(text)
             return
-        kind = message["type"]
         handle = self._handlers.get(kind)
         if handle is not None:
             handle(message)

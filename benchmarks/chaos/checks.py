@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass
 from itertools import pairwise
@@ -112,10 +113,13 @@ def _survivor_faults(evidence: Evidence) -> Iterator[str]:
             execution_id, status = sample.over
             over[execution_id] = (status, sample.at)
         for execution_id in (sample.marked.keys() & over.keys()) - reported:
-            reported.add(execution_id)
             status, at = over[execution_id]
-            pids = sorted(pid for pid, _ in sample.marked[execution_id])
-            yield f"{execution_id} was {status} at {at:.3f}, and at {sample.at:.3f} pids {pids} of it lived"
+            # Behind an end that is being settled there may be a next try, whose processes are younger.
+            before = at * os.sysconf("SC_CLK_TCK") if status == "finalizing" else float("inf")
+            pids = sorted(pid for pid, born in sample.marked[execution_id] if int(born) < before)
+            if pids:
+                reported.add(execution_id)
+                yield f"{execution_id} was {status} at {at:.3f}, and at {sample.at:.3f} pids {pids} of it lived"
     for execution_id, remaining in evidence.remaining.items():
         yield f"{execution_id}: pids {sorted(remaining)} live at the end of all"
 

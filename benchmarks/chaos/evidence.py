@@ -99,7 +99,7 @@ class Sample:
     marked: dict[str, frozenset[tuple[int, str]]] = field(default_factory=dict)
     hosts: dict[str, frozenset[tuple[int, str]]] = field(default_factory=dict)
     over: tuple[str, str] | None = None
-    """An execution that was over before the next samples were taken, with its status."""
+    """An execution that was over, or finalizing, before the next samples were taken, with its status."""
     secret: str = ""
     """A command line that held the secret."""
 

@@ -48,7 +48,8 @@ _CART_TEST: Final = "import unittest\n\n\nclass DiscountTest(unittest.TestCase):
 _READ: Final = """
 SELECT t.id, t.number, t.status,
     (SELECT count(*) FROM executions e WHERE e.task_id = t.id),
-    (SELECT e.status FROM executions e WHERE e.task_id = t.id AND e.status IN ('queued', 'running', 'cancelling')),
+    (SELECT e.status FROM executions e WHERE e.task_id = t.id
+        AND e.status IN ('queued', 'running', 'cancelling', 'finalizing')),
     EXISTS (SELECT 1 FROM executions e WHERE e.task_id = t.id AND e.session_id IS NOT NULL),
     EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
             WHERE d.task_id = t.id AND p.status IN ('todo', 'in_progress', 'blocked'))

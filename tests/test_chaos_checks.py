@@ -22,6 +22,7 @@ from benchmarks.chaos.checks import check
 from benchmarks.chaos.evidence import Place, gather
 from benchmarks.chaos.ledger import read_ledgers
 from benchmarks.chaos.sampling import ProcessScan
+from benchmarks.chaos.stop_times import percentiles_text, read_stop_times
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ SECRET = "SENTINEL-0123"
 OUTPUT = b"m 0 first\nm 1 tick\n"
 _TABLES = """
 CREATE TABLE agents (id TEXT, slug TEXT);
-CREATE TABLE tasks (id TEXT, number INTEGER);
+CREATE TABLE tasks (id TEXT, number INTEGER, status TEXT DEFAULT 'done');
 CREATE TABLE task_dependencies (task_id TEXT, depends_on_task_id TEXT);
 CREATE TABLE executions (id TEXT, task_id TEXT, agent_id TEXT, status TEXT, exit_code INTEGER, error TEXT,
     retry_count INTEGER, max_retries INTEGER, log_byte_size INTEGER, session_id TEXT, activity TEXT,
-    is_held INTEGER DEFAULT 0, tokens_used INTEGER);
+    is_held INTEGER DEFAULT 0, tokens_used INTEGER, ending TEXT);
+CREATE TABLE execution_commands (id TEXT, execution_id TEXT, attempt INTEGER DEFAULT 0, actor_type TEXT, cause TEXT,
+    type TEXT, delivered_at TEXT);
 CREATE TABLE sessions (id TEXT, status TEXT, ended_at TEXT, total_tokens INTEGER, operation_count INTEGER);
 CREATE TABLE messages (execution_id TEXT, message_ref TEXT, content TEXT);
 CREATE TABLE operations (id TEXT, session_id TEXT, execution_id TEXT, operation_ref TEXT, status TEXT);
@@ -78,7 +81,7 @@ class Scene:
         agent: str = "wide",
     ) -> None:
         """Add a run of the task of this number: from second ``10 * number`` on, for a second, by pid ``number``."""
-        self.sql("INSERT INTO tasks VALUES (?, ?)", f"task-{name}", number)
+        self.sql("INSERT INTO tasks (id, number) VALUES (?, ?)", f"task-{name}", number)
         self.sql(
             "INSERT INTO executions (id, task_id, agent_id, status, exit_code, retry_count, max_retries, "
             "log_byte_size) VALUES (?, ?, ?, ?, ?, 0, 0, ?)",
@@ -156,6 +159,33 @@ class Scene:
         self.sql(
             "INSERT INTO task_events (event_type, payload) VALUES (?, ?)", f"execution_{step}", json.dumps(payload)
         )
+
+    def add_command(
+        self,
+        name: str,
+        type_: str,
+        *,
+        actor: str = "user",
+        cause: str | None = "person",
+        attempt: int = 0,
+        delivered: str | None = "now",
+    ) -> None:
+        self.sql(
+            "INSERT INTO execution_commands VALUES ('c', ?, ?, ?, ?, ?, ?)",
+            *(name, attempt, actor, cause, type_, delivered),
+        )
+
+    def see_stop(
+        self,
+        *,
+        took_s: float,
+        type: str = "stop",  # noqa: A002 - the name in the file
+        worker: int | None = 7,
+        waited_s: float = 0.0,
+    ) -> None:
+        seen = {"execution_id": "one", "type": type, "cause": "person", "asked_at": 100.0, "done_at": 100.0 + took_s}
+        with self.place.stop_times.open("a") as file:
+            file.write(json.dumps(seen | {"is_written": True, "worker_pid": worker, "waited_s": waited_s}) + "\n")
 
     def see(self, at: float, *, marked: dict[str, int] | None = None, hosts: dict[str, int] | None = None) -> None:
         seen = {
@@ -312,6 +342,98 @@ def test_a_process_that_outlives_its_cancelled_row_is_seen(scene: Scene) -> None
     scene.see(12.5, marked={"one": 1})
 
     assert "pids [1] of it lived" in scene.violations()["nothing lives of what is over"]
+
+
+def test_a_process_that_outlives_the_end_of_its_try_is_seen_and_one_of_the_next_try_is_not(scene: Scene) -> None:
+    scene.add_run("three", 3)
+    scene.see_over(42.0, "three", "finalizing")
+    scene.see(43.0, marked={"three": 44})
+
+    assert scene.violations() == {}
+    scene.see(43.5, marked={"three": 3})
+    assert "pids [3] of it lived" in scene.violations()["nothing lives of what is over"]
+
+
+@pytest.mark.parametrize(
+    ("actor", "cause", "delivered", "words"),
+    [
+        ("system", "person", "now", "of system has the cause person"),
+        ("user", "budget", "now", "of user has the cause budget"),
+        ("system", None, "now", "has the cause None"),
+        ("user", "person", None, "is not delivered"),
+    ],
+)
+def test_a_command_without_a_cause_or_an_end_is_seen(
+    scene: Scene, actor: str, cause: str | None, delivered: str | None, words: str
+) -> None:
+    scene.add_command("one", "interrupt", actor=actor, cause=cause, delivered=delivered)
+
+    assert words in scene.violations()["each command has a cause and an end"]
+
+
+def test_a_budget_writes_each_command_once_for_a_try_whatever_a_person_wrote(scene: Scene) -> None:
+    scene.add_command("one", "interrupt")
+    for attempt in (0, 1):
+        for type_ in ("interrupt", "finish"):
+            scene.add_command("one", type_, actor="system", cause="budget", attempt=attempt)
+
+    assert scene.violations() == {}
+    scene.add_command("one", "finish", actor="system", cause="budget", attempt=1)
+    assert "one attempt 1: 2 commands finish" in scene.violations()["each command has a cause and an end"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE executions SET ending = '{}' WHERE id = 'one'", "one is succeeded, and its end is noted"),
+        ("UPDATE executions SET status = 'finalizing' WHERE id = 'one'", "one is finalizing"),
+        ("UPDATE tasks SET status = 'in_progress' WHERE number = 2", "#2 is in progress"),
+    ],
+)
+def test_an_end_that_stays_half_done_is_seen(scene: Scene, change: str, words: str) -> None:
+    scene.sql(change)
+
+    assert words in scene.violations()["no end stays half done"]
+
+
+def test_an_error_of_the_worker_s_own_is_seen_in_its_log(scene: Scene) -> None:
+    scene.place.worker_log.parent.mkdir(mode=0o700)
+    scene.place.worker_log.write_text(
+        "12:00 WARNING queue goes on after an error of the worker's own\n"
+        "Traceback (most recent call last):\n  File 'a.py'\nValueError: embedded null byte\n"
+    )
+    scene.place.worker_log.chmod(0o600)
+
+    assert "ValueError: embedded null byte" in scene.violations()["no worker meets an error of its own"]
+
+
+def test_a_stop_that_took_longer_than_a_second_is_seen(scene: Scene) -> None:
+    scene.see_stop(took_s=0.9)
+    scene.see_stop(took_s=5.0, type="interrupt")
+
+    assert scene.violations() == {}
+    scene.see_stop(took_s=1.2)
+    assert "one: a stop of 100.000 took 1.20 s" in scene.violations()["no stop takes longer than a second"]
+
+
+def test_a_stop_is_excused_by_a_worker_that_died_a_full_disk_and_the_wait_for_a_core_alone(scene: Scene) -> None:
+    scene.see_stop(took_s=5.0, worker=None)
+    scene.see_stop(took_s=1.5, waited_s=0.6)
+    scene.actions.full_disk.append(Window(begin=103.0, end=104.0))
+    scene.see_stop(took_s=5.0)
+
+    assert scene.violations() == {}
+    scene.see_stop(took_s=2.0)
+    assert "took 2.00 s" in scene.violations()["no stop takes longer than a second"]
+
+
+def test_the_times_of_stops_are_told_from_the_middle_to_the_longest(scene: Scene) -> None:
+    for number in range(100):
+        scene.see_stop(took_s=number / 100)
+
+    times = read_stop_times(scene.place.stop_times)
+
+    assert [word for word in percentiles_text(times).split() if word[0] == "0"] == ["0.50", "0.95", "0.99", "0.99"]
 
 
 def test_a_process_that_lives_at_the_end_of_all_is_seen(scene: Scene) -> None:

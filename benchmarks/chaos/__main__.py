@@ -13,22 +13,25 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.checks import check
 from benchmarks.chaos.conversations import TALKING_AGENTS
 from benchmarks.chaos.endings import windows_text
 from benchmarks.chaos.home import chaos_home
+from benchmarks.chaos.stop_times import percentiles_text
 from benchmarks.chaos.storm import rage_and_gather
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from benchmarks.chaos.checks import Violation
     from benchmarks.chaos.evidence import Evidence
+    from benchmarks.chaos.stop_times import StopTime
 
-_DISK_MB = 64
-_DISK_MB_A_MINUTE = 24
+_DISK_MB = 256
+_DISK_MB_A_MINUTE = 96
 _MOST_SHOWN = 40
 
 
@@ -63,6 +66,10 @@ def _report(evidence: Evidence, settled_s: float) -> None:
     logged_bytes = sum(len(attempt.output or b"") for tries in evidence.tries.values() for attempt in tries)
     print(f"kills -9: {len(actions.kills)} ({_counts(kills)})")
     print(f"disk full: {windows_text(actions.full_disk)}; without tmux: {windows_text(actions.without_tmux)}")
+    print(
+        f"disk filled at last words: {actions.last_words}; clock steps: {actions.clock_steps}; "
+        f"tasks with a budget: {len(actions.budgeted_tasks)}"
+    )
     print(f"runs: {len(evidence.rows)} ({_counts(endings)}), {sum(row.retry_count for row in evidence.rows)} retries")
     print(f"programs: {len(programs)} ({_counts(Counter(program.kind for program in programs))})")
     talks = [row for row in evidence.rows if row.agent_slug in TALKING_AGENTS]
@@ -75,10 +82,27 @@ def _report(evidence: Evidence, settled_s: float) -> None:
     endings = Counter(_ending(row.status, row.error) for row in talks)
     print(f"conversations: {len(talks)} ({_counts(endings)}); of their news: {_counts(told)}")
     print(f"output checked: {logged_bytes:,} bytes; events checked: {sum(map(len, evidence.events.values())):,}")
+    _report_stop_times(evidence)
     most = max((len(sample.marked) for sample in evidence.samples), default=0)
     print(f"most live at one time: {most} (limit {evidence.running_limit})")
     print(f"samples: {evidence.sample_count:,}, the longest gap {1000 * evidence.longest_gap_s:.0f} ms")
     print(f"at rest after {settled_s:.0f} s")
+
+
+def _report_stop_times(evidence: Evidence) -> None:
+    actions = evidence.actions
+    stops = [one for one in evidence.stop_times if one.is_stop]
+    calm = [one for one in stops if one.is_undisturbed(actions)]
+    others = [one for one in evidence.stop_times if not one.is_stop and one.is_written]
+    print(f"stops with a worker, a disk and tmux: {percentiles_text(calm)}")
+    waited = [replace(one, done_at=one.done_at - one.waited_s) for one in calm]
+    print(f"the same without the wait for a core: {percentiles_text(waited)}")
+    print(f"stops while workers were killed, or disk or tmux were gone: {percentiles_text(_without(stops, calm))}")
+    print(f"other commands that were handed on: {percentiles_text(others)}")
+
+
+def _without(times: Sequence[StopTime], others: Sequence[StopTime]) -> list[StopTime]:
+    return [one for one in times if one not in others]
 
 
 def _ending(status: str, error: str) -> str:

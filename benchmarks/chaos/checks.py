@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from benchmarks.chaos.commands import command_faults, half_done_faults, worker_faults
 from benchmarks.chaos.conversations import approval_faults, replay_faults, row_faults, standing_faults
 from benchmarks.chaos.endings import ending_faults
 from benchmarks.chaos.outputs import output_faults
+from benchmarks.chaos.stop_times import late_stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -184,6 +186,10 @@ def _accepted_faults(evidence: Evidence) -> Iterator[str]:
     yield from evidence.actions.client_words
 
 
+def _late_faults(evidence: Evidence) -> Iterator[str]:
+    yield from late_stops(evidence.stop_times, evidence.actions)
+
+
 def _integrity_faults(evidence: Evidence) -> Iterator[str]:
     if evidence.integrity != "ok":
         yield f"PRAGMA integrity_check: {evidence.integrity[:500]}"
@@ -221,6 +227,10 @@ CHECKS: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "nothing starts before what it waits for": _dependency_faults,
     "the audit trail has each step once": _audit_faults,
     "what a client was told is true": _accepted_faults,
+    "each command has a cause and an end": command_faults,
+    "no end stays half done": half_done_faults,
+    "no stop takes longer than a second": _late_faults,
+    "no worker meets an error of its own": worker_faults,
     "the database is whole": _integrity_faults,
     "no secret, no open file": _secret_faults,
 }

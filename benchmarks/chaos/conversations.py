@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from benchmarks.chaos.evidence import Evidence, Row, Try
 
-TALKING_AGENTS = frozenset({"demo-agent"})
+HOSTILE_AGENT = "chaos-hostile"
+TALKING_AGENTS = frozenset({"demo-agent", HOSTILE_AGENT})
 """Slugs of the agents that are spoken to in a protocol; they keep no ledger."""
 _OVER = {"succeeded": "completed", "failed": "failed", "timed_out": "failed", "cancelled": "cancelled"}
 _PARTS = (

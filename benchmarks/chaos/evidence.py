@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.ledger import read_ledgers
+from benchmarks.chaos.stop_times import read_stop_times
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.chaos.actions import Actions
     from benchmarks.chaos.ledger import ProcessLedger
+    from benchmarks.chaos.stop_times import StopTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,16 @@ class Place:
     home: Path
     ledgers: Path
     samples: Path
+
+    @property
+    def stop_times(self) -> Path:
+        """What was seen of commands on their way."""
+        return self.samples.with_name("stops.jsonl")
+
+    @property
+    def clock_offset(self) -> Path:
+        """How far ahead the clock of some workers is."""
+        return self.samples.with_name("clock")
 
     @property
     def database(self) -> Path:
@@ -129,6 +141,7 @@ class Evidence:
     integrity: str
     """What PRAGMA integrity_check says."""
     actions: Actions
+    stop_times: tuple[StopTime, ...]
     running_limit: int
     agent_limits: dict[str, int]
     """By slug; agents that are not named have none."""
@@ -172,6 +185,7 @@ def gather(
         longest_gap_s=gap_s,
         integrity=integrity,
         actions=actions,
+        stop_times=read_stop_times(place.stop_times),
         running_limit=running_limit,
         agent_limits=agent_limits,
         secret=secret,
@@ -201,8 +215,9 @@ def _events(connection: sqlite3.Connection) -> dict[str, tuple[tuple[str, int], 
     statement = "SELECT execution_id, payload, timestamp_ms FROM events WHERE execution_id IS NOT NULL ORDER BY id"
     for execution_id, payload, at_ms in connection.execute(statement):
         said = json.loads(payload)
-        entry = said.get("entry") or (f"agent_event {said['kind']}" if "kind" in said else None)
-        if entry is not None:
+        is_told = "kind" in said and said.get("entry") in {None, "unread_agent_event"}
+        entry = f"agent_event {said['kind']}" if is_told else said.get("entry")
+        if entry not in {None, "budget_reached"}:
             events.setdefault(execution_id, []).append((entry, at_ms))
     return {execution_id: tuple(found) for execution_id, found in events.items()}
 

@@ -20,11 +20,21 @@ from agentmon.store.agents import AgentRepository
 from agentmon.worker.presence import read_presence
 from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.clients import AppInTerminal, Clients
+from benchmarks.chaos.conversations import HOSTILE_AGENT
 from benchmarks.chaos.evidence import gather
 from benchmarks.chaos.people import Decider
 from benchmarks.chaos.processes import find_processes, kill
 from benchmarks.chaos.sampling import ProcessScan
-from benchmarks.chaos.tasks import AGENT_LIMITS, AGENT_SLUGS, RUNNING_LIMIT, Producer, chaos_agents, read_cards
+from benchmarks.chaos.shifted_worker import set_clock, start_shifted_worker, step_clock
+from benchmarks.chaos.tasks import (
+    AGENT_LIMITS,
+    AGENT_SLUGS,
+    RUNNING_LIMIT,
+    Producer,
+    add_rules,
+    chaos_agents,
+    read_cards,
+)
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
@@ -43,6 +53,9 @@ _MOST_FRESH: Final = 16
 _MOST_OPEN: Final = 20
 _KILL_WEIGHTS: Final = {"worker": 34, "client": 30, "app": 11, "tmux server": 11, "host's parent": 11, "host": 3}
 _HOSTS_END_WITHIN_S: Final = 20.0
+_SHIFTED_WORKERS: Final = 0.5
+"""How often a worker that was killed is followed by one with another time."""
+_LAST_WORDS_WITHIN_S: Final = 4.0
 
 Targets = dict[str, list[tuple[int, str | None]]]
 """By kind: pids, with the execution where it is a host."""
@@ -72,6 +85,7 @@ class Storm:
                 self._use_app(),
                 self._kill(),
                 self._spoil(),
+                self._step_clocks(),
             ):
                 group.create_task(work)
             await asyncio.sleep(seconds)
@@ -83,6 +97,7 @@ class Storm:
     async def settle(self) -> float:
         """Let all that was made run to its end, and return how many seconds that took; at most the deadline."""
         begin = time.monotonic()
+        set_clock(self._home.place.clock_offset, 0.0)
         while time.monotonic() < begin + SETTLE_WITHIN_S:
             with contextlib.suppress(AgentmonError):
                 await self._services.workers.ensure_running()
@@ -90,6 +105,7 @@ class Storm:
             for card in [card for card in cards if card.is_fresh]:
                 await self._run(card)
             await self._decider.decide_all()
+            await self._lift_budgets()
             for card in [card for card in cards if card.is_conversation and card.open_status == "running"]:
                 await self._decider.finish(card.id)
             if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):
@@ -100,6 +116,12 @@ class Storm:
         self._app.close()
         return settled_s
 
+    async def _lift_budgets(self) -> None:
+        """Let go what waits for budgets."""
+        with contextlib.suppress(AgentmonError):
+            for state in await self._services.budgets.states():
+                await self._services.budgets.remove(state.budget.id, actor=USER_ACTOR)
+
     def _wait_for_hosts(self) -> None:
         """Hosts show the end of the output for a moment after their last entry."""
         deadline = time.monotonic() + _HOSTS_END_WITHIN_S
@@ -108,10 +130,13 @@ class Storm:
 
     async def _prepare(self) -> Producer:
         services = self._services
-        await AgentRepository(services.database).add_missing(chaos_agents(), at=SystemClock().now())
+        ledgers = self._home.place.ledgers
+        await AgentRepository(services.database).add_missing(chaos_agents(ledgers), at=SystemClock().now())
         agents = {slug: (await services.agents.by_slug(slug)).id for slug in AGENT_SLUGS}
         workspace = await services.workspaces.open(self._home.project)
-        return Producer(services, workspace, agents, self._home.place.ledgers, self._chance)
+        await add_rules(services, workspace, agents[HOSTILE_AGENT])
+        set_clock(self._home.place.clock_offset, 0.0)
+        return Producer(services, workspace, agents, ledgers, self.actions, self._chance)
 
     async def _cards(self) -> list[Card]:
         try:
@@ -213,14 +238,36 @@ class Storm:
             pid, execution_id = self._chance.choice(targets[what])
             if kill(pid):
                 self.actions.note_kill(what, pid, execution_id)
+                if what == "worker" and self._chance.random() < _SHIFTED_WORKERS:
+                    # Before a client starts one with the true time.
+                    asyncio.get_running_loop().run_in_executor(
+                        None, start_shifted_worker, self._home.place.clock_offset
+                    )
+
+    async def _step_clocks(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(1.0, 5.0))
+            step_clock(self._home.place.clock_offset, self._chance)
+            self.actions.clock_steps += 1
+
+    async def _wait_for_last_words(self) -> bool:
+        """Wait until a run is about to end; False when none is within a few seconds."""
+        deadline = time.monotonic() + _LAST_WORDS_WITHIN_S
+        seen = set(self._home.place.ledgers.glob("*.brink"))
+        while time.monotonic() < deadline and not self._over.is_set():
+            if set(self._home.place.ledgers.glob("*.brink")) - seen:
+                return True
+            await asyncio.sleep(0.05)
+        return False
 
     async def _spoil(self) -> None:
         while not self._over.is_set():
-            await asyncio.sleep(self._chance.uniform(6.0, 14.0))
+            await asyncio.sleep(self._chance.uniform(5.0, 12.0))
             if self._over.is_set():
                 return
             seconds = self._chance.uniform(1.0, 5.0)
             if self._home.disk is not None and self._chance.random() < 0.5:
+                self.actions.last_words += await self._wait_for_last_words()
                 await asyncio.to_thread(self._home.disk.fill)
                 window = Window(begin=time.monotonic())
                 self.actions.full_disk.append(window)
@@ -238,10 +285,10 @@ class Storm:
 async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tuple[Evidence, float]:
     """Return the evidence of one run, with how many seconds it took to come to rest; nothing lives afterwards."""
     scan = ProcessScan(home.place.executions_dir, "")
-    sampler: subprocess.Popen[bytes] | None = None
+    watchers: list[subprocess.Popen[bytes]] = []
     try:
         async with open_services() as services:
-            sampler = _start_sampler(home)
+            watchers = _start_watchers(home)
             storm = Storm(home, services, seed=seed)
             await storm.rage(seconds)
             settled_s = await storm.settle()
@@ -250,10 +297,11 @@ async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tupl
             execution_id: frozenset(pid for found in (marked, hosts) for pid, _ in found.get(execution_id, ()))
             for execution_id in marked.keys() | hosts.keys()
         }
-        sampler.terminate()
-        await asyncio.to_thread(sampler.wait)
+        for watcher in watchers:
+            watcher.terminate()
+            await asyncio.to_thread(watcher.wait)
     finally:
-        _end_all(home, scan, sampler)
+        _end_all(home, scan, watchers)
     evidence = gather(
         home.place,
         storm.actions,
@@ -265,17 +313,20 @@ async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tupl
     return evidence, settled_s
 
 
-def _start_sampler(home: ChaosHome) -> subprocess.Popen[bytes]:
+def _start_watchers(home: ChaosHome) -> list[subprocess.Popen[bytes]]:
     place = home.place
-    return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.chaos.sampling", place.database, place.executions_dir, place.samples]
-    )
+    looked_at = (place.database, place.executions_dir)
+    return [
+        subprocess.Popen([sys.executable, "-m", f"benchmarks.chaos.{name}", *looked_at, *more])
+        for name, more in (("sampling", [place.samples]), ("stop_times", [home.paths.worker_lock, place.stop_times]))
+    ]
 
 
-def _end_all(home: ChaosHome, scan: ProcessScan, sampler: subprocess.Popen[bytes] | None) -> None:
-    if sampler is not None and sampler.poll() is None:
-        sampler.kill()
-        sampler.wait()
+def _end_all(home: ChaosHome, scan: ProcessScan, watchers: list[subprocess.Popen[bytes]]) -> None:
+    for watcher in watchers:
+        if watcher.poll() is None:
+            watcher.kill()
+            watcher.wait()
     for _ in range(3):
         found = find_processes(home.place.home)
         marked, hosts = scan.look()

@@ -42,7 +42,8 @@ CREATE TABLE execution_commands (id TEXT, execution_id TEXT, attempt INTEGER DEF
 CREATE TABLE sessions (id TEXT, status TEXT, ended_at TEXT, total_tokens INTEGER, operation_count INTEGER);
 CREATE TABLE messages (execution_id TEXT, message_ref TEXT, content TEXT);
 CREATE TABLE operations (id TEXT, session_id TEXT, execution_id TEXT, operation_ref TEXT, status TEXT);
-CREATE TABLE approvals (id TEXT, execution_id TEXT, request_ref TEXT, ask_kind TEXT, status TEXT, closed_at TEXT);
+CREATE TABLE approvals (id TEXT, execution_id TEXT, request_ref TEXT, ask_kind TEXT, status TEXT, closed_at TEXT,
+    rule_id TEXT);
 CREATE TABLE llm_interactions (execution_id TEXT, session_id TEXT, key TEXT, prompt_tokens INTEGER,
     cache_read_tokens INTEGER, cache_write_5m_tokens INTEGER, cache_write_1h_tokens INTEGER, response_tokens INTEGER);
 CREATE TABLE events (id INTEGER PRIMARY KEY, execution_id TEXT, payload TEXT, timestamp_ms INTEGER);
@@ -646,7 +647,7 @@ def talk(scene: Scene) -> Scene:
     scene.sql("INSERT INTO sessions VALUES ('s', 'completed', 'now', 7, 1)")
     scene.sql("INSERT INTO messages VALUES ('talk', '0:m', 'I run it')")
     scene.sql("INSERT INTO operations VALUES ('o', 's', 'talk', '0:t', 'success')")
-    scene.sql("INSERT INTO approvals VALUES ('a', 'talk', '0:r', 'permission', 'allowed', 'now')")
+    scene.sql("INSERT INTO approvals VALUES ('a', 'talk', '0:r', 'permission', 'allowed', 'now', NULL)")
     scene.sql("INSERT INTO llm_interactions VALUES ('talk', 's', 'k', 3, 0, 0, 0, 4)")
     scene.sql(
         "INSERT INTO task_events (event_type, payload) VALUES ('approval_decided', ?)",

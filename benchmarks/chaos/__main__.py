@@ -1,10 +1,12 @@
 """The proof that the queue and the worker can be trusted: kills, a full disk and a missing tmux, then every promise.
 
 In a scratch home a stream of tasks runs – short, long, noisy, silent, forking, daemonising, deaf to TERM, failing,
-waiting for others, running into their time limit – while workers, clients, apps, tmux servers, the parents of hosts
-and, more rarely, hosts are killed with -9, clients stop tasks at random moments, the disk fills up and tmux vanishes.
-When all has come to rest, every promise of ARCHITECTURE.md is checked from outside. The seed chooses what is done and
-roughly when; what falls together is chance. The exit code is 1 when a promise was broken, and the home is kept then.
+waiting for others, running into their time limit, talking, and talking to do harm – while workers, clients, apps, tmux
+servers, the parents of hosts and, more rarely, hosts are killed with -9, clients stop tasks at random moments, people
+and rules decide what agents ask, budgets stop what people interrupt, the disk fills up, at times at the last words of a
+run, tmux vanishes and the clock of workers jumps. When all has come to rest, every promise of ARCHITECTURE.md is
+checked from outside. The seed chooses what is done and roughly when; what falls together is chance. The exit code is 1
+when a promise was broken, and the home is kept then.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _DISK_MB = 256
 _DISK_MB_A_MINUTE = 96
+_FLOOD_EVENTS_A_MB = 500
 _MOST_SHOWN = 40
 
 
@@ -42,13 +45,16 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=2.0, help="how long things are killed (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="chooses what is done, and when (default: 1)")
+    parser.add_argument("--flood", type=int, default=0, help="one agent tells of so many events (default: none)")
     parser.add_argument("--keep", action="store_true", help="keep the home also when nothing was broken")
     arguments = parser.parse_args()
-    with chaos_home(size_mb=_DISK_MB + int(_DISK_MB_A_MINUTE * arguments.minutes)) as home:
+    size_mb = _DISK_MB + int(_DISK_MB_A_MINUTE * arguments.minutes) + arguments.flood // _FLOOD_EVENTS_A_MB
+    with chaos_home(size_mb=size_mb) as home:
         print(f"chaos for {arguments.minutes:g} min with seed {arguments.seed} in {home.folder}", flush=True)
         if home.disk is None:
             print("no full disk: that needs root and a mount of its own, which this machine does not allow", flush=True)
-        evidence, settled_s = asyncio.run(rage_and_gather(home, seconds=60 * arguments.minutes, seed=arguments.seed))
+        work = rage_and_gather(home, seconds=60 * arguments.minutes, seed=arguments.seed, flood=arguments.flood)
+        evidence, settled_s = asyncio.run(work)
         violations = check(evidence)
         _report(evidence, settled_s)
         _report_violations(violations)
@@ -81,6 +87,9 @@ def _report(evidence: Evidence, settled_s: float) -> None:
     )
     endings = Counter(_ending(row.status, row.error) for row in talks)
     print(f"conversations: {len(talks)} ({_counts(endings)}); of their news: {_counts(told)}")
+    left_out = sum(name == "not_recorded" for told in evidence.events.values() for name, _ in told)
+    print(f"requests: {_counts(evidence.requests)}; left out of the database, with the reason: {left_out}")
+    print(f"commands: {_counts(evidence.commands)}")
     print(f"output checked: {logged_bytes:,} bytes; events checked: {sum(map(len, evidence.events.values())):,}")
     _report_stop_times(evidence)
     most = max((len(sample.marked) for sample in evidence.samples), default=0)

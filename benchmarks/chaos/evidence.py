@@ -6,7 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.chaos.ledger import read_ledgers
 from benchmarks.chaos.stop_times import read_stop_times
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from benchmarks.chaos.actions import Actions
     from benchmarks.chaos.ledger import ProcessLedger
     from benchmarks.chaos.stop_times import StopTime
+
+_COMMANDS: Final = (
+    "SELECT type || ' of ' || cause AS what, count(*) FROM execution_commands WHERE cause IS NOT NULL GROUP BY what"
+)
+_REQUESTS: Final = (
+    "SELECT status || CASE WHEN rule_id IS NULL THEN '' ELSE ' by a rule' END AS what, count(*) FROM approvals "
+    "GROUP BY what"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +146,10 @@ class Evidence:
     samples: tuple[Sample, ...]
     sample_count: int
     longest_gap_s: float
+    commands: dict[str, int]
+    """How many there are of each type and cause."""
+    requests: dict[str, int]
+    """How many there are of each status and, when a rule decided them, of that."""
     integrity: str
     """What PRAGMA integrity_check says."""
     actions: Actions
@@ -167,6 +179,8 @@ def gather(
         depends_on: dict[str, tuple[str, ...]] = {}
         for task_id, on in connection.execute("SELECT task_id, depends_on_task_id FROM task_dependencies"):
             depends_on[task_id] = (*depends_on.get(task_id, ()), on)
+        commands = dict(connection.execute(_COMMANDS).fetchall())
+        requests = dict(connection.execute(_REQUESTS).fetchall())
         integrity = _integrity(connection)
     ledgers: dict[str, tuple[ProcessLedger, ...]] = {}
     for ledger in read_ledgers(place.ledgers):
@@ -183,6 +197,8 @@ def gather(
         samples=samples,
         sample_count=count,
         longest_gap_s=gap_s,
+        commands=commands,
+        requests=requests,
         integrity=integrity,
         actions=actions,
         stop_times=read_stop_times(place.stop_times),

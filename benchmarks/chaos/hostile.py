@@ -35,7 +35,7 @@ _PATHS = (
 _COMMANDS = (
     *("find . -exec " * 15_400, "ls \0 -la", "echo \ud800", "$(echo rm) -rf ~", '"$(' * 3_000, "`" * 3_001),
     *("sudo " * 40_000, "bash -c '" * 20_000, "a;" * 100_000, "cat <<X\n" * 20_000, "|" * 200_000, "\\" * 200_001),
-    *("x=1 " * 50_000, "{" * 200_000, "\n" * 200_000, "token=" * 30_000, "git push --force", "rm -rf /"),
+    *("x=1 " * 50_000, "{" * 200_000, "\n" * 200_000, "git push --force", "rm -rf /"),
 )
 _VALUES: tuple[object, ...] = (
     *(10**400, -(2**64), 2**63, float("nan"), float("inf"), 1e308, None, True, [], {}, [[]], [1] * 9_000),
@@ -95,7 +95,7 @@ def _play(wire: Wire, said: str, ledgers: str) -> None:
             _ask(wire, *_request(chance))
     if flood:
         _flood(wire, int(flood.group(1)))
-    if chance.random() < 0.3:
+    if chance.random() < 0.5:
         _say_the_last_words(wire, ledgers)
 
 

@@ -44,18 +44,25 @@ if TYPE_CHECKING:
 
 SETTLE_WITHIN_S: Final = 180.0
 _KILL_EVERY_S: Final = (0.2, 0.8)
+_WILD_S: Final = 15.0
+_CALM_S: Final = 15.0
 _AT_ONCE: Final = 0.15
 """How often the next kill follows without a pause."""
 _MOST_ASKING: Final = 4
+_STOPPED: Final = 0.6
+"""How often something that runs is stopped, when somebody looks for it."""
 _STARTING_WORKERS_TOO: Final = 0.1
 _MOST_FRESH: Final = 16
 """How many tasks wait to be run by some client; more are made as they go."""
 _MOST_OPEN: Final = 20
-_KILL_WEIGHTS: Final = {"worker": 34, "client": 30, "app": 11, "tmux server": 11, "host's parent": 11, "host": 3}
+_KILL_WEIGHTS: Final = {"worker": 18, "client": 40, "app": 16, "tmux server": 11, "host's parent": 11, "host": 4}
 _HOSTS_END_WITHIN_S: Final = 20.0
 _SHIFTED_WORKERS: Final = 0.5
 """How often a worker that was killed is followed by one with another time."""
-_LAST_WORDS_WITHIN_S: Final = 4.0
+_LAST_WORDS_WITHIN_S: Final = 8.0
+_HAS_PROCESS: Final = ("running", "cancelling", "finalizing")
+_FLOOD_EVENTS_A_SECOND: Final = 1_000
+"""So many are taken in, at the least."""
 
 Targets = dict[str, list[tuple[int, str | None]]]
 """By kind: pids, with the execution where it is a host."""
@@ -64,10 +71,14 @@ Targets = dict[str, list[tuple[int, str | None]]]
 class Storm:
     """One run of chaos over one home."""
 
-    def __init__(self, home: ChaosHome, services: Services, *, seed: int) -> None:
+    def __init__(self, home: ChaosHome, services: Services, *, seed: int, flood: int) -> None:
         self._home = home
         self._services = services
         self._chance = random.Random(seed)
+        self._flood = flood
+        self._flooding: str | None = None
+        """The execution that tells of as many events as were asked for; its host is spared."""
+        self._began_at = time.monotonic()
         self._over = asyncio.Event()
         self.actions = Actions()
         self._clients = Clients(project=home.project, actions=self.actions, chance=random.Random(f"{seed} clients"))
@@ -77,11 +88,15 @@ class Storm:
     async def rage(self, seconds: float) -> None:
         """Make tasks, run them, stop some, and kill whatever there is, for so long."""
         producer = await self._prepare()
+        if self._flood:
+            task = await producer.make_flood(self._flood)
+            self._flooding = (await self._services.queue.run(task.id, actor=USER_ACTOR)).id
         async with asyncio.TaskGroup() as group:
             for work in (
                 self._produce(producer),
                 self._ask(group),
                 self._talk(),
+                self._stop_some(),
                 self._use_app(),
                 self._kill(),
                 self._spoil(),
@@ -94,18 +109,24 @@ class Storm:
         if self._app.pid is not None:
             kill(self._app.pid)
 
+    @property
+    def _is_calm(self) -> bool:
+        """Whether worker, disk and tmux are left alone for a while, so that runs come far and stops are timed."""
+        return (time.monotonic() - self._began_at) % (_WILD_S + _CALM_S) > _WILD_S
+
     async def settle(self) -> float:
         """Let all that was made run to its end, and return how many seconds that took; at most the deadline."""
         begin = time.monotonic()
         set_clock(self._home.place.clock_offset, 0.0)
-        while time.monotonic() < begin + SETTLE_WITHIN_S:
+        while time.monotonic() < begin + SETTLE_WITHIN_S + self._flood / _FLOOD_EVENTS_A_SECOND:
             with contextlib.suppress(AgentmonError):
                 await self._services.workers.ensure_running()
             cards = await self._cards()
             for card in [card for card in cards if card.is_fresh]:
                 await self._run(card)
             await self._decider.decide_all()
-            await self._lift_budgets()
+            if not any(card.open_status in _HAS_PROCESS for card in cards):
+                await self._lift_budgets()
             for card in [card for card in cards if card.is_conversation and card.open_status == "running"]:
                 await self._decider.finish(card.id)
             if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):
@@ -181,8 +202,21 @@ class Storm:
             await asyncio.sleep(self._chance.uniform(0.1, 0.6))
             await self._decider.decide_some()
             talking = [card for card in await self._cards() if card.is_conversation]
-            if talking and self._chance.random() < 0.1:
-                await self._decider.disturb(self._chance.choice(talking).id)
+            running = [card for card in talking if card.open_status == "running"]
+            if talking and self._chance.random() < 0.25:
+                of_those = running if running and self._chance.random() < 0.8 else talking
+                await self._decider.disturb(self._chance.choice(of_those).id)
+
+    async def _stop_some(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(0.3, 1.0) if self._is_calm else self._chance.uniform(1.0, 3.0))
+            running = [card for card in await self._cards() if card.open_status == "running"]
+            if running and self._chance.random() < _STOPPED:
+                card = self._chance.choice(running)
+                self.actions.stopped_tasks.add(card.number)
+                with contextlib.suppress(AgentmonError):
+                    is_forced = self._chance.random() < 0.3
+                    await self._services.queue.stop(TaskId(card.id), actor=USER_ACTOR, kill=is_forced)
 
     async def _run_and_disturb(self, cards: list[Card]) -> None:
         """Queue runs from this process, and at times stop one or kill the worker while it starts them."""
@@ -216,8 +250,13 @@ class Storm:
         while not self._over.is_set():
             pause_s = self._chance.uniform(*_KILL_EVERY_S)
             await asyncio.sleep(0 if self._chance.random() < _AT_ONCE else pause_s)
-            (what,) = self._chance.choices(list(_KILL_WEIGHTS), weights=list(_KILL_WEIGHTS.values()))
-            self._kill_one_of(what, await self._targets())
+            targets = await self._targets()
+            if self._is_calm:
+                targets["worker"] = []
+            living = [what for what in _KILL_WEIGHTS if targets[what]]
+            if living:
+                (what,) = self._chance.choices(living, weights=[_KILL_WEIGHTS[what] for what in living])
+                self._kill_one_of(what, targets)
 
     async def _targets(self) -> Targets:
         found = await asyncio.to_thread(find_processes, self._home.place.home)
@@ -230,7 +269,7 @@ class Storm:
             "app": [(self._app.pid, None)] if self._app.pid is not None else [],
             "tmux server": [(server.pid, None) for server in found.servers],
             "host's parent": [(pid, None) for pid in found.parents],
-            "host": [(host.pid, host.execution_id) for host in found.hosts],
+            "host": [(host.pid, host.execution_id) for host in found.hosts if host.execution_id != self._flooding],
         }
 
     def _kill_one_of(self, what: str, targets: Targets) -> None:
@@ -262,7 +301,9 @@ class Storm:
 
     async def _spoil(self) -> None:
         while not self._over.is_set():
-            await asyncio.sleep(self._chance.uniform(5.0, 12.0))
+            await asyncio.sleep(self._chance.uniform(3.0, 8.0))
+            if self._is_calm:
+                continue
             if self._over.is_set():
                 return
             seconds = self._chance.uniform(1.0, 5.0)
@@ -282,14 +323,14 @@ class Storm:
             window.end = time.monotonic()
 
 
-async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tuple[Evidence, float]:
+async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int, flood: int = 0) -> tuple[Evidence, float]:
     """Return the evidence of one run, with how many seconds it took to come to rest; nothing lives afterwards."""
     scan = ProcessScan(home.place.executions_dir, "")
     watchers: list[subprocess.Popen[bytes]] = []
     try:
         async with open_services() as services:
             watchers = _start_watchers(home)
-            storm = Storm(home, services, seed=seed)
+            storm = Storm(home, services, seed=seed, flood=flood)
             await storm.rage(seconds)
             settled_s = await storm.settle()
         marked, hosts = await asyncio.to_thread(scan.look)

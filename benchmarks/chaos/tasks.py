@@ -33,7 +33,7 @@ _KINDS: Final = {
     "short": 18,
     "silent": 8,
     "noisy": 10,
-    "last_words": 8,
+    "last_words": 14,
     "long": 12,
     "failing": 8,
     "flaky": 8,
@@ -54,7 +54,7 @@ _HOSTILE_SHARE: Final = 0.45
 _FLOOD_SHARE: Final = 0.15
 """Of the hostile ones."""
 _FLOOD_EVENTS: Final = (4_000, 20_000)
-_BUDGETED: Final = 0.4
+_BUDGETED: Final = 0.5
 _BUDGET_TOKENS: Final = (6_000, 30_000)
 """An answer takes some 6,000."""
 _CART: Final = "def discounted(price, percent):\n    return price * (100 - percent) // 100\n"
@@ -198,7 +198,7 @@ class Producer:
             AgentmonError: A task was not made; those before it were.
         """
         shape = self._chance.random()
-        if shape < 0.45:
+        if shape < 0.55:
             await self._make_conversation()
         elif shape < 0.8:
             await self._make(self._kind())
@@ -211,6 +211,19 @@ class Producer:
             left = await self._make("noisy", after=[top.number])
             right = await self._make("silent", after=[top.number])
             await self._make("forking", after=[left.number, right.number])
+
+    async def make_flood(self, events: int) -> Task:
+        """Make a task whose agent tells of so many events.
+
+        Raises:
+            AgentmonError: It was not made.
+        """
+        draft = TaskDraft(
+            title=f"be hostile 1 and flood {events}",
+            assignee_agent_id=self._agents[HOSTILE_AGENT],
+            input_context=InputContext(max_retries=2),
+        )
+        return await self._services.tasks.add(self._workspace, draft, actor=USER_ACTOR)
 
     async def _make_conversation(self) -> Task:
         for name, text in (("shop/cart.py", _CART), ("tests/__init__.py", ""), ("tests/test_discount.py", _CART_TEST)):

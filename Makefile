@@ -1,6 +1,6 @@
 # make run and make test each do all of their set-up; see scripts/setup.
 .DEFAULT_GOAL := help
-.PHONY: help run test proofs test-agents check format bench chaos soak clean
+.PHONY: help run test proofs test-pythons test-agents check format bench chaos soak clean
 
 # Without compiled bytecode every start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,6 +14,7 @@ help: ## Say what can be made
 	@echo 'make run      start agentmon (arguments: make run ARGS="board --json")'
 	@echo 'make test     run the tests (some of them: make test ARGS="tests/runners -k words")'
 	@echo 'make proofs   run the slow ones: every picture, every key, random sequences, the demo (make proofs ARGS="-k words")'
+	@echo 'make test-pythons  readers, host and store under the oldest and the newest Python here (make test-pythons ARGS="3.12")'
 	@echo 'make test-agents  install the real agents and drive them, offline (make test-agents AGENTS="claude codex")'
 	@echo 'make check    format, lint, types, import contracts, then the tests and the proofs'
 	@echo 'make format   put the code into its form'
@@ -36,6 +37,10 @@ test:
 proofs:
 	@scripts/setup test
 	@$(OUTSIDE_MAKE) $(PYTEST) -m proof $(ARGS)
+
+test-pythons:
+	@scripts/setup test
+	@$(OUTSIDE_MAKE) scripts/pythons $(ARGS)
 
 AGENTS ?= claude codex gemini opencode
 

@@ -36,6 +36,7 @@ from agentmon.services.request_checks import RequestChecks
 from agentmon.services.search import SearchService
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
+from agentmon.services.storage import StorageService
 from agentmon.services.summaries import SummaryService
 from agentmon.services.tasks import TaskService
 from agentmon.services.templates import TemplateService
@@ -57,9 +58,11 @@ from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.events import EventRepository
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.idempotency import IdempotencyRepository
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
+from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.programs import ProgramRepository
 from agentmon.store.queue_pause import QueuePauseRepository
@@ -68,11 +71,13 @@ from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.subtasks import SubtaskRepository
 from agentmon.store.summaries import SummaryRepository
+from agentmon.store.table_sizes import TableSizeRepository
 from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.task_labels import LabelRepository
 from agentmon.store.task_picks import TaskPickRepository
 from agentmon.store.tasks import TaskRepository
+from agentmon.store.thinning import ThinningRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -118,6 +123,7 @@ class Services:
     attaching: AttachService
     doctor: DoctorService
     background: BackgroundService
+    storage: StorageService
     settings: SettingsService
     costs: CostService
     summaries: SummaryService
@@ -144,10 +150,11 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
     database = opened.database
     search = SearchService(database.path)
     try:
-        tasks = TaskRepository(database)
         executions = ExecutionRepository(database)
         workspace_rows = WorkspaceRepository(database)
         settings = SettingsService(SettingRepository(database), workspace_rows, paths, clock)
+        money_words = settings.default_money_words()
+        tasks = TaskRepository(database, money_words=money_words)
         discovery = DiscoveryService(
             programs=ProgramRepository(database),
             agents=AgentRepository(database),
@@ -183,8 +190,10 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             clock,
         )
         approvals = ApprovalRepository(database)
+        keys = IdempotencyRepository(database)
         queue = QueueService(
             executions=executions,
+            keys=keys,
             pauses=QueuePauseRepository(database),
             schedules=ScheduleRepository(database),
             tasks=tasks,
@@ -195,12 +204,14 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             workers=workers,
             paths=paths,
             clock=clock,
+            data_version=database.data_version,
         )
         conversations = ConversationService(
             conversations=ConversationRepository(database),
             events=EventRepository(database),
             commands=CommandRepository(database),
             executions=executions,
+            keys=keys,
             tasks=tasks,
             queue=queue,
             workers=workers,
@@ -223,6 +234,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             approvals=ApprovalService(
                 approvals=approvals,
                 rules=ApprovalRuleRepository(database),
+                keys=keys,
                 agents=agents,
                 workspaces=workspaces,
                 settings=settings,
@@ -280,6 +292,14 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             background=background,
+            storage=StorageService(
+                sizes=TableSizeRepository(database),
+                thinning=ThinningRepository(database),
+                old_logs=OldLogRepository(database),
+                settings=settings,
+                paths=paths,
+                clock=clock,
+            ),
             settings=settings,
             costs=CostService(
                 costs=CostRepository(database),
@@ -298,7 +318,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             budgets=BudgetService(
-                budgets=BudgetRepository(database, money_words=settings.default_money_words()),
+                budgets=BudgetRepository(database, money_words=money_words),
                 days=UsageDayRepository(database),
                 executions=executions,
                 settings=settings,

@@ -103,6 +103,15 @@ class WorkerSettings(TableSettings):
         le=100_000_000,
         description="Megabytes that the logs of ended runs may have together, oldest removed first; 0 means no limit.",
     )
+    keep_events_days: int = Field(
+        180,
+        ge=0,
+        le=36500,
+        description="Days after which the stream of an ended run loses what its conversation keeps; 0 keeps all.",
+    )
+    keep_audit_days: int = Field(
+        0, ge=0, le=36500, description="Days after which lines of the audit trail are removed; 0 keeps all."
+    )
 
 
 class ApprovalSettings(TableSettings):

@@ -47,7 +47,7 @@ def _row(rows: int, limit: int, goal: str) -> tuple[str, str, str]:
     folder = Path(tempfile.mkdtemp(prefix="amc-"))
     try:
         path = folder / "agentmon.db"
-        asyncio.run(_fill(path, rows))
+        asyncio.run(fill(path, rows))
         taken, errors, elapsed_s = _empty_at_once(path, limit)
     finally:
         shutil.rmtree(folder)
@@ -109,7 +109,7 @@ async def _claim_all(path: Path, name: str, limit: int) -> tuple[list[str], int,
     return taken, errors, begun_at, ended_at
 
 
-async def _fill(path: Path, count: int) -> None:
+async def fill(path: Path, count: int) -> None:
     """Make a database with one agent without a limit and so many queued executions, each of a task of its own."""
     now = SystemClock().now()
     agent_id = AgentId(new_id())

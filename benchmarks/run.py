@@ -14,6 +14,7 @@ BENCHMARKS = (
     "statusline_command",
     "queue_speed",
     "claims",
+    "queue_scale",
     "host",
     "kills",
     "log_view",

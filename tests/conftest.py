@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from textual.css.stylesheet import Stylesheet
+from textual.notifications import Notification
 
 from agentmon.store import upgrade
 from agentmon.worker import launch
@@ -69,6 +70,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(20_000)
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def toasts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine may look for a toast only after its time."""
+    monkeypatch.setattr(Notification, "time_left", 3_600.0)
 
 
 @pytest.fixture(scope="session")

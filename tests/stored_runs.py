@@ -59,6 +59,7 @@ class Stored:
         output: bytes = b"",
         age: timedelta = timedelta(minutes=1),
         max_retries: int = 0,
+        may_wait: bool = False,
     ) -> Execution:
         """Store an execution of the task that was asked for so long ago."""
         agent = await self.services.agents.by_slug("command")
@@ -69,7 +70,11 @@ class Stored:
         log_path.write_bytes(output)
         asked_at = datetime.now(UTC) - age
         request = ExecutionRequest(
-            task_id=task_id, agent_id=agent.id, capability_id=agent.capabilities[0].id, max_retries=max_retries
+            task_id=task_id,
+            agent_id=agent.id,
+            capability_id=agent.capabilities[0].id,
+            max_retries=max_retries,
+            may_wait=may_wait,
         )
         await ExecutionRepository(self.services.database).enqueue(
             request, execution_id=execution_id, log_file_path=str(log_path), actor=USER_ACTOR, at=asked_at

@@ -225,13 +225,14 @@ def test_a_machine_without_python_is_told_the_version_needed(machine: Machine) -
 
 
 def test_a_newer_python_is_preferred_and_one_that_does_not_run_is_passed_over(machine: Machine) -> None:
-    machine.add_tool("python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127")
+    machine.add_tool("python3.14", "echo 'pyenv: python3.14: command not found' >&2; exit 127")
+    machine.add_python("python3.13", "3.13")
     machine.add_python("python3.12", "3.12")
 
     done = machine.set_up()
 
     assert done.returncode == 0, done.stderr
-    assert "with Python 3.12" in done.stderr
+    assert "with Python 3.13" in done.stderr
 
 
 def test_a_person_may_name_the_python(machine: Machine) -> None:

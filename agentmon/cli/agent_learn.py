@@ -125,6 +125,7 @@ async def _learned(question: _Question, services: Services) -> tuple[tuple[Capab
         on_progress=_tell_progress if question.has_person else None,
         on_problem=problems.append,
         ask=question.ask,
+        actor=await find_actor(services),
     )
     for problem in problems:
         tell(f"note: {problem}")

@@ -34,6 +34,7 @@ from agentmon.cli import (
     settings,
     statusline_command,
     stop,
+    storage,
     summary,
     talking,
     tasks,
@@ -116,6 +117,7 @@ register(root, "limits", limits.limits)
 register(root, "summary", summary.summary)
 register(root, "worker", worker.worker)
 register(root, "doctor", doctor.doctor)
+register(root, "storage", storage.storage)
 register(root, "settings", settings.settings, takes_words_with_dashes=True)
 register(root, "demo", demo.demo)
 

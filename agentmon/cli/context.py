@@ -23,6 +23,12 @@ WorkspaceOption = Annotated[
     typer.Option("--workspace", "-C", metavar="PATH", help="A folder of the workspace; the current one by default."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key", metavar="KEY", help="An idempotency key: the same request under the same key is done only once."
+    ),
+]
 NumberArgument = Annotated[str, typer.Argument(metavar="NUMBER", help="The task, such as 12 or '#12'.")]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -13,13 +14,14 @@ from agentmon.cli.conversation_text import event_line, message_text, operation_l
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, say_document_line, tell
 from agentmon.cli.task_text import local_time
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.events import Event, EventLevel, EventType
 from agentmon.domain.executions import Execution
 from agentmon.domain.ids import ExecutionId, MessageId, OperationId, SessionId
 from agentmon.domain.operations import Operation, OperationStatus
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.sessions import Message, Session
-from agentmon.domain.tasks import Workspace
+from agentmon.domain.tasks import Task, Workspace
 
 _LOOK_INTERVAL_S = 0.2
 _PAGE = 500
@@ -114,6 +116,7 @@ def events(
             return
         after_id = 0
         execution_id = execution.id
+        await _tell_thinned(services, execution, task)
 
         async def read() -> bool:
             nonlocal after_id
@@ -130,6 +133,15 @@ def events(
             tell("nothing of that is recorded")
 
     with_workspace(folder, work)
+
+
+async def _tell_thinned(services: Services, execution: Execution, task: Task) -> None:
+    days = (await services.settings.worker()).keep_events_days
+    if days and execution.ended_at is not None and execution.ended_at < SystemClock().now() - timedelta(days=days):
+        tell(
+            f"after {days} days messages, tool calls and usage leave the stream (worker.keep_events_days); "
+            f"agentmon conversation {task.number} and agentmon operations {task.number} show them"
+        )
 
 
 async def _events_after(

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,8 @@ from agentmon.runners.tmux import find_tmux
 from agentmon.worker.presence import WorkerLock, read_presence
 
 _PREFIX = "agentmon-demo-"
+_NAME = re.compile(rf"{_PREFIX}\d+-\w{{8}}")
+"""What ``make`` calls a place: other folders of this user may begin the same way."""
 _LOCK_NAME = "lock"
 _LOOK_INTERVAL_S = 0.05
 _WORKER_ENDS_WITHIN_S = 5.0
@@ -70,7 +73,12 @@ def remove_leftovers() -> list[Path]:
     removed = []
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid() or is_locked(folder / _LOCK_NAME):
+            if (
+                not _NAME.fullmatch(folder.name)
+                or folder.is_symlink()
+                or folder.stat().st_uid != os.getuid()
+                or is_locked(folder / _LOCK_NAME)
+            ):
                 continue
         except OSError:
             continue

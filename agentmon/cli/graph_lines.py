@@ -26,8 +26,11 @@ _GLYPHS = {
 
 
 def state_words(task: Task, live: LiveState | None) -> str:
-    """Return glyph and word of a task: of its open execution, or else of its column."""
-    return f"{live.glyph} {live.value}" if live is not None else f"{_GLYPHS[task.status]} {task.status.label}"
+    """Return glyph and word of a task: of its open execution, or else of its column or that it was deleted."""
+    if live is not None:
+        return f"{live.glyph} {live.value}"
+    glyph = _GLYPHS[task.status] if task.deleted_at is None else LiveState.CANCELLED.glyph
+    return f"{glyph} {task.state_label}"
 
 
 def graph_lines(graph: TaskGraph, task_id: TaskId, live: Mapping[TaskId, LiveState], width: int) -> list[str]:

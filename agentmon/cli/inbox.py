@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -11,7 +11,7 @@ from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
 from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
-from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
+from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, tell
 from agentmon.cli.request_text import history_row, request_lines, status_text
@@ -20,6 +20,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import AskQuestion
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.idempotency import IdempotencyKey, idempotency_key
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.request_words import wish_words
 from agentmon.domain.tasks import Workspace
@@ -91,6 +92,7 @@ def approve(
     ] = None,
     digest: DigestOption = None,
     is_sure: SureOption = False,
+    key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Allow what an agent asks.
@@ -109,8 +111,11 @@ def approve(
     tool_input = None if edited_input is None else _json_object(edited_input, "--input")
     scope = ApprovalScope.SESSION if is_for_session else ApprovalScope.ALWAYS if is_always else ApprovalScope.ONCE
 
-    async def decide(services: Services, listing: ApprovalListing) -> Approval:
-        actor = await find_actor(services)
+    asked = {"scope": scope, "input": tool_input, "name": typed_name}
+
+    async def decide(
+        services: Services, listing: ApprovalListing, actor: Actor, named: IdempotencyKey | None
+    ) -> Approval:
         return await services.approvals.allow(
             listing.approval.id,
             actor=actor,
@@ -118,9 +123,11 @@ def approve(
             scope=scope,
             tool_input=tool_input,
             typed_name=_name_of(listing, actor, scope) if typed_name is None and tool_input is None else typed_name,
+            key=named,
         )
 
-    _decide(name, folder, decide, digest=digest, is_sure=is_sure, as_json=as_json)
+    request = _Request("approve", name, digest, key, asked)
+    _decide(request, folder, decide, is_sure=is_sure, as_json=as_json)
 
 
 def deny(
@@ -131,6 +138,7 @@ def deny(
         bool, typer.Option("--interrupt", help="Let the agent stop what it does and wait for a message.")
     ] = False,
     digest: DigestOption = None,
+    key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Deny what an agent asks.
@@ -140,16 +148,20 @@ def deny(
       agentmon deny '#12' --reason "use the test database" --interrupt
     """
 
-    async def decide(services: Services, listing: ApprovalListing) -> Approval:
+    async def decide(
+        services: Services, listing: ApprovalListing, actor: Actor, named: IdempotencyKey | None
+    ) -> Approval:
         return await services.approvals.deny(
             listing.approval.id,
-            actor=await find_actor(services),
+            actor=actor,
             seen_digest=listing.approval.input_digest,
             reason=reason,
             interrupts=interrupts,
+            key=named,
         )
 
-    _decide(name, folder, decide, digest=digest, is_sure=True, as_json=as_json)
+    request = _Request("deny", name, digest, key, {"reason": reason, "interrupts": interrupts})
+    _decide(request, folder, decide, is_sure=True, as_json=as_json)
 
 
 def answer(
@@ -165,6 +177,7 @@ def answer(
     ] = None,
     digest: DigestOption = None,
     is_sure: SureOption = False,
+    key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer what an agent asks; `agentmon inbox` shows the choices with their numbers.
@@ -178,7 +191,9 @@ def answer(
     if sum(given is not None and given != [] for given in (choices, text, answers)) != 1:
         raise UsageError("give choices, --text or --answers", hint="`agentmon inbox` shows the choices")
 
-    async def decide(services: Services, listing: ApprovalListing) -> Approval:
+    async def decide(
+        services: Services, listing: ApprovalListing, actor: Actor, named: IdempotencyKey | None
+    ) -> Approval:
         questions = listing.approval.questions
         if answers is not None:
             given = _texts(_json_object(answers, "--answers"))
@@ -188,30 +203,53 @@ def answer(
             given = _chosen(questions, choices or [])
         return await services.approvals.answer(
             listing.approval.id,
-            actor=await find_actor(services),
+            actor=actor,
             seen_digest=listing.approval.input_digest,
             answers=given,
+            key=named,
         )
 
-    _decide(name, folder, decide, digest=digest, is_sure=is_sure, as_json=as_json)
+    request = _Request("answer", name, digest, key, {"choices": choices, "text": text, "answers": answers})
+    _decide(request, folder, decide, is_sure=is_sure, as_json=as_json)
+
+
+class _Request(NamedTuple):
+    """What a person wants to be decided, as it was typed."""
+
+    action: str
+    name: str
+    digest: str | None
+    key: str | None
+    asked: Mapping[str, object]
+
+    def named(self, workspace: Workspace) -> IdempotencyKey | None:
+        """Return its idempotency key; a number means something in a workspace only."""
+        place = workspace.id if _is_number(self.name) else None
+        asked = {**self.asked, "request": self.name.strip(), "workspace_id": place, "digest": self.digest}
+        return idempotency_key(self.key, self.action, asked)
 
 
 def _decide(
-    name: str,
+    request: _Request,
     folder: str | None,
-    decide: Callable[[Services, ApprovalListing], Awaitable[Approval]],
+    decide: Callable[[Services, ApprovalListing, Actor, IdempotencyKey | None], Awaitable[Approval]],
     *,
-    digest: str | None,
     is_sure: bool,
     as_json: bool,
 ) -> None:
+    name, digest = request.name, request.digest
+
     async def work(services: Services, workspace: Workspace) -> tuple[ApprovalListing, Approval]:
+        actor, named = await find_actor(services), request.named(workspace)
+        decided = await services.approvals.find_decided(named, actor=actor)
+        if decided is not None:
+            return decided, decided.approval
         listing = await _find(services, workspace, name)
         if digest is not None and (not digest or not listing.approval.input_digest.startswith(digest)):
             raise ConflictError("it asks for something else than you have seen", hint="look again: `agentmon inbox`")
         if listing.approval.status is ApprovalStatus.PENDING and _is_number(name) and digest is None and not is_sure:
             _show_and_ask(listing)
-        return listing, await decide(services, listing)
+        return listing, await decide(services, listing, actor, named)
 
     listing, decided = with_workspace(folder, work)
     if as_json:

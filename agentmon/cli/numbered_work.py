@@ -8,7 +8,7 @@ import typer
 
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import tell_error
-from agentmon.domain.errors import AgentmonError
+from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.domain.executions import Execution
 from agentmon.domain.tasks import Task
 
@@ -52,6 +52,16 @@ async def for_each_number(
             name = f"#{number}"
             tell_error(str(error) if name in str(error) else f"{name}: {error}", error.hint)
     return outcomes, failed
+
+
+def require_one_for_key(key: str | None, *, is_one: bool) -> None:
+    """Refuse an idempotency key for several tasks.
+
+    Raises:
+        UsageError: It is given, and not for exactly one task.
+    """
+    if key is not None and not is_one:
+        raise UsageError("an idempotency key is for one request", hint="name one task, and give each a key of its own")
 
 
 def executions_form(outcomes: Sequence[TaskExecution], *, is_one: bool) -> object:

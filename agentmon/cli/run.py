@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -12,9 +12,15 @@ import typer
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
 from agentmon.cli.actor import find_actor
-from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.local_time import moment_to_come
-from agentmon.cli.numbered_work import NumbersArgument, TaskExecution, executions_form, for_each_number
+from agentmon.cli.numbered_work import (
+    NumbersArgument,
+    TaskExecution,
+    executions_form,
+    for_each_number,
+    require_one_for_key,
+)
 from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.run_waiting import WaitOption, all_finished, exit_code_of
@@ -24,6 +30,7 @@ from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
 from agentmon.domain.executions import ConversationStart, Execution
+from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.tasks import Task, Workspace
 from agentmon.runners.adapters.template import parse_command
 
@@ -106,6 +113,7 @@ def run(
     is_lost: Annotated[
         bool, typer.Option("--lost", help="Run again every task whose newest run was lost in a crash.")
     ] = False,
+    key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run tasks; with --wait the exit code tells how a run ended.
@@ -123,6 +131,7 @@ def run(
       agentmon run 12 --with git.log --arg max=20
       agentmon run 12 --model opus --permission-mode plan
       agentmon run 12 --resume --message "now the other test"
+      agentmon run 12 --key 5f0c7a52
       agentmon run --lost
     """
     if bool(numbers) == is_lost:
@@ -134,16 +143,23 @@ def run(
     begins = conversation.start()
     message = sys.stdin.read() if conversation.message == "-" else conversation.message
     is_one = numbers is not None and len(numbers) == 1
+    require_one_for_key(key, is_one=is_one)
+    asked = {**asdict(start), **asdict(program), **asdict(conversation), "message": message}
 
     async def work(services: Services, workspace: Workspace) -> tuple[list[TaskExecution], int]:
         async def begin(number: str) -> TaskExecution:
-            task = await numbered_task(services, workspace, number)
+            task, actor = await numbered_task(services, workspace, number), await find_actor(services)
+            named = idempotency_key(key, "run", {**asked, "task_id": task.id})
+            begun = await services.queue.find_begun(named, actor=actor)
+            if begun is not None:
+                await _tell_start(services, task, begun, is_aside=is_waiting or as_json)
+                return TaskExecution(task=task, execution=begun)
             chosen = await _chosen_program(services, task, program)
             is_fresh = begins is ConversationStart.FRESH
             parent = None if is_fresh else await services.conversations.newest_to_resume(task.id)
             execution = await services.queue.run(
                 task.id,
-                actor=await find_actor(services),
+                actor=actor,
                 environ=os.environ,
                 not_before=not_before,
                 when_ready=start.is_when_ready,
@@ -156,14 +172,15 @@ def run(
                 model=conversation.model,
                 permission_mode=conversation.permission_mode,
                 own_screen=conversation.is_own_screen,
+                key=named,
             )
             await _tell_start(services, task, execution, is_aside=is_waiting or as_json)
             return TaskExecution(task=task, execution=execution)
 
-        asked = await _lost_numbers(services, workspace) if is_lost else numbers or []
-        if is_lost and not asked:
+        chosen_numbers = await _lost_numbers(services, workspace) if is_lost else numbers or []
+        if is_lost and not chosen_numbers:
             tell(f"no newest run of a task in {workspace.name} was lost")
-        started, failed = await for_each_number(asked, begin)
+        started, failed = await for_each_number(chosen_numbers, begin)
         return await _looked_after(services, started, is_waiting=is_waiting), failed
 
     outcomes, failed = with_workspace(folder, work)

@@ -14,7 +14,7 @@ from agentmon.cli.numbered_work import TaskExecution
 from agentmon.cli.output import tell, tell_in_place
 from agentmon.cli.task_text import elapsed_text, state_text
 from agentmon.cli.troubles import keep_telling_troubles
-from agentmon.cli.wait_text import obstacles_of, waiting_text
+from agentmon.cli.wait_text import Obstacles, obstacles_of, waiting_text
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import Execution
@@ -83,10 +83,12 @@ async def _finished(services: Services, task: Task, execution: Execution, *, is_
 
 
 async def _tell_progress(services: Services, task: Task, execution: Execution, *, is_in_place: bool) -> None:
-    told = ""
+    told, present, obstacles, version = "", execution, Obstacles(agent=None), None
     while True:
-        present = await services.executions.get(execution.id)
-        state = f"#{task.number} {waiting_text(present, await obstacles_of(services, present))}"
+        if version != (newest_version := services.data_version()):
+            version, present = newest_version, await services.executions.get(execution.id)
+            obstacles = await obstacles_of(services, present)
+        state = f"#{task.number} {waiting_text(present, obstacles)}"
         if is_in_place:
             elapsed = elapsed_text(present, SystemClock().now())
             tell_in_place(fit(f"{state} {elapsed}  {plain_line(present.last_line or '')}", terminal_width() - 1))

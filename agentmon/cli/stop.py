@@ -9,13 +9,20 @@ import typer
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
 from agentmon.cli.actor import find_actor
-from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_workspace
-from agentmon.cli.numbered_work import NumbersArgument, TaskExecution, executions_form, for_each_number
+from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.numbered_work import (
+    NumbersArgument,
+    TaskExecution,
+    executions_form,
+    for_each_number,
+    require_one_for_key,
+)
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.run_waiting import WaitOption, all_finished
 from agentmon.cli.task_text import state_text
 from agentmon.domain.errors import UsageError
 from agentmon.domain.executions import ExecutionListing
+from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.tasks import Workspace
 
 _MOST_AT_ONCE = 1000
@@ -28,6 +35,7 @@ def stop(
     is_all: Annotated[bool, typer.Option("--all", help="All that waits or runs in the workspace.")] = False,
     is_sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before --all.")] = False,
     is_waiting: WaitOption = False,
+    key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Stop the runs of tasks, and take queued ones out of the queue.
@@ -45,13 +53,16 @@ def stop(
             hint="agentmon stop NUMBER, or agentmon stop --all; `agentmon executions` shows what runs",
         )
     is_one = numbers is not None and len(numbers) == 1
+    require_one_for_key(key, is_one=is_one)
     asked = with_workspace(folder, _open_numbers) if is_all else numbers or []
     if is_all and asked and not is_sure:
         _ask(len(asked))
 
     outcomes, failed = with_workspace(
         folder,
-        lambda services, workspace: _stop_each(services, workspace, asked, is_kill=is_kill, is_waiting=is_waiting),
+        lambda services, workspace: _stop_each(
+            services, workspace, asked, is_kill=is_kill, is_waiting=is_waiting, key=key
+        ),
     )
     if as_json:
         say_document(executions_form(outcomes, is_one=is_one))
@@ -65,11 +76,22 @@ def stop(
 
 
 async def _stop_each(
-    services: Services, workspace: Workspace, numbers: Sequence[str], *, is_kill: bool, is_waiting: bool
+    services: Services,
+    workspace: Workspace,
+    numbers: Sequence[str],
+    *,
+    is_kill: bool,
+    is_waiting: bool,
+    key: str | None,
 ) -> tuple[list[TaskExecution], int]:
     async def end(number: str) -> TaskExecution:
         task = await numbered_task(services, workspace, number)
-        execution = await services.queue.stop(task.id, actor=await find_actor(services), kill=is_kill)
+        execution = await services.queue.stop(
+            task.id,
+            actor=await find_actor(services),
+            kill=is_kill,
+            key=idempotency_key(key, "stop", {"task_id": task.id, "kill": is_kill}),
+        )
         return TaskExecution(task=task, execution=execution)
 
     stopped, failed = await for_each_number(numbers, end)

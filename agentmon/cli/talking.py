@@ -8,11 +8,12 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli.actor import find_actor
-from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.context import JsonOption, KeyOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
 from agentmon.domain.errors import UsageError
 from agentmon.domain.events import Actor
+from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.tasks import Task, Workspace
 from agentmon.services.conversations import SentMessage
 
@@ -21,6 +22,7 @@ def message(
     number: NumberArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What the agent is told; - reads standard input.")],
     folder: WorkspaceOption = None,
+    key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say something to the agent of a task.
@@ -36,7 +38,8 @@ def message(
 
     async def work(services: Services, workspace: Workspace) -> tuple[Task, SentMessage]:
         task = await numbered_task(services, workspace, number)
-        return task, await services.conversations.send(task.id, words, actor=await find_actor(services))
+        named = idempotency_key(key, "message", {"task_id": task.id, "text": words})
+        return task, await services.conversations.send(task.id, words, actor=await find_actor(services), key=named)
 
     task, sent = with_workspace(folder, work)
     if as_json:
@@ -93,10 +96,7 @@ def switch(
         raise UsageError("switch what?", hint="give --model or --permission-mode")
 
     async def act(services: Services, task: Task, actor: Actor) -> None:
-        if model is not None:
-            await services.conversations.set_model(task.id, model, actor=actor)
-        if permission_mode is not None:
-            await services.conversations.set_permission_mode(task.id, permission_mode, actor=actor)
+        await services.conversations.switch(task.id, model=model, permission_mode=permission_mode, actor=actor)
 
     told = " and ".join(word for word in (model, permission_mode) if word is not None)
     _command(number, folder, act, f"is told to go on with {told}", as_json=as_json)

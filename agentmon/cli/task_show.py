@@ -136,7 +136,7 @@ def _schedule_text(schedule: Schedule | None, times: Sequence[datetime]) -> str:
 
 
 def _named(tasks: Sequence[Task]) -> str:
-    return ", ".join(f"#{task.number} ({task.status.label})" for task in tasks)
+    return ", ".join(f"#{task.number} ({task.state_label})" for task in tasks)
 
 
 def _subtask_lines(subtasks: Sequence[Task]) -> list[str]:

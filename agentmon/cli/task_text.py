@@ -8,6 +8,7 @@ from agentmon.domain.agents import Agent
 from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.audit import actor_name, event_sentence
+from agentmon.domain.clock import in_zone
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
@@ -52,7 +53,7 @@ def event_line(event: TaskEvent, subject: str = "") -> str:
 
 def local_time(moment: datetime) -> str:
     """Return the time of the person's own zone to the second."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return in_zone(moment).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def program_text(task: Task, agent: Agent | None) -> str:

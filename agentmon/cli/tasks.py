@@ -211,16 +211,21 @@ def edit(
             if is_in_editor:
                 draft, lent = described(services.paths.drafts_dir, draft)
             edited = await services.tasks.edit(
-                task.id, draft, expected_version=task.version, actor=await find_actor(services)
+                task.id,
+                draft,
+                expected_version=task.version,
+                added=added,
+                removed=removed,
+                actor=await find_actor(services),
             )
             if lent is not None:
                 lent.remove()
             if edited.schedule is not None:
                 await services.queue.look_after()
-        if added or removed:
-            await services.tasks.change_dependencies(
-                task.id, added=added, removed=removed, actor=await find_actor(services)
-            )
+            return edited
+        await services.tasks.change_dependencies(
+            task.id, added=added, removed=removed, actor=await find_actor(services)
+        )
         return await services.tasks.get(task.id)
 
     task = with_workspace(folder, work)

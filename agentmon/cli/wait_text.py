@@ -25,7 +25,7 @@ class Obstacles:
 
     agent: Agent | None
     waits_for: Sequence[int] = ()
-    """Numbers of the open tasks that come first."""
+    """Numbers of the tasks that have to be done first."""
     is_paused: bool = False
 
 
@@ -36,7 +36,7 @@ async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
     prerequisites: tuple[Task, ...] = await services.tasks.dependencies(execution.task_id)
     return Obstacles(
         agent=await services.agents.get(execution.agent_id),
-        waits_for=[task.number for task in prerequisites if task.status.is_open],
+        waits_for=[task.number for task in prerequisites if not task.releases],
         is_paused=await services.queue.find_pause() is not None,
     )
 

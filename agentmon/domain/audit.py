@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from agentmon.domain.budgets import ALL_PERCENT
+from agentmon.domain.clock import in_zone
 from agentmon.domain.events import Actor, ActorType, TaskEvent, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
@@ -159,7 +160,12 @@ def _agent_parked(payload: Mapping[str, object]) -> str:
 
 
 def _agent_released(payload: Mapping[str, object]) -> str:
-    return f"let {_part(payload.get('agent'))} start again"
+    cause = f": {_part(payload['cause'])}" if payload.get("cause") else ""
+    return f"let {_part(payload.get('agent'))} start again{cause}"
+
+
+def _audit_thinned(payload: Mapping[str, object]) -> str:
+    return f"removed lines of the audit trail from before {_time(payload.get('before'))}"
 
 
 def _agent_changed(payload: Mapping[str, object]) -> str:
@@ -279,7 +285,7 @@ def _time(value: object) -> str:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
         return _part(value)
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    return in_zone(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 _MOST_FIELDS_TOLD: Final = 3
@@ -338,6 +344,7 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.APPROVAL_RULE_CHANGED: _rule_changed,
     TaskEventType.BUDGET_CHANGED: _budget_changed,
     TaskEventType.BUDGET_REACHED: _budget_reached,
+    TaskEventType.AUDIT_THINNED: _audit_thinned,
     TaskEventType.MESSAGE_SENT: _message_sent,
     TaskEventType.AGENT_COMMANDED: _agent_commanded,
 }

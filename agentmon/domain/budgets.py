@@ -62,6 +62,15 @@ class BudgetAction(StrEnum):
     """What runs is stopped as well."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskBudget:
+    """What all runs of a task together may cost from now on."""
+
+    limit: int | None
+    """Nano-USD; None for no budget."""
+    action: BudgetAction = BudgetAction.STOP
+
+
 _STRENGTH: Final = (BudgetAction.WARN, BudgetAction.BLOCK, BudgetAction.STOP)
 
 

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final, Protocol
+
+CLOCK_JITTER: Final = timedelta(minutes=1)
+"""A time that was written down further ahead of now than this is from before the clock was set back."""
+_LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+def in_zone(moment: datetime, zone: tzinfo | None = None) -> datetime:
+    """Return the moment in the zone, or in that of this machine.
+
+    The last day of the year 9999, which only damage names, has no clock time everywhere; it becomes the one before.
+    """
+    return min(moment, _LATEST).astimezone(zone)
 
 
 class Clock(Protocol):

@@ -10,6 +10,7 @@ import itertools
 import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
@@ -26,6 +27,7 @@ _MOST_WORK: Final = 1_000_000
 _WORK_OF_WORD: Final = 16
 """A word costs as much as so many characters, however short it is."""
 _MOST_KNOWN: Final = 4096
+_LONGEST_NAME: Final = 60
 _MAX_DEPTH: Final = 12
 _MOST_REASONS: Final = 5
 _VERB_OPERANDS: Final = 3
@@ -190,11 +192,19 @@ class DangerRules:
 _PLAIN_GRAMMAR: Final = ProgramGrammar()
 
 
-def is_named(program: str, names: Iterable[str]) -> bool:
+def is_named(program: str, names: tuple[str, ...] | frozenset[str]) -> bool:
     """Return whether a name is among those, of which ``*`` alone is none."""
+    # One is asked about many times; what is no name of a program is not kept.
+    return (_is_known_named if len(program) <= _LONGEST_NAME else _is_named)(program, names)
+
+
+def _is_named(program: str, names: tuple[str, ...] | frozenset[str]) -> bool:
     return any(
         program == name or ("*" in name and name != _ANY_PROGRAM and fnmatchcase(program, name)) for name in names
     )
+
+
+_is_known_named: Final = lru_cache(maxsize=_MOST_KNOWN)(_is_named)
 
 
 class _Judging:

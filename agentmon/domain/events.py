@@ -105,6 +105,8 @@ class TaskEventType(StrEnum):
     BUDGET_CHANGED = "budget_changed"
     BUDGET_REACHED = "budget_reached"
     """A share of a budget that a person is told of is used, or all of it."""
+    AUDIT_THINNED = "audit_thinned"
+    """Lines of this trail were removed that are older than a person keeps them."""
     MESSAGE_SENT = "message_sent"
     AGENT_COMMANDED = "agent_commanded"
     """Somebody interrupted an agent, or changed its model or permission mode."""

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Final
 
+from agentmon.domain.clock import in_zone
 from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
 
@@ -89,7 +90,7 @@ def moment_words(moment: datetime, *, now: datetime, zone: tzinfo, with_zone: bo
         zone: Where the reader is.
         with_zone: Whether the zone's abbreviation follows, such as ``CET``.
     """
-    there, here = moment.astimezone(zone), now.astimezone(zone)
+    there, here = in_zone(moment, zone), now.astimezone(zone)
     days = (there.date() - here.date()).days
     if days == 0:
         day = ""

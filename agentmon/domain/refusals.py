@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+RESET_MAX: Final = timedelta(days=40)
+"""A reset further away than this is not believed; the longest that is known comes once a month."""
 
 
 class RefusalKind(StrEnum):

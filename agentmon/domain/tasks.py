@@ -69,8 +69,24 @@ class Task:
     """Grows with every change; an edit names the version it was made on, so that none overwrites another unseen."""
     archived_at: datetime | None = None
     """Off the board since then, with everything kept; None while it is on the board."""
+    deleted_at: datetime | None = None
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def releases(self) -> bool:
+        """Whether what waits for it may start: only when it is done, whatever else became of it."""
+        return self.status is TaskStatus.DONE
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it will not be done as things stand, so that what waits for it waits until a person decides."""
+        return not self.releases and (self.deleted_at is not None or not self.status.is_open)
+
+    @property
+    def state_label(self) -> str:
+        """Its column, or that it was deleted."""
+        return self.status.label if self.deleted_at is None else "Deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from agentmon.runners.discovery.tool_types import guess_tool_type
 from agentmon.runners.presets import agents_of, load_library
 from agentmon.services.agent_checks import check_slug, require_person
 from agentmon.services.agent_editing import AgentEditing, startable
+from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,9 +97,9 @@ class AgentAdding(AgentEditing):
                 f"{known.slug} is an agent already",
                 hint=f"`agentmon agents show {known.slug}`; --as NAME adds {found.name} once more under another name",
             )
-        if known.removed_at is not None:
-            await self.restore(known.slug, actor=actor)
-        return await self.enable(known.slug, actor=actor)
+        await self._edits.bring_back(known.id, actor=actor, at=self._clock.now())
+        wake_worker(self._paths.worker_socket)
+        return await self.get(known.id)
 
 
 def _find(text: str, environ: Mapping[str, str]) -> _Found:

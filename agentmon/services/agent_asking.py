@@ -11,12 +11,12 @@ from agentmon.domain.errors import AgentmonError, RunnerError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.operations import MessageRole
 from agentmon.domain.tasks import TaskDraft
-from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentmon.domain.agents import Agent
+    from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Task, Workspace
     from agentmon.paths import Paths
@@ -72,7 +72,7 @@ class AgentAsking:
         )
 
     async def ask(
-        self, agent: Agent, title: str, question: str, *, on_start: Callable[[str], None] | None = None
+        self, agent: Agent, title: str, question: str, *, actor: Actor, on_start: Callable[[str], None] | None = None
     ) -> str:
         """Return what the agent answers; the run stays on the board of the workspace ``questions``.
 
@@ -82,6 +82,7 @@ class AgentAsking:
             agent: As ``choose`` gives it.
             title: Of the task.
             question: All that the agent is told.
+            actor: Who asks.
             on_start: Told which run it is, in a few words, when it has been queued.
 
         Raises:
@@ -90,12 +91,12 @@ class AgentAsking:
         """
         workspace = await self._open_workspace()
         draft = TaskDraft(title=title, assignee_agent_id=agent.id, labels=("question",))
-        task = await self._tasks.add(workspace, draft, actor=USER_ACTOR)
+        task = await self._tasks.add(workspace, draft, actor=actor)
         capability = next(one for one in agent.capabilities if _takes_prompt(one.interaction_mode) and one.is_enabled)
         modes = agent.session_config.permission_modes if agent.session_config is not None else ()
         begun = await self._queue.run(
             task.id,
-            actor=USER_ACTOR,
+            actor=actor,
             agent_slug=agent.slug,
             capability_key=capability.key,
             message=question,
@@ -112,7 +113,7 @@ class AgentAsking:
                 hint=f"#{task.number} of the workspace {workspace.name} shows what it did, the inbox what it asked for",
             ) from error
         finally:
-            await asyncio.shield(self._stop(task))
+            await asyncio.shield(self._stop(task, actor))
         return await self._said(agent, task, workspace, ended)
 
     async def _open_workspace(self) -> Workspace:
@@ -123,10 +124,10 @@ class AgentAsking:
             raise RunnerError(f"the folder {folder} cannot be made: {error.strerror or error}") from error
         return await self._workspaces.open(folder)
 
-    async def _stop(self, task: Task) -> None:
+    async def _stop(self, task: Task, actor: Actor) -> None:
         # What is over cannot be stopped, and what cannot be reached stays on the board for the person.
         with contextlib.suppress(AgentmonError):
-            await self._queue.stop(task.id, actor=USER_ACTOR)
+            await self._queue.stop(task.id, actor=actor)
 
     async def _said(self, agent: Agent, task: Task, workspace: Workspace, ended: Execution) -> str:
         where = f"#{task.number} of the workspace {workspace.name} shows what it did"

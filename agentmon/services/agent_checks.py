@@ -57,6 +57,23 @@ def check_slug(slug: str) -> str:
     return slug
 
 
+def check_tools(agent: Agent, names: Collection[str]) -> None:
+    """Refuse names that cannot be those of tools, and an agent that takes no list of its tools.
+
+    Raises:
+        UsageError: The agent takes none, or a name cannot be one.
+    """
+    flags = {} if agent.session_config is None else agent.session_config.flags
+    if "allow_tool" not in flags or "deny_tool" not in flags:
+        raise UsageError(
+            f"{agent.slug} cannot be told which of its tools it may use",
+            hint="rules can answer its requests instead: `agentmon rules --help`",
+        )
+    for name in names:
+        if not name.strip() or name.startswith("-") or not name.isprintable():
+            raise UsageError(f"{name!r} is not the name of a tool", hint="such as Bash, WebFetch or 'Bash(git:*)'")
+
+
 def check_agent(agent: Agent, names: Collection[str]) -> None:
     """Look at these fields of an agent as it is to be.
 

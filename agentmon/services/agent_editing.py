@@ -13,7 +13,7 @@ from agentmon.domain.agents import AgentKind, DiscoveryMethod
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import ConflictError, FieldError, UsageError
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
-from agentmon.services.agent_checks import check_agent, check_slug, require_person
+from agentmon.services.agent_checks import check_agent, check_slug, check_tools, require_person
 from agentmon.services.agent_reading import AgentReading
 from agentmon.services.folders import existing_folder
 from agentmon.worker.wake import wake_worker
@@ -168,15 +168,7 @@ class AgentEditing(AgentReading):
         """
         require_person(actor)
         agent = await self.by_slug(slug)
-        flags = {} if agent.session_config is None else agent.session_config.flags
-        if "allow_tool" not in flags or "deny_tool" not in flags:
-            raise UsageError(
-                f"{slug} cannot be told which of its tools it may use",
-                hint="rules can answer its requests instead: `agentmon rules --help`",
-            )
-        for name in tools:
-            if not name.strip() or name.startswith("-") or not name.isprintable():
-                raise UsageError(f"{name!r} is not the name of a tool", hint="such as Bash, WebFetch or 'Bash(git:*)'")
+        check_tools(agent, tools)
         await self._repository.set_tools(agent.id, tools, actor=actor, at=self._clock.now())
         return await self.get(agent.id)
 

@@ -15,7 +15,8 @@ from agentmon.domain.argument_order import ORDER_KEY
 from agentmon.domain.errors import UsageError
 from agentmon.runners.agent_files import read_agents_text, write_agents_text
 from agentmon.runners.presets import agents_of, load_library
-from agentmon.services.agent_checks import check_agent, check_capability, require_person
+from agentmon.services.agent_checks import check_agent, check_capability, check_tools, require_person
+from agentmon.store.agent_edits import AgentTaking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,11 +91,12 @@ class AgentExchange:
         told = await asyncio.to_thread(read_agents_text, text, place=place)
         plans = [await self._plan(agent, place, replaces=replaces) for agent in told]
         if not is_dry:
-            for agent, known, imported in plans:
-                await self._take(agent, known, imported, actor=actor)
-        return tuple(imported for _, _, imported in plans)
+            takings = [taking for taking, _ in plans if taking is not None]
+            await self._edits.take_in(takings, actor=actor, at=self._clock.now())
+        return tuple(imported for _, imported in plans)
 
-    async def _plan(self, told: Agent, place: str, *, replaces: bool) -> tuple[Agent, Agent | None, ImportedAgent]:
+    async def _plan(self, told: Agent, place: str, *, replaces: bool) -> tuple[AgentTaking | None, ImportedAgent]:
+        """Return what is to be written, None for nothing, and what is told of it."""
         if told.slug == ANY_COMMAND_SLUG:
             raise UsageError(f"{place}: {ANY_COMMAND_SLUG} is always there", hint="call it otherwise")
         agent, notes = await asyncio.to_thread(_fit_here, told)
@@ -102,38 +104,21 @@ class AgentExchange:
         known = await self._find(agent.slug)
         if known is None:
             agent = await asyncio.to_thread(_as_preset, agent, self._paths.presets_dir)
-            return agent, None, ImportedAgent(slug=agent.slug, verdict=ImportVerdict.ADDED, notes=notes)
+            return AgentTaking(agent), ImportedAgent(slug=agent.slug, verdict=ImportVerdict.ADDED, notes=notes)
         if known.workspace_id is not None:
             raise UsageError(f"{place}: {agent.slug} belongs to a workspace's own file", hint="call it otherwise")
         is_same = known.removed_at is None and not _differing(known, agent) and not _other_parts(known, agent)
+        if dict(known.tools) != dict(agent.tools):
+            check_tools(known, agent.tools)
         verdict = ImportVerdict.CHANGED if replaces or known.removed_at is not None else ImportVerdict.KEPT
         if is_same:
             verdict = ImportVerdict.SAME
-        return agent, known, ImportedAgent(slug=agent.slug, verdict=verdict, notes=notes)
+        taking = _taking(agent, known) if verdict is ImportVerdict.CHANGED else None
+        return taking, ImportedAgent(slug=agent.slug, verdict=verdict, notes=notes)
 
     async def _find(self, slug: str) -> Agent | None:
         everything = await self._agents.list(active_only=False)
         return next((agent for agent in everything if agent.slug == slug), None)
-
-    async def _take(self, agent: Agent, known: Agent | None, imported: ImportedAgent, *, actor: Actor) -> None:
-        now = self._clock.now()
-        if known is None:
-            await self._edits.add(agent, change="imported", actor=actor, at=now)
-        if known is None or imported.verdict is not ImportVerdict.CHANGED:
-            return
-        if known.removed_at is not None:
-            await self._agents.restore(known.slug, actor=actor)
-        await self._edits.edit(known.id, _differing(known, agent) or AgentChanges(), actor=actor, at=now)
-        for capability in agent.capabilities:
-            before = next((one for one in known.capabilities if one.key == capability.key), None)
-            if before is None:
-                added = replace(capability, agent_id=known.id)
-                await self._edits.add_capability(added, actor=actor, at=now)
-            elif changes := _differing_part(before, capability):
-                await self._edits.edit_capability(known.id, capability.key, changes, actor=actor, at=now)
-        if dict(known.tools) != dict(agent.tools):
-            tools = {**dict.fromkeys(known.tools), **agent.tools}
-            await self._agents.set_tools(known.slug, tools, actor=actor)
 
 
 def checked(agent: Agent, place: str) -> Agent:
@@ -150,6 +135,20 @@ def checked(agent: Agent, place: str) -> Agent:
     except UsageError as error:
         raise UsageError(f"{place}, agent {agent.slug}: {error}", hint=error.hint) from error
     return agent
+
+
+def _taking(agent: Agent, known: Agent) -> AgentTaking:
+    """Return what is to be written so that the known one becomes what it is told to be."""
+    parts = {part.key: part for part in known.capabilities}
+    edits = {part.key: _differing_part(parts[part.key], part) for part in agent.capabilities if part.key in parts}
+    return AgentTaking(
+        agent,
+        known,
+        changes=_differing(known, agent) or AgentChanges(),
+        added=[replace(part, agent_id=known.id) for part in agent.capabilities if part.key not in parts],
+        edited={key: changes for key, changes in edits.items() if changes is not None},
+        tools={} if dict(known.tools) == dict(agent.tools) else {**dict.fromkeys(known.tools), **agent.tools},
+    )
 
 
 def _is_of_person(agent: Agent) -> bool:

@@ -12,7 +12,7 @@ from agentmon.domain.approval_rules import RequestedAction, RuleVerdict, judge, 
 from agentmon.domain.approvals import ApprovalRule, ApprovalScope, ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
-from agentmon.domain.ids import ApprovalRuleId, new_id
+from agentmon.domain.ids import ApprovalId, ApprovalRuleId, new_id
 from agentmon.domain.requested_actions import requested_action
 from agentmon.services.naming import require_named
 from agentmon.services.question_answers import answers_text, checked_answers
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from agentmon.domain.approvals import Approval, ApprovalListing, RuleDecision
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
-    from agentmon.domain.ids import AgentId, ApprovalId, TaskId, WorkspaceId
+    from agentmon.domain.idempotency import IdempotencyKey
+    from agentmon.domain.ids import AgentId, TaskId, WorkspaceId
     from agentmon.paths import Paths
     from agentmon.services.agents import AgentService
     from agentmon.services.settings import SettingsService
     from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.approval_rules import ApprovalRuleRepository
     from agentmon.store.approvals import ApprovalRepository
+    from agentmon.store.idempotency import IdempotencyRepository
 
 _MOST_NAMED: Final = 5
 _HISTORY_TRIED: Final = 1000
@@ -44,6 +46,7 @@ class ApprovalService:
         *,
         approvals: ApprovalRepository,
         rules: ApprovalRuleRepository,
+        keys: IdempotencyRepository,
         agents: AgentService,
         workspaces: WorkspaceService,
         settings: SettingsService,
@@ -52,6 +55,7 @@ class ApprovalService:
     ) -> None:
         self._approvals = approvals
         self._rules = rules
+        self._keys = keys
         self._agents = agents
         self._workspaces = workspaces
         self._settings = settings
@@ -104,6 +108,15 @@ class ApprovalService:
             raise NotFoundError(f"nothing that waits is named {text!r}", hint="`agentmon inbox` lists what waits")
         return _the_only_one(found, f"several requests begin with {text!r}")
 
+    async def find_decided(self, key: IdempotencyKey | None, *, actor: Actor) -> ApprovalListing | None:
+        """Return the request that the same decision under this key was about; None when it is new.
+
+        Raises:
+            ConflictError: The actor asked for something else under this key.
+        """
+        known = await self._keys.find_result(key, actor=actor)
+        return None if known is None else await self._approvals.get(ApprovalId(known))
+
     async def of_task(self, task_id: TaskId) -> tuple[ApprovalListing, ...]:
         """Return what waits for a decision of this task, oldest first."""
         return tuple(one for one in await self.inbox(None) if one.task_id == task_id)
@@ -118,6 +131,7 @@ class ApprovalService:
         tool_input: Mapping[str, object] | None = None,
         rule: ApprovalRule | None = None,
         typed_name: str | None = None,
+        key: IdempotencyKey | None = None,
     ) -> Approval:
         """Allow what was seen.
 
@@ -129,6 +143,7 @@ class ApprovalService:
             tool_input: Another input for the tool, where the agent takes one.
             rule: The rule that ``always`` adds; None means the proposed one.
             typed_name: What the person typed, for what destroys things; see ``Approval.name_to_type``.
+            key: Of this request; what came of the same one before is returned.
 
         Raises:
             NotFoundError: There is none of this id.
@@ -160,21 +175,17 @@ class ApprovalService:
         }
         if tool_input is not None:
             answer["tool_input"] = dict(tool_input)
-        decided = await self._approvals.decide(
+        return await self._decide(
             approval_id,
-            status=ApprovalStatus.ALLOWED,
+            ApprovalStatus.ALLOWED,
+            answer,
             scope=scope,
+            added_rule=added,
+            key=key,
             actor=actor,
             reason="with another input" if tool_input is not None else "",
-            answer=answer,
-            rule_id=None,
             seen_digest=seen_digest,
-            at=self._clock.now(),
         )
-        if added is not None:
-            await self._rules.add(added, actor=actor, at=self._clock.now())
-        wake_worker(self._paths.worker_socket)
-        return decided
 
     async def deny(
         self,
@@ -184,6 +195,7 @@ class ApprovalService:
         seen_digest: str,
         reason: str = "",
         interrupts: bool = False,
+        key: IdempotencyKey | None = None,
     ) -> Approval:
         """Deny what was seen; the agent is told the reason.
 
@@ -193,6 +205,7 @@ class ApprovalService:
             seen_digest: ``input_digest`` of what was shown.
             reason: What the agent is told; empty for the plain denial.
             interrupts: Whether the agent stops what it does and waits for a message.
+            key: Of this request; what came of the same one before is returned.
 
         Raises:
             NotFoundError: There is none of this id.
@@ -207,7 +220,7 @@ class ApprovalService:
         if interrupts:
             answer["interrupts"] = True
         return await self._decide(
-            approval_id, ApprovalStatus.DENIED, answer, actor=actor, reason=reason, seen_digest=seen_digest
+            approval_id, ApprovalStatus.DENIED, answer, key=key, actor=actor, reason=reason, seen_digest=seen_digest
         )
 
     async def answer(
@@ -217,6 +230,7 @@ class ApprovalService:
         actor: Actor,
         seen_digest: str,
         answers: Mapping[str, str | Sequence[str]],
+        key: IdempotencyKey | None = None,
     ) -> Approval:
         """Answer the questions of an agent.
 
@@ -225,6 +239,7 @@ class ApprovalService:
             actor: Who answers.
             seen_digest: ``input_digest`` of what was shown.
             answers: By the text of each question: the key or label of a choice, several of them, or a text.
+            key: Of this request; what came of the same one before is returned.
 
         Raises:
             NotFoundError: There is none of this id.
@@ -240,7 +255,7 @@ class ApprovalService:
         answer: dict[str, object] = {"decision": "answer", "answers": checked}
         said = answers_text(listing.approval.questions, checked)
         return await self._decide(
-            approval_id, ApprovalStatus.ANSWERED, answer, actor=actor, reason=said, seen_digest=seen_digest
+            approval_id, ApprovalStatus.ANSWERED, answer, key=key, actor=actor, reason=said, seen_digest=seen_digest
         )
 
     async def proposed_rule(self, approval_id: ApprovalId) -> ApprovalRule:
@@ -253,7 +268,8 @@ class ApprovalService:
         listing = await self._approvals.get(approval_id)
         if listing.approval.ask_kind is not AskKind.PERMISSION:
             raise ConflictError("rules decide about tools only", hint="allow it once")
-        return proposed_rule(await self._action(listing), rule_id=ApprovalRuleId(new_id()), at=self._clock.now())
+        rule_id, at = ApprovalRuleId(new_id()), self._clock.now()
+        return await asyncio.to_thread(proposed_rule, await self._action(listing), rule_id=rule_id, at=at)
 
     async def rules(self) -> tuple[ApprovalRule, ...]:
         """Return all rules, oldest first."""
@@ -353,7 +369,7 @@ class ApprovalService:
             workspace_root=await asyncio.to_thread(os.path.realpath, root),
             agent_id=agent_id,
         )
-        return judge(action, await self.rules())
+        return await asyncio.to_thread(judge, action, await self.rules())
 
     async def try_rules_on_history(
         self, workspace_id: WorkspaceId | None, *, limit: int = _HISTORY_TRIED
@@ -375,6 +391,9 @@ class ApprovalService:
         status: ApprovalStatus,
         answer: Mapping[str, object],
         *,
+        scope: ApprovalScope = ApprovalScope.ONCE,
+        added_rule: ApprovalRule | None = None,
+        key: IdempotencyKey | None,
         actor: Actor,
         reason: str,
         seen_digest: str,
@@ -382,12 +401,14 @@ class ApprovalService:
         decided = await self._approvals.decide(
             approval_id,
             status=status,
-            scope=ApprovalScope.ONCE,
+            scope=scope,
             actor=actor,
             reason=reason,
             answer=answer,
             rule_id=None,
             seen_digest=seen_digest,
+            added_rule=added_rule,
+            key=key,
             at=self._clock.now(),
         )
         wake_worker(self._paths.worker_socket)

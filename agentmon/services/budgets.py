@@ -83,8 +83,7 @@ class BudgetService:
             UsageError: The limit is not above nothing, or the period means nothing for this scope.
             ConflictError: An agent would let more be spent than a person did.
         """
-        if limit <= 0:
-            raise UsageError("a budget has to be above nothing", hint="`agentmon pause` lets nothing start at all")
+        require_above_nothing(limit)
         if scope is BudgetScope.EXECUTION and period is not BudgetPeriod.TOTAL:
             raise UsageError("the budget of a single run is one in all", hint="leave --per away, or say --per total")
         wanted = Budget(
@@ -152,3 +151,13 @@ class BudgetService:
         if len(found) > 1:
             raise UsageError(f"several runs are called {text!r}", hint="write more of the id")
         return found[0]
+
+
+def require_above_nothing(limit: int) -> None:
+    """Refuse a budget of nothing.
+
+    Raises:
+        UsageError: The limit is not above nothing.
+    """
+    if limit <= 0:
+        raise UsageError("a budget has to be above nothing", hint="`agentmon pause` lets nothing start at all")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.capability_proposals import SCAN_SOURCES, ProposalChange, propose
 from agentmon.domain.errors import UsageError
+from agentmon.services.actors import USER_ACTOR
 from agentmon.services.agent_checks import require_person
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class CapabilityScanService:
         on_progress: Callable[[ScanProgress], None] | None = None,
         on_problem: Callable[[str], None] | None = None,
         ask: str | None = None,
+        actor: Actor = USER_ACTOR,
     ) -> tuple[CapabilityProposal, ...]:
         """Return what the sources know of a program, each capability once; nothing is stored.
 
@@ -68,6 +70,7 @@ class CapabilityScanService:
             on_progress: Told before each source.
             on_problem: Told in sentences what went wrong, and of each source that said nothing when none said anything.
             ask: The slug of the AI agent for ``llm_generated``; None means the first that is turned on.
+            actor: Who has it work.
 
         Returns:
             The proposals in the order in which the sources name the commands, the program itself first.
@@ -95,6 +98,7 @@ class CapabilityScanService:
             on_progress=on_progress or _ignore,
             on_problem=on_problem or _ignore,
             ask=ask,
+            actor=actor,
         )
         return _proposals(agent, found)
 

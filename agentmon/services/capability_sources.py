@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.danger import DangerFinding, DangerRules
+    from agentmon.domain.events import Actor
     from agentmon.paths import Paths
     from agentmon.runners.capability_scanners.merging import MergedCapability
     from agentmon.runners.capability_scanners.scanned import ScannedCapability
@@ -71,6 +72,7 @@ class _Question:
     on_step: Callable[[str], None]
     """Told what is done now."""
     ask: str | None
+    actor: Actor
 
 
 class CapabilitySources:
@@ -90,6 +92,7 @@ class CapabilitySources:
         on_progress: Callable[[ScanProgress], None],
         on_problem: Callable[[str], None],
         ask: str | None,
+        actor: Actor,
     ) -> tuple[FoundCapability, ...]:
         """Return what the sources tell; see ``CapabilityScanService.scan``."""
         rules = await asyncio.to_thread(load_danger_rules, self._paths.danger_rules_file)
@@ -107,6 +110,7 @@ class CapabilitySources:
             on_problem=on_problem,
             on_step=tell,
             ask=ask,
+            actor=actor,
         )
         scans: list[Sequence[ScannedCapability]] = []
         others: list[FoundCapability] = []
@@ -140,7 +144,11 @@ class CapabilitySources:
         text = await _own_words(question)
         title = f"What can {' '.join((program, *subcommand))} be asked to do?"
         said = await self._asking.ask(
-            asked, title, ask_about(program, text, subcommand=subcommand), on_start=question.on_step
+            asked,
+            title,
+            ask_about(program, text, subcommand=subcommand),
+            actor=question.actor,
+            on_start=question.on_step,
         )
         answer = read_answer(said, program=program, text=text, agent_id=question.agent.id)
         for problem in answer.problems:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
+from agentmon.domain.ids import ExecutionId
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from agentmon.domain.conversation import PlanNews
     from agentmon.domain.events import Actor, Event, EventLevel, EventType
     from agentmon.domain.executions import Execution
-    from agentmon.domain.ids import ExecutionId, MessageId, SessionId, TaskId
+    from agentmon.domain.idempotency import IdempotencyKey
+    from agentmon.domain.ids import CommandId, MessageId, SessionId, TaskId
     from agentmon.domain.operations import Operation
     from agentmon.domain.sessions import Message
     from agentmon.domain.tasks import Task
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from agentmon.store.events import EventRepository
     from agentmon.store.execution_commands import CommandRepository
     from agentmon.store.executions import ExecutionRepository
+    from agentmon.store.idempotency import IdempotencyRepository
     from agentmon.store.tasks import TaskRepository
 
 _EARLIER_LOOKED_AT: Final = 200
@@ -52,6 +55,7 @@ class ConversationService:
         events: EventRepository,
         commands: CommandRepository,
         executions: ExecutionRepository,
+        keys: IdempotencyRepository,
         tasks: TaskRepository,
         queue: QueueService,
         workers: WorkerService,
@@ -62,6 +66,7 @@ class ConversationService:
         self._events = events
         self._commands = commands
         self._executions = executions
+        self._keys = keys
         self._tasks = tasks
         self._queue = queue
         self._workers = workers
@@ -104,16 +109,22 @@ class ConversationService:
             limit=limit,
         )
 
-    async def send(self, task_id: TaskId, text: str, *, actor: Actor) -> SentMessage:
+    async def send(self, task_id: TaskId, text: str, *, actor: Actor, key: IdempotencyKey | None = None) -> SentMessage:
         """Say something to the task's agent: to the one that runs, or by going on with its newest conversation.
+
+        The same request under the same key says nothing again, and returns where the message went.
 
         Raises:
             UsageError: The text is empty, or the task has had no conversation.
-            ConflictError: Nobody takes a message now; the hint says what can be done.
+            ConflictError: Nobody takes a message now, which the hint says more about, or something else was asked for
+                under the key.
             AgentmonError: The conversation cannot go on; see ``QueueService.run``.
         """
         if not text.strip():
             raise UsageError("the message is empty")
+        known = await self._keys.find_result(key, actor=actor)
+        if known is not None:
+            return await self._sent(known)
         task, execution = await self._newest(task_id)
         if execution is None or not execution.status.is_open:
             earlier = await self.newest_to_resume(task_id)
@@ -123,11 +134,13 @@ class ConversationService:
                 message=text,
                 start=ConversationStart.RESUME,
                 parent_execution_id=earlier.id,
+                key=key,
             )
             return SentMessage(execution=begun, is_new_execution=True)
         execution = _require_running(task, execution)
-        await self._command(execution, CommandType.MESSAGE, {"text": text}, actor=actor)
-        return SentMessage(execution=execution, is_new_execution=False)
+        return await self._sent(
+            await self._command(execution, (CommandType.MESSAGE, {"text": text}), key=key, actor=actor)
+        )
 
     async def interrupt(self, task_id: TaskId, *, actor: Actor) -> None:
         """Let the task's agent stop what it does and listen.
@@ -135,7 +148,7 @@ class ConversationService:
         Raises:
             ConflictError: No agent of the task runs.
         """
-        await self._command(await self._running(task_id), CommandType.INTERRUPT, {}, actor=actor)
+        await self._command(await self._running(task_id), (CommandType.INTERRUPT, {}), actor=actor)
 
     async def finish(self, task_id: TaskId, *, actor: Actor) -> None:
         """Let the conversation end when the agent has nothing left to do.
@@ -143,27 +156,26 @@ class ConversationService:
         Raises:
             ConflictError: No agent of the task runs.
         """
-        await self._command(await self._running(task_id), CommandType.FINISH, {}, actor=actor)
+        await self._command(await self._running(task_id), (CommandType.FINISH, {}), actor=actor)
 
-    async def set_model(self, task_id: TaskId, model: str, *, actor: Actor) -> None:
-        """Let the task's agent go on with another model.
-
-        Raises:
-            UsageError: The model has no name.
-            ConflictError: No agent of the task runs.
-        """
-        payload = {"model": _named(model, "model")}
-        await self._command(await self._running(task_id), CommandType.SET_MODEL, payload, actor=actor)
-
-    async def set_permission_mode(self, task_id: TaskId, permission_mode: str, *, actor: Actor) -> None:
-        """Let the task's agent go on in another permission mode.
+    async def switch(
+        self, task_id: TaskId, *, model: str | None = None, permission_mode: str | None = None, actor: Actor
+    ) -> None:
+        """Let the task's agent go on with another model, in another permission mode, or both.
 
         Raises:
-            UsageError: The mode has no name.
+            UsageError: A name is empty, or none is given.
             ConflictError: No agent of the task runs.
         """
-        payload = {"permission_mode": _named(permission_mode, "permission mode")}
-        await self._command(await self._running(task_id), CommandType.SET_PERMISSION_MODE, payload, actor=actor)
+        commands: list[tuple[CommandType, Mapping[str, object]]] = []
+        if model is not None:
+            commands.append((CommandType.SET_MODEL, {"model": _named(model, "model")}))
+        if permission_mode is not None:
+            mode = _named(permission_mode, "permission mode")
+            commands.append((CommandType.SET_PERMISSION_MODE, {"permission_mode": mode}))
+        if not commands:
+            raise UsageError("switch what?", hint="name a model or a permission mode")
+        await self._command(await self._running(task_id), *commands, actor=actor)
 
     async def newest_to_resume(self, task_id: TaskId) -> Execution:
         """Return the newest execution of the task whose conversation can be gone on with.
@@ -189,11 +201,22 @@ class ConversationService:
         return task, newest[0] if newest else None
 
     async def _command(
-        self, execution: Execution, type_: CommandType, payload: Mapping[str, object], *, actor: Actor
-    ) -> None:
-        await self._commands.add(execution.id, type_, payload, actor=actor, at=self._clock.now())
+        self,
+        execution: Execution,
+        *commands: tuple[CommandType, Mapping[str, object]],
+        key: IdempotencyKey | None = None,
+        actor: Actor,
+    ) -> CommandId:
+        command_id = await self._commands.add(execution.id, *commands, key=key, actor=actor, at=self._clock.now())
         await self._workers.ensure_running()
         wake_worker(self._paths.worker_socket)
+        return command_id
+
+    async def _sent(self, result_id: str) -> SentMessage:
+        """Return where a message went, by the command that carries it or the execution that begins with it."""
+        told = await self._commands.find_execution_id(result_id)
+        execution = await self._executions.get(told or ExecutionId(result_id))
+        return SentMessage(execution=execution, is_new_execution=told is None)
 
 
 def _require_running(task: Task, execution: Execution | None) -> Execution:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from agentmon.store.log_sizes import LogSizeRepository
 
 _LOW_SPACE_BYTES: Final = 500_000_000
+_LARGE_BYTES: Final = 1_000_000_000
+"""Of database and logs together."""
 _MEGABYTE: Final = 1_000_000
 _OLD_CRASH_AFTER: Final = timedelta(days=7)
 
@@ -101,7 +103,10 @@ class DoctorService:
 
     async def _database(self) -> Finding:
         size = await asyncio.to_thread(_size_of, self._paths.database_path)
-        return fine("database", f"{self._paths.database_path}, {size_text(size)}")
+        text = f"{self._paths.database_path}, {size_text(size)}"
+        if size + await self._log_sizes.total_bytes() < _LARGE_BYTES:
+            return fine("database", text)
+        return fine("database", f"{text}; `agentmon storage` shows what takes room, and what can go")
 
     async def _disk(self) -> Finding:
         free = (await asyncio.to_thread(shutil.disk_usage, self._paths.database_path.parent)).free

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import DatabaseFullError, RunnerError, UsageError
+from agentmon.domain.errors import DatabaseFullError, RunnerError, StoreError, UsageError
 from agentmon.domain.events import ActorType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
@@ -24,13 +25,14 @@ from agentmon.worker.requests import build_request, with_choices
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
+    from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import TaskId
     from agentmon.domain.pause import QueuePause
     from agentmon.domain.tasks import Task, Workspace
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from agentmon.services.workers import WorkerService
     from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.executions import ExecutionRepository
+    from agentmon.store.idempotency import IdempotencyRepository
     from agentmon.store.queue_pause import QueuePauseRepository
     from agentmon.store.schedules import ScheduleRepository
     from agentmon.store.task_authors import TaskAuthorRepository
@@ -57,6 +60,7 @@ class QueueService:
         self,
         *,
         executions: ExecutionRepository,
+        keys: IdempotencyRepository,
         pauses: QueuePauseRepository,
         schedules: ScheduleRepository,
         tasks: TaskRepository,
@@ -67,8 +71,11 @@ class QueueService:
         workers: WorkerService,
         paths: Paths,
         clock: Clock,
+        data_version: Callable[[], int],
     ) -> None:
+        self._data_version = data_version
         self._executions = executions
+        self._keys = keys
         self._pauses = pauses
         self._schedules = schedules
         self._tasks = tasks
@@ -97,6 +104,7 @@ class QueueService:
         model: str | None = None,
         permission_mode: str | None = None,
         own_screen: bool = False,
+        key: IdempotencyKey | None = None,
     ) -> Execution:
         """Queue one execution of the task and make sure that a worker will start it.
 
@@ -117,6 +125,7 @@ class QueueService:
             model: Another model than the task's own, for this run.
             permission_mode: Another permission mode than the task's own, for this run.
             own_screen: Whether the agent shows its own screen instead of speaking its protocol.
+            key: Of this request; what came of the same one before is returned, as it is now.
 
         Raises:
             UsageError: No program is chosen, or a chosen part does not exist.
@@ -124,10 +133,13 @@ class QueueService:
             AgentNotInstalledError: The program is not on the PATH or cannot be executed.
             TmuxUnavailableError: tmux is missing or too old.
             WaitsForTasksError: The task waits for others, which the message names, and ``when_ready`` is not set.
-            ConflictError: The task is queued or running already.
+            ConflictError: The task is queued or running already, or something else was asked for under the key.
             RunnerError: The folder of the run cannot be written, or the worker does not start; in the second case
                 the execution stays queued.
         """
+        begun = await self.find_begun(key, actor=actor)
+        if begun is not None:
+            return begun
         is_given = args is not None
         environ = dict(os.environ) if environ is None else environ
         task = await self._tasks.get(task_id)
@@ -163,7 +175,8 @@ class QueueService:
         args = await asyncio.to_thread(
             require_launchable, task, agent, capability, args, environment=environment, working_dir=working_dir
         )
-        request = build_request(
+        request = await asyncio.to_thread(
+            build_request,
             task,
             agent,
             capability,
@@ -186,23 +199,39 @@ class QueueService:
                 request,
                 execution_id=execution_id,
                 log_file_path=str(folder.output_log),
+                key=key,
                 actor=actor,
                 at=self._clock.now(),
             )
-        except OSError as error:
-            folder.remove()
-            raise RunnerError(
-                f"the folder of the run cannot be written: {error.strerror or error}",
-                hint=f"it goes below {self._paths.executions_dir}; `agentmon doctor` shows how much space there is",
-            ) from error
-        except BaseException:
-            folder.remove()
+        except BaseException as error:
+            await asyncio.shield(self._forget(execution_id, folder))
+            if isinstance(error, OSError):
+                raise RunnerError(
+                    f"the folder of the run cannot be written: {error.strerror or error}",
+                    hint=f"it goes below {self._paths.executions_dir}; `agentmon doctor` shows how much space there is",
+                ) from error
             raise
         if execution.id != execution_id:
             folder.remove()
         await self._workers.ensure_running()
         wake_worker(self._paths.worker_socket)
         return execution
+
+    async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:
+        """Return the execution that came of the same request under this key, looked after; None when it is new.
+
+        Raises:
+            ConflictError: The actor asked for something else under this key.
+            RunnerError: No worker becomes ready for it.
+        """
+        known = await self._keys.find_result(key, actor=actor)
+        if known is None:
+            return None
+        begun = await self._executions.get(ExecutionId(known))
+        if begun.status.is_open:
+            # Whoever asked first may have died before it came to this.
+            await self._workers.ensure_running()
+        return begun
 
     async def pause(self, *, actor: Actor, halts_running: bool = False) -> QueuePause:
         """Let nothing start any more, in all workspaces and after any restart, until ``resume``.
@@ -241,19 +270,22 @@ class QueueService:
         task_ids = await self._executions.lost_task_ids(workspace_id, since=since)
         return tuple([await self._tasks.get(task_id) for task_id in task_ids])
 
-    async def stop(self, task_id: TaskId, *, actor: Actor, kill: bool = False) -> Execution:
+    async def stop(
+        self, task_id: TaskId, *, actor: Actor, kill: bool = False, key: IdempotencyKey | None = None
+    ) -> Execution:
         """Cancel the queued execution of the task at once, or ask for the end of the running one.
 
         The execution is ``cancelling`` until no process of it is alive; ``wait`` tells when. On a full disk the running
-        program is asked past the database, since it may be what fills the disk.
+        program is asked past the database, since it may be what fills the disk. The same request under the same key
+        stops nothing that began since.
 
         Raises:
-            ConflictError: Nothing of the task waits or runs.
+            ConflictError: Nothing of the task waits or runs, or something else was asked for under the key.
         """
         command_type = CommandType.KILL if kill else CommandType.STOP
         try:
             execution = await self._executions.request_stop(
-                task_id, command_type=command_type, actor=actor, at=self._clock.now()
+                task_id, command_type=command_type, key=key, actor=actor, at=self._clock.now()
             )
         except DatabaseFullError:
             stopping = await self._stop_past_the_database(task_id, command_type)
@@ -263,7 +295,7 @@ class QueueService:
         if execution.status is ExecutionStatus.CANCELLED:
             folder = ExecutionFolder(self._paths.execution_dir(execution.id))
             folder.environment.unlink(missing_ok=True)
-        else:
+        elif execution.status.is_open:
             await self._workers.ensure_running()
             wake_worker(self._paths.worker_socket)
         return execution
@@ -298,15 +330,23 @@ class QueueService:
         Raises:
             RunnerError: There is no worker any more, and none can be started.
         """
-        look_after_worker_at = time.monotonic()
+        look_after_worker_at, version = time.monotonic(), None
         while True:
-            execution = await self._executions.get(execution_id)
-            if not execution.status.is_open:
-                return execution
+            # Many may wait for long: nothing is read as long as nothing is written.
+            present = self._data_version()
+            if version != present and not await self._executions.is_open(execution_id):
+                return await self._executions.get(execution_id)
+            version = present
             if time.monotonic() >= look_after_worker_at:
                 await self._workers.ensure_running()
                 look_after_worker_at = time.monotonic() + _LOOK_AFTER_WORKER_EVERY_S
             await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _forget(self, execution_id: ExecutionId, folder: ExecutionFolder) -> None:
+        """Remove the folder of an execution that was not queued; one of which nobody can tell is swept later."""
+        with contextlib.suppress(StoreError):
+            if not await self._executions.was_queued(execution_id):
+                folder.remove()
 
     async def _stop_past_the_database(self, task_id: TaskId, command_type: CommandType) -> Execution | None:
         """Ask the host of the task's running execution to end it; None when there is none that can be reached.

@@ -48,7 +48,7 @@ EXECUTION_COLUMNS_KEY: Final = "app.execution_columns"
 ZONE_KEY: Final = "costs.timezone"
 _OF_WORKSPACE: Final = "workspace."
 _OF_PERSONS: Final = (
-    *("approvals.", "costs.", "history.", "worker.keep_logs"),
+    *("approvals.", "costs.", "history.", "worker.keep_"),
     *("notifications.command", "notifications.webhook"),
 )
 """How the keys begin that an agent may not set.
@@ -116,6 +116,10 @@ class SettingsService:
     async def costs(self) -> CostSettings:
         """Return how tokens and money are counted."""
         return load_settings(CostSettings, self._paths.settings_file, await self._repository.all())
+
+    async def worker(self) -> WorkerSettings:
+        """Return what the worker goes by."""
+        return load_settings(WorkerSettings, self._paths.settings_file, await self._repository.all())
 
     async def history(self) -> HistorySettings:
         """Return what is kept of conversations that agents had without agentmon."""

@@ -11,12 +11,15 @@ from agentmon.domain.labels import parse_labels
 from agentmon.domain.plain_text import storable
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Schedule
 from agentmon.schedule import check_cron, check_zone, next_time
+from agentmon.services.agent_checks import require_person
+from agentmon.services.budgets import require_above_nothing
 from agentmon.store.tasks import NewTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from agentmon.domain.budgets import TaskBudget
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import TaskId
@@ -50,40 +53,76 @@ class TaskService:
         self._picks = picks
         self._clock = clock
 
-    async def add(self, workspace: Workspace, draft: TaskDraft, *, actor: Actor, after: Sequence[int] = ()) -> Task:
-        """Make a task; it waits for the tasks numbered in ``after``.
+    async def add(
+        self,
+        workspace: Workspace,
+        draft: TaskDraft,
+        *,
+        actor: Actor,
+        after: Sequence[int] = (),
+        budget: TaskBudget | None = None,
+    ) -> Task:
+        """Make a task; it waits for the tasks numbered in ``after``, and its runs together may cost the budget.
 
         Raises:
-            UsageError: The title is empty or too long, a label is none, or the schedule cannot be read.
+            UsageError: The title is empty or too long, a label is none, the schedule cannot be read, or the budget is
+                not above nothing.
             NotFoundError: A number in ``after`` names no task, or the parent is not there.
+            ConflictError: An agent would say what may be spent.
         """
-        (task,) = await self.add_all(workspace, [(draft, tuple(after))], actor=actor)
+        _check_budget(budget, actor)
+        new_task = await self._new(draft, tuple(after))
+        (task,) = await self._tasks.add_all(
+            workspace.id, [new_task._replace(budget=budget)], actor=actor, at=self._clock.now()
+        )
         return task
 
     async def add_all(
         self, workspace: Workspace, drafts: Sequence[tuple[TaskDraft, tuple[int, ...]]], *, actor: Actor
     ) -> tuple[Task, ...]:
         """Make tasks, each with the numbers of those that it waits for: all of them, or none; see ``add``."""
-        new_tasks = []
-        for draft, after in drafts:
-            checked = await self._checked(draft)
-            new_tasks.append(NewTask(checked, after, await self._next_run_at(checked)))
+        new_tasks = [await self._new(draft, after) for draft, after in drafts]
         return await self._tasks.add_all(workspace.id, new_tasks, actor=actor, at=self._clock.now())
 
-    async def edit(self, task_id: TaskId, draft: TaskDraft, *, expected_version: int, actor: Actor) -> Task:
-        """Write the draft over the task of that version.
+    async def edit(
+        self,
+        task_id: TaskId,
+        draft: TaskDraft,
+        *,
+        expected_version: int,
+        added: Sequence[int] = (),
+        removed: Sequence[int] = (),
+        budget: TaskBudget | None = None,
+        actor: Actor,
+    ) -> Task:
+        """Write the draft over the task of that version, with what it waits for and may cost: all of it, or nothing.
+
+        Args:
+            task_id: Which.
+            draft: What it is to be.
+            expected_version: On which the draft was made.
+            added: Numbers of tasks that it is to wait for.
+            removed: Numbers of tasks that it waits for no longer.
+            budget: What all its runs together may cost; None leaves that as it is.
+            actor: Who edits it.
 
         Raises:
-            UsageError: The title is empty or too long, a label is none, or the schedule cannot be read.
-            NotFoundError: The task or its parent is gone.
-            ConflictError: Somebody changed the task meanwhile, or the parent is one of its own subtasks.
+            UsageError: The title is empty or too long, a label is none, the schedule cannot be read, or the budget is
+                not above nothing.
+            NotFoundError: The task, its parent or one of the others is gone.
+            ConflictError: Somebody changed the task meanwhile, the parent is one of its own subtasks, or tasks would
+                wait for each other, or an agent would say what may be spent.
         """
+        _check_budget(budget, actor)
         draft = await self._checked(draft)
         return await self._tasks.edit(
             task_id,
             draft,
             expected_version=expected_version,
             next_run_at=await self._next_run_at(draft),
+            added=added,
+            removed=removed,
+            budget=budget,
             actor=actor,
             at=self._clock.now(),
         )
@@ -197,6 +236,10 @@ class TaskService:
         """Let the task no longer wait for the other one; see ``change_dependencies``."""
         await self.change_dependencies(task_id, removed=[on_number], actor=actor)
 
+    async def _new(self, draft: TaskDraft, after: tuple[int, ...]) -> NewTask:
+        checked = await self._checked(draft)
+        return NewTask(checked, after, await self._next_run_at(checked))
+
     async def _checked(self, draft: TaskDraft) -> TaskDraft:
         if draft.schedule is not None:
             cron = await asyncio.to_thread(check_cron, draft.schedule.cron)
@@ -208,6 +251,13 @@ class TaskService:
         if draft.schedule is None:
             return None
         return await asyncio.to_thread(next_time, draft.schedule.cron, draft.schedule.zone, self._clock.now())
+
+
+def _check_budget(budget: TaskBudget | None, actor: Actor) -> None:
+    if budget is not None:
+        require_person(actor)
+        if budget.limit is not None:
+            require_above_nothing(budget.limit)
 
 
 def _checked_text(draft: TaskDraft) -> TaskDraft:

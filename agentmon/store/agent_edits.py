@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from sqlalchemy import insert, select, update
 
+from agentmon.domain.agent_changes import AgentChanges, CapabilityChanges
 from agentmon.domain.agents import Agent, Capability
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
@@ -14,15 +16,15 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.redaction import redact
 from agentmon.store import tables
 from agentmon.store.agent_rows import agent_row, capability_row, read_agents
+from agentmon.store.agents import set_tools
 from agentmon.store.audit import append_task_event
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.agent_changes import AgentChanges, CapabilityChanges
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import AgentId
     from agentmon.store.database import Database
@@ -34,6 +36,19 @@ _TOLD_MAX_CHARACTERS: Final = 2000
 _MOST_NAMED: Final = 5
 _OPEN: Final = [status.value for status in ExecutionStatus if status.is_open]
 _IN_METADATA: Final = frozenset({"icon", "color", "description", "homepage"})
+
+
+class AgentTaking(NamedTuple):
+    """An agent that comes from elsewhere, with what that means for the one that is here."""
+
+    agent: Agent
+    known: Agent | None = None
+    """Who is here under its name; None when it is new, and nothing else counts."""
+    changes: AgentChanges = AgentChanges()
+    added: Sequence[Capability] = ()
+    edited: Mapping[str, CapabilityChanges] = MappingProxyType({})
+    """By the key of the capability."""
+    tools: Mapping[str, bool | None] = MappingProxyType({})
 
 
 class AgentEditRepository:
@@ -48,13 +63,7 @@ class AgentEditRepository:
         Nothing is written when all of them are as they were, and the person's already.
         """
         async with self._database.writing() as connection:
-            before = await _read_agent(connection, agent_id)
-            told = _differences(before, changes.named(), changes.applied(before))
-            if not told:
-                return
-            after = replace(changes.applied(before), edited_fields=_edited(before, told))
-            await _write_agent(connection, after, at=at)
-            await _tell(connection, before, told, actor=actor, at=at)
+            await _edit(connection, agent_id, changes, actor=actor, at=at)
 
     async def edit_capability(
         self, agent_id: AgentId, key: str, changes: CapabilityChanges, *, actor: Actor, at: datetime
@@ -65,14 +74,7 @@ class AgentEditRepository:
             NotFoundError: The agent has no capability of this key any more.
         """
         async with self._database.writing() as connection:
-            agent = await _read_agent(connection, agent_id)
-            before = _capability(agent, key)
-            told = _differences(before, changes.named(), changes.applied(before))
-            if not told:
-                return
-            after = replace(changes.applied(before), edited_fields=_edited(before, told))
-            await _write_capability(connection, after, at=at)
-            await _tell(connection, agent, {"capability": key, **told}, actor=actor, at=at)
+            await _edit_capability(connection, agent_id, key, changes, actor=actor, at=at)
 
     async def add_capability(self, capability: Capability, *, actor: Actor, at: datetime) -> None:
         """Add a capability; one of the same key that was taken away becomes this one.
@@ -81,19 +83,7 @@ class AgentEditRepository:
             ConflictError: The agent has one of this key.
         """
         async with self._database.writing() as connection:
-            agent = await _read_agent(connection, capability.agent_id)
-            known = next((one for one in agent.capabilities if one.key == capability.key), None)
-            if known is not None and known.removed_at is None:
-                raise ConflictError(
-                    f"{agent.slug} has a capability {capability.key} already", hint="edit it, or choose another key"
-                )
-            if known is None:
-                row = capability_row(capability) | {"created_at": at, "updated_at": at}
-                await connection.execute(insert(tables.agent_capabilities).values(**row))
-            else:
-                await _write_capability(connection, replace(capability, id=known.id), at=at)
-            told = {"capability": capability.key, "change": "added"}
-            await _tell(connection, agent, told, actor=actor, at=at)
+            await _add_capability(connection, capability, actor=actor, at=at)
 
     async def set_capability_removed(
         self, agent_id: AgentId, key: str, *, is_removed: bool, actor: Actor, at: datetime
@@ -119,12 +109,7 @@ class AgentEditRepository:
             ConflictError: Executions of it wait or run.
         """
         async with self._database.writing() as connection:
-            agent = await _read_agent(connection, agent_id)
-            if is_removed:
-                await _require_idle(connection, agent)
-            await _write_agent(connection, replace(agent, removed_at=at if is_removed else None), at=at)
-            told = {"change": "removed" if is_removed else "restored"}
-            await _tell(connection, agent, told, actor=actor, at=at)
+            await _set_removed(connection, agent_id, is_removed=is_removed, actor=actor, at=at)
 
     async def add(self, agent: Agent, *, change: str, actor: Actor, at: datetime) -> None:
         """Add an agent with its capabilities and tools.
@@ -138,21 +123,110 @@ class AgentEditRepository:
         Raises:
             ConflictError: There is one of its slug, if only a removed one.
         """
-        stamps = {"created_at": at, "updated_at": at}
-        agents = tables.agents
         async with self._database.writing() as connection:
-            same = select(agents.c.removed_at).where(agents.c.slug == agent.slug)
-            known = (await connection.execute(same)).mappings().first()
-            if known is not None:
-                raise _taken(agent.slug, is_removed=known["removed_at"] is not None)
-            await connection.execute(insert(agents).values(**agent_row(agent), **stamps))
-            rows = [capability_row(capability) | stamps for capability in agent.capabilities]
-            if rows:
-                await connection.execute(insert(tables.agent_capabilities), rows)
-            tools = [{"agent_id": agent.id, "tool_name": name, "enabled": on} for name, on in agent.tools.items()]
-            if tools:
-                await connection.execute(insert(tables.agent_tools), [tool | stamps for tool in tools])
-            await _tell(connection, agent, {"change": change}, actor=actor, at=at)
+            await _add(connection, agent, change=change, actor=actor, at=at)
+
+    async def bring_back(self, agent_id: AgentId, *, actor: Actor, at: datetime) -> None:
+        """Restore an agent that was removed, and let it be given work."""
+        async with self._database.writing() as connection:
+            if (await _read_agent(connection, agent_id)).removed_at is not None:
+                await _set_removed(connection, agent_id, is_removed=False, actor=actor, at=at)
+            await _edit(connection, agent_id, AgentChanges(is_active=True), actor=actor, at=at)
+
+    async def take_in(self, takings: Sequence[AgentTaking], *, actor: Actor, at: datetime) -> None:
+        """Write what comes from elsewhere: all of it, or nothing.
+
+        Raises:
+            ConflictError: An agent or a capability that is new has come meanwhile.
+        """
+        async with self._database.writing() as connection:
+            for taking in takings:
+                await _take_in(connection, taking, actor=actor, at=at)
+
+
+async def _edit(
+    connection: AsyncConnection, agent_id: AgentId, changes: AgentChanges, *, actor: Actor, at: datetime
+) -> None:
+    before = await _read_agent(connection, agent_id)
+    told = _differences(before, changes.named(), changes.applied(before))
+    if not told:
+        return
+    after = replace(changes.applied(before), edited_fields=_edited(before, told))
+    await _write_agent(connection, after, at=at)
+    await _tell(connection, before, told, actor=actor, at=at)
+
+
+async def _edit_capability(
+    connection: AsyncConnection, agent_id: AgentId, key: str, changes: CapabilityChanges, *, actor: Actor, at: datetime
+) -> None:
+    agent = await _read_agent(connection, agent_id)
+    before = _capability(agent, key)
+    told = _differences(before, changes.named(), changes.applied(before))
+    if not told:
+        return
+    after = replace(changes.applied(before), edited_fields=_edited(before, told))
+    await _write_capability(connection, after, at=at)
+    await _tell(connection, agent, {"capability": key, **told}, actor=actor, at=at)
+
+
+async def _add_capability(connection: AsyncConnection, capability: Capability, *, actor: Actor, at: datetime) -> None:
+    agent = await _read_agent(connection, capability.agent_id)
+    known = next((one for one in agent.capabilities if one.key == capability.key), None)
+    if known is not None and known.removed_at is None:
+        raise ConflictError(
+            f"{agent.slug} has a capability {capability.key} already", hint="edit it, or choose another key"
+        )
+    if known is None:
+        row = capability_row(capability) | {"created_at": at, "updated_at": at}
+        await connection.execute(insert(tables.agent_capabilities).values(**row))
+    else:
+        await _write_capability(connection, replace(capability, id=known.id), at=at)
+    told = {"capability": capability.key, "change": "added"}
+    await _tell(connection, agent, told, actor=actor, at=at)
+
+
+async def _set_removed(
+    connection: AsyncConnection, agent_id: AgentId, *, is_removed: bool, actor: Actor, at: datetime
+) -> None:
+    agent = await _read_agent(connection, agent_id)
+    if is_removed:
+        await _require_idle(connection, agent)
+    await _write_agent(connection, replace(agent, removed_at=at if is_removed else None), at=at)
+    told = {"change": "removed" if is_removed else "restored"}
+    await _tell(connection, agent, told, actor=actor, at=at)
+
+
+async def _add(connection: AsyncConnection, agent: Agent, *, change: str, actor: Actor, at: datetime) -> None:
+    stamps = {"created_at": at, "updated_at": at}
+    agents = tables.agents
+    same = select(agents.c.removed_at).where(agents.c.slug == agent.slug)
+    known = (await connection.execute(same)).mappings().first()
+    if known is not None:
+        raise _taken(agent.slug, is_removed=known["removed_at"] is not None)
+    await connection.execute(insert(agents).values(**agent_row(agent), **stamps))
+    rows = [capability_row(capability) | stamps for capability in agent.capabilities]
+    if rows:
+        await connection.execute(insert(tables.agent_capabilities), rows)
+    tools = [{"agent_id": agent.id, "tool_name": name, "enabled": on} for name, on in agent.tools.items()]
+    if tools:
+        await connection.execute(insert(tables.agent_tools), [tool | stamps for tool in tools])
+    await _tell(connection, agent, {"change": change}, actor=actor, at=at)
+
+
+async def _take_in(connection: AsyncConnection, taking: AgentTaking, *, actor: Actor, at: datetime) -> None:
+    known = taking.known
+    if known is None:
+        await _add(connection, taking.agent, change="imported", actor=actor, at=at)
+        return
+    if known.removed_at is not None:
+        await _set_removed(connection, known.id, is_removed=False, actor=actor, at=at)
+    await _edit(connection, known.id, taking.changes, actor=actor, at=at)
+    for capability in taking.added:
+        await _add_capability(connection, capability, actor=actor, at=at)
+    for key, changes in taking.edited.items():
+        await _edit_capability(connection, known.id, key, changes, actor=actor, at=at)
+    if taking.tools:
+        await set_tools(connection, known.id, taking.tools, actor=actor, at=at)
 
 
 def _taken(slug: str, *, is_removed: bool) -> ConflictError:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sqlalchemy import ColumnElement
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.agents import Agent
     from agentmon.domain.events import Actor
@@ -154,27 +155,30 @@ class AgentRepository:
         self, agent_id: AgentId, tools: Mapping[str, bool | None], *, actor: Actor, at: datetime
     ) -> None:
         """Allow (True) or take away (False) some of the agent's own tools; None leaves a tool as the agent has it."""
-        rows = tables.agent_tools
         async with self._database.writing() as connection:
-            slug = (
-                await connection.execute(select(tables.agents.c.slug).where(tables.agents.c.id == agent_id))
-            ).scalar_one()
-            for name, enabled in tools.items():
-                await connection.execute(delete(rows).where(rows.c.agent_id == agent_id, rows.c.tool_name == name))
-                if enabled is not None:
-                    await connection.execute(
-                        insert(rows).values(
-                            agent_id=agent_id, tool_name=name, enabled=enabled, created_at=at, updated_at=at
-                        )
-                    )
-            await append_task_event(
-                connection,
-                task_id=None,
-                actor=actor,
-                event_type=TaskEventType.AGENT_CHANGED,
-                payload={"agent_id": agent_id, "agent": slug, "tools": dict(tools)},
-                at=at,
+            await set_tools(connection, agent_id, tools, actor=actor, at=at)
+
+
+async def set_tools(
+    connection: AsyncConnection, agent_id: AgentId, tools: Mapping[str, bool | None], *, actor: Actor, at: datetime
+) -> None:
+    """Allow or take away tools inside the caller's transaction; see ``AgentRepository.set_tools``."""
+    rows = tables.agent_tools
+    slug = (await connection.execute(select(tables.agents.c.slug).where(tables.agents.c.id == agent_id))).scalar_one()
+    for name, enabled in tools.items():
+        await connection.execute(delete(rows).where(rows.c.agent_id == agent_id, rows.c.tool_name == name))
+        if enabled is not None:
+            await connection.execute(
+                insert(rows).values(agent_id=agent_id, tool_name=name, enabled=enabled, created_at=at, updated_at=at)
             )
+    await append_task_event(
+        connection,
+        task_id=None,
+        actor=actor,
+        event_type=TaskEventType.AGENT_CHANGED,
+        payload={"agent_id": agent_id, "agent": slug, "tools": dict(tools)},
+        at=at,
+    )
 
 
 def _reaches(workspace_id: WorkspaceId | None) -> ColumnElement[bool]:

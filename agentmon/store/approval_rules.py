@@ -43,24 +43,7 @@ class ApprovalRuleRepository:
             ConstraintError: Its workspace or agent is gone.
         """
         async with self._database.writing() as connection:
-            await connection.execute(
-                insert(tables.approval_rules).values(
-                    id=rule.id,
-                    workspace_id=rule.workspace_id,
-                    agent_id=rule.agent_id,
-                    decision=rule.decision,
-                    tool=rule.tool,
-                    path=rule.path,
-                    command_prefix=rule.command_prefix,
-                    note=rule.note,
-                    is_enabled=rule.is_enabled,
-                    created_at=rule.created_at,
-                    updated_at=at,
-                )
-            )
-            row = await _read(connection, rule.id)
-            await _tell(connection, row, "added", actor=actor, at=at)
-            return approval_rule_of(row)
+            return await add_rule(connection, rule, actor=actor, at=at)
 
     async def remove(self, rule_id: ApprovalRuleId, *, actor: Actor, at: datetime) -> None:
         """Take a rule away; what it decided stays decided.
@@ -88,6 +71,28 @@ class ApprovalRuleRepository:
                 update(rules).where(rules.c.id == rule_id).values(is_enabled=is_enabled, updated_at=at)
             )
             await _tell(connection, row, "switched on" if is_enabled else "switched off", actor=actor, at=at)
+
+
+async def add_rule(connection: AsyncConnection, rule: ApprovalRule, *, actor: Actor, at: datetime) -> ApprovalRule:
+    """Write a new rule inside the caller's transaction and return it."""
+    await connection.execute(
+        insert(tables.approval_rules).values(
+            id=rule.id,
+            workspace_id=rule.workspace_id,
+            agent_id=rule.agent_id,
+            decision=rule.decision,
+            tool=rule.tool,
+            path=rule.path,
+            command_prefix=rule.command_prefix,
+            note=rule.note,
+            is_enabled=rule.is_enabled,
+            created_at=rule.created_at,
+            updated_at=at,
+        )
+    )
+    row = await _read(connection, rule.id)
+    await _tell(connection, row, "added", actor=actor, at=at)
+    return approval_rule_of(row)
 
 
 async def _read(connection: AsyncConnection, rule_id: str) -> RowMapping:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import func, insert, select, true, update
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
@@ -15,9 +16,11 @@ from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import LOCAL_USER_ID, ApprovalId, ExecutionId, new_id
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
+from agentmon.store.approval_rules import add_rule
 from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_mapping import approval_listing_of, approval_of, questions_row
 from agentmon.store.execution_commands import add_command
+from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import APPROVAL_SOURCE, show_activity
 from agentmon.store.stops import cancel_queued
@@ -31,9 +34,10 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, RowMapping, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.approvals import Approval, ApprovalListing
+    from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
     from agentmon.domain.conversation import AskNews
     from agentmon.domain.events import Actor
+    from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import ApprovalRuleId, WorkspaceId
     from agentmon.store.database import Database
 
@@ -118,9 +122,16 @@ class ApprovalRepository:
     async def expire(self, asked_before: datetime, *, at: datetime) -> tuple[ApprovalListing, ...]:
         """Return what has waited since before that time, oldest first, for the caller to decide.
 
-        Dialogs of an agent's own screen are left out, since nobody can answer them from here.
+        Dialogs of an agent's own screen are left out, since nobody can answer them from here. What was asked by a clock
+        that has been set back since then waits from now on.
         """
         approvals = tables.approvals
+        is_ahead = (tables.IS_PENDING_APPROVAL, approvals.c.asked_at > at + CLOCK_JITTER)
+        async with self._database.reading() as connection:
+            has_ahead = (await connection.execute(select(approvals.c.id).where(*is_ahead).limit(1))).first() is not None
+        if has_ahead:
+            async with self._database.writing() as connection:
+                await connection.execute(update(approvals).where(*is_ahead).values(asked_at=at, updated_at=at))
         statement = (
             _listed()
             .where(
@@ -144,6 +155,8 @@ class ApprovalRepository:
         answer: Mapping[str, object],
         rule_id: ApprovalRuleId | None,
         seen_digest: str,
+        added_rule: ApprovalRule | None = None,
+        key: IdempotencyKey | None = None,
         at: datetime,
     ) -> Approval:
         """Write a decision, and the command that carries it to the agent; of several decisions the first counts.
@@ -159,15 +172,21 @@ class ApprovalRepository:
             answer: Payload of the command; the request's id and digest are added here.
             rule_id: The rule that decides.
             seen_digest: ``input_digest`` of what the decider has seen.
+            added_rule: A new rule that comes with the decision.
+            key: Of the request for it; what came of the same one before is returned instead.
             at: The time now.
 
         Raises:
             NotFoundError: There is none of this id.
             ConflictError: It is decided already, asks for something else by now, or nobody waits for the answer.
+            ConstraintError: The workspace or agent of the rule is gone.
         """
         approvals, executions = tables.approvals, tables.executions
         async with self._database.writing() as connection:
-            chosen = select(approvals).where(approvals.c.id == approval_id)
+            known = await find_result(connection, key, actor=actor)
+            chosen = select(approvals).where(approvals.c.id == (known or approval_id))
+            if known is not None:
+                return approval_of((await connection.execute(chosen)).mappings().one())
             row = (await connection.execute(chosen)).mappings().first()
             if row is None:
                 raise NotFoundError("there is no such approval", hint="`agentmon inbox` lists what waits")
@@ -208,6 +227,9 @@ class ApprovalRepository:
             else:
                 await _approve_operation(connection, row, status, actor, at=at)
                 await show_activity(connection, row["execution_id"], at=at)
+            if added_rule is not None:
+                await add_rule(connection, added_rule, actor=actor, at=at)
+            await note_result(connection, key, approval_id, actor=actor, at=at)
             return approval_of((await connection.execute(chosen)).mappings().one())
 
     async def _read(self, statement: Select[Any]) -> tuple[ApprovalListing, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
 """UTC in a file name: no blank, no colon, and the newest sorts last."""
+DATED: Final = r"(\d{8}T\d{6}Z)(?:\.(\d+))?"
+"""A time of that form, and the count behind it of those that are of the same second."""
 
 
 def back_up(path: Path, backups_dir: Path, *, revision: str, now: datetime) -> Path:
@@ -44,14 +47,29 @@ def back_up(path: Path, backups_dir: Path, *, revision: str, now: datetime) -> P
     return backup
 
 
+def find_backups(path: Path, backups_dir: Path) -> list[Path]:
+    """Return the backups of a database of exactly this name, oldest first."""
+    return find_dated(backups_dir, rf"{re.escape(path.stem)}-\w+-{DATED}\.db")
+
+
 def find_newest_backup(path: Path, backups_dir: Path) -> Path | None:
-    """Return the newest backup of a database of this name, or None when there is none."""
+    """Return the newest backup of a database of exactly this name, or None when there is none."""
+    return next(reversed(find_backups(path, backups_dir)), None)
+
+
+def find_dated(folder: Path, form: str) -> list[Path]:
+    """Return the files whose whole name has the form, oldest first; of a folder that cannot be read none.
+
+    Args:
+        folder: Where they are.
+        form: A regular expression with ``DATED`` in it.
+    """
     try:
-        backups = [file for file in backups_dir.iterdir() if file.name.startswith(f"{path.stem}-")]
+        names = [re.fullmatch(form, file.name) for file in folder.iterdir()]
     except OSError:
-        return None
-    backups = [file for file in backups if file.suffix == ".db"]
-    return max(backups, key=lambda file: file.stem.rpartition("-")[2], default=None)
+        return []
+    dated = sorted((name[1], int(name[2] or 1), name[0]) for name in names if name is not None)
+    return [folder / name for _, _, name in dated]
 
 
 def _free_name(folder: Path, stem: str) -> Path:

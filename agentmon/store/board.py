@@ -90,7 +90,7 @@ _WORKSPACES: Final = "SELECT id, name, root_path, settings FROM workspaces ORDER
 _WAITS_FOR: Final = """
 SELECT d.task_id, p.number FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
-WHERE d.task_id IN ({ids}) AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL
+WHERE d.task_id IN ({ids}) AND p.status <> 'done'
 ORDER BY p.number
 """
 _SUBTASKS: Final = """

@@ -9,11 +9,12 @@ from sqlalchemy import bindparam, insert, select, text, update
 
 from agentmon.domain.budgets import ALL_PERCENT, BudgetAction, BudgetScope
 from agentmon.domain.events import EventLevel, EventType, TaskEventType
-from agentmon.domain.execution_status import ExecutionStatus, WaitReason
+from agentmon.domain.execution_status import WaitReason
 from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import LOCAL_USER_ID
+from agentmon.domain.task_status import Priority
 from agentmon.store import tables
-from agentmon.store.audit import append_task_event, append_task_events
+from agentmon.store.audit import append_task_event
 from agentmon.store.budget_reach import COVERS, HOLDS_BACK
 from agentmon.store.budgets import read_budgets
 from agentmon.store.column_types import Moment, json_text
@@ -24,6 +25,7 @@ from agentmon.store.stops import ask_to_stop
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Row
@@ -37,58 +39,90 @@ NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
 """Until when a budget without a period is spent."""
 GENTLE_GRACE: Final = timedelta(seconds=10)
 """How long an agent that was interrupted may take to end, before its processes are asked to."""
-_CHANGED_AT_ONCE: Final = 1_000
-_MAX_PIECES: Final = 1_000
+_LOOKED_AT_ONCE: Final = 2_000
+"""How many rows of the queue one transaction looks at, so that others can write in between."""
+_ALL_AGAIN_AFTER: Final = timedelta(minutes=10)
+"""A task or an agent may have come under another budget, of which the queue says nothing."""
+_LATE_WRITES: Final = timedelta(seconds=20)
+"""How long a write may have waited for the database after its time was taken; longer than all busy timeouts."""
+_FIRST_MOMENT: Final = ""
+_LAST_MOMENT: Final = "~"
 _AT: Final = bindparam("at", type_=Moment())
 _JOINED: Final = "JOIN tasks t ON t.id = q.task_id JOIN agents a ON a.id = q.agent_id"
-# Of the budgets that hold a row back that counts which is spent for the longest time. The rows are compared here, since
-# thousands may wait while every change of the data is a reason to look again.
-_TO_CHANGE: Final = text(f"""
-WITH known AS (
-    SELECT key AS id, json_extract(value, '$.until') AS until, json_extract(value, '$.words') AS words
+# A stretch of the queue, in the order of its index, with what its rows have to wait for. Of the budgets that hold a row
+# back that counts which is spent for the longest time.
+_STRETCH: Final = f"""
+WITH known AS MATERIALIZED (
+    SELECT key AS id, json_extract(value, '$.until') AS until, json_extract(value, '$.words') AS words,
+        json_extract(value, '$.particulars') AS particulars
     FROM json_each(:budgets)
 ),
 held AS (
     SELECT q.id, q.task_id, q.not_before, q.error, q.wait_reason, b.id AS budget_id,
         max(b.spent_until || b.id) AS longest
-    FROM executions q {_JOINED}
+    FROM executions q INDEXED BY ix_executions_queued {_JOINED}
     LEFT JOIN budgets b ON {HOLDS_BACK}
-    WHERE q.status = 'queued'
+    WHERE q.status = 'queued' AND q.priority = :priority
+      AND (q.queued_at, q.id) > (:after, :after_id) AND (q.queued_at, q.id) <= (:upto, :upto_id)
       AND (q.wait_reason = 'budget' OR b.id IS NOT NULL AND (q.not_before IS NULL OR q.not_before <= :at))
     GROUP BY q.id
+),
+changes AS (
+    SELECT held.id, held.task_id, known.until, known.words, known.particulars
+    FROM held LEFT JOIN known ON known.id = held.budget_id
+    WHERE (held.wait_reason = 'budget') IS NOT (held.budget_id IS NOT NULL)
+       OR held.error IS NOT known.words
+       OR held.not_before IS NOT known.until
 )
-SELECT held.id, held.task_id, held.budget_id
-FROM held LEFT JOIN known ON known.id = held.budget_id
-WHERE (held.wait_reason = 'budget') IS NOT (held.budget_id IS NOT NULL)
-   OR held.error IS NOT known.words
-   OR held.not_before IS NOT known.until
-LIMIT :limit
+"""
+_HAS_CHANGES: Final = f"{_STRETCH} SELECT 1 FROM changes LIMIT 1"
+_STRETCH_END: Final = """
+SELECT queued_at, id FROM executions INDEXED BY ix_executions_queued
+WHERE status = 'queued' AND priority = :priority
+  AND (queued_at, id) > (:after, :after_id) AND (queued_at, id) <= (:upto, :upto_id)
+ORDER BY queued_at, id LIMIT 1 OFFSET :rows
+"""
+_TELL: Final = text(f"""
+{_STRETCH}
+INSERT INTO task_events (task_id, actor_type, event_type, payload, created_at)
+SELECT task_id, :actor, :event, json_set(particulars, '$.execution_id', id), :at FROM changes WHERE words IS NOT NULL
+ORDER BY id
 """).bindparams(_AT)
+_HOLD: Final = text(f"""
+{_STRETCH}
+UPDATE executions SET not_before = changes.until, error = changes.words, updated_at = :at,
+    wait_reason = CASE WHEN changes.words IS NOT NULL THEN 'budget' END
+FROM changes WHERE executions.id = changes.id
+""").bindparams(_AT)
+_RUNNING_OF_AGENTS: Final = """
+agents a CROSS JOIN executions q INDEXED BY ix_executions_agent_id_status ON q.agent_id = a.id AND q.status
+"""
+"""Through agents, of which there are few: what is open may be a queue of thousands."""
 # What has a bill of its own is an agent, whatever started it.
 _RUNNING: Final = text(f"""
 SELECT q.id, min(b.id) AS budget_id
-FROM executions q {_JOINED}
+FROM {_RUNNING_OF_AGENTS} = 'running'
+JOIN tasks t ON t.id = q.task_id
 JOIN budgets b ON b.action = 'stop' AND b.spent_until > :at AND (
     {COVERS}
     OR (b.scope = 'all' OR b.scope = 'workspace' AND b.scope_id = t.workspace_id)
         AND EXISTS (SELECT 1 FROM llm_interactions u WHERE u.execution_id = q.id))
-WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status = 'running'
 GROUP BY q.id
 """).bindparams(_AT)
-_ASKED: Final = text("""
+_ASKED: Final = text(f"""
 SELECT q.id, min(json_extract(c.payload, '$.reason')) AS reason, min(c.created_at) AS asked_at
-FROM executions q JOIN execution_commands c ON c.execution_id = q.id
-WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status = 'cancelling'
-  AND c.cause = 'budget' AND c.type = 'interrupt' AND c.attempt = q.attempt
+FROM {_RUNNING_OF_AGENTS} = 'cancelling'
+JOIN execution_commands c ON c.execution_id = q.id
+WHERE c.cause = 'budget' AND c.type = 'interrupt' AND c.attempt = q.attempt
   AND NOT EXISTS (
       SELECT 1 FROM execution_commands s
       WHERE s.execution_id = q.id AND s.attempt = q.attempt AND s.type IN ('stop', 'kill'))
 GROUP BY q.id
 """).columns(asked_at=Moment())
 _COVERED: Final = text(f"""
-SELECT q.id, q.session_id FROM executions q {_JOINED}
+SELECT q.id, q.session_id FROM {_RUNNING_OF_AGENTS} IN ('cancelling', 'finalizing', 'running')
+JOIN tasks t ON t.id = q.task_id
 JOIN budgets b ON b.id = :budget_id AND {COVERS}
-WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status <> 'queued'
 """)
 
 
@@ -99,6 +133,9 @@ class BudgetEnforcement:
         """Make it, like ``BudgetRepository``."""
         self._database = database
         self._money_words = money_words or {}
+        self._held: tuple[object, datetime] | None = None
+        """The budgets by which the queue was looked at last, and when; None when that failed."""
+        self._all_at = NEVER
 
     async def note(self, state: BudgetState, *, spent_until: datetime | None, at: datetime) -> None:
         """Note how far a budget is used, and tell of it in the audit trail and beside what it is about, once.
@@ -126,49 +163,32 @@ class BudgetEnforcement:
                 await _tell(connection, state, at=at)
 
     async def hold_back(self, *, at: datetime) -> None:
-        """Let all that would start wait for the budgets that are spent, and what waits for no such budget go on."""
-        async with self._database.reading() as connection:
-            if not await _find_changes(connection, self._money_words, at=at, limit=1):
-                return
-        # In pieces, so that others can write in between.
-        for _ in range(_MAX_PIECES):
-            if await self._hold_some_back(at=at) < _CHANGED_AT_ONCE:
-                return
+        """Let all that would start wait for the budgets that are spent, and what waits for no such budget go on.
 
-    async def _hold_some_back(self, *, at: datetime) -> int:
-        async with self._database.writing() as connection:
-            changes = await _find_changes(connection, self._money_words, at=at, limit=_CHANGED_AT_ONCE)
-            if not changes:
-                return 0
-            executions, parked = tables.executions, []
-            written = (
-                update(executions)
-                .where(executions.c.id == bindparam("row_id"), executions.c.status == ExecutionStatus.QUEUED)
-                .values(
-                    not_before=bindparam("new_not_before"),
-                    wait_reason=bindparam("new_wait_reason"),
-                    error=bindparam("new_error"),
-                    updated_at=at,
-                )
-            )
-            await connection.execute(
-                written,
-                [
-                    {"row_id": execution_id, **{f"new_{name}": value for name, value in columns.items()}}
-                    for execution_id, _, columns in changes
-                ],
-            )
-            for execution_id, task_id, columns in changes:
-                until, words = columns["not_before"], columns["error"]
-                if words is not None:
-                    particulars = {"until": until.isoformat()} if isinstance(until, datetime) else {}
-                    parked.append(
-                        (task_id, {"execution_id": execution_id, "reason": "budget", "text": words, **particulars})
-                    )
-            await append_task_events(
-                connection, parked, actor=SYSTEM_ACTOR, event_type=TaskEventType.EXECUTION_PARKED, at=at
-            )
-        return len(changes)
+        All of the queue is looked at when the budgets are others than the last time, and now and then; otherwise only
+        what came into it or became due since.
+        """
+        async with self._database.reading() as connection:
+            budgets = await read_budgets(connection, self._money_words)
+            written = (await connection.exec_driver_sql("SELECT id, updated_at FROM budgets")).all()
+        known = {budget.id: _known(budget) for budget in budgets}
+        spent = {budget.id for budget in budgets if budget.spent_until is not None and budget.spent_until > at}
+        state = (known, spent, {tuple(row) for row in written})
+        is_same = self._held is not None and self._held[0] == state
+        is_recent = self._held is not None and self._all_at <= self._held[1] <= at < self._all_at + _ALL_AGAIN_AFTER
+        after, upto = _FIRST_MOMENT, _LAST_MOMENT
+        if self._held is not None and is_same and is_recent:
+            after, upto = moment_text(self._held[1] - _LATE_WRITES), moment_text(at)
+        else:
+            self._all_at = at
+        self._held = None
+        parameters = {"budgets": json_text(known), "at": moment_text(at)}
+        for stretch in await self._database.read(lambda driver: _find_stretches(driver, after, upto, parameters)):
+            async with self._database.writing() as connection:
+                told = {"actor": SYSTEM_ACTOR.type.value, "event": TaskEventType.EXECUTION_PARKED.value}
+                await connection.execute(_TELL, {**parameters, **stretch, **told, "at": at})
+                await connection.execute(_HOLD, {**parameters, **stretch, "at": at})
+        self._held = (state, at)
 
     async def stop_running(self, *, at: datetime) -> bool:
         """Ask what runs on budgets that are spent to end, the gentlest way its agent obeys.
@@ -200,34 +220,40 @@ class BudgetEnforcement:
             return (await connection.execute(_ASKED)).first() is not None
 
 
-async def _find_changes(
-    connection: AsyncConnection, money_words: Mapping[str, str], *, at: datetime, limit: int
-) -> list[tuple[str, str, dict[str, datetime | WaitReason | str | None]]]:
-    """Return the queued executions that have to wait for another budget than their rows say, with the new columns."""
-    columns = {budget.id: _columns_of(budget) for budget in await read_budgets(connection, money_words)}
-    known = {
-        budget_id: {"words": wanted["error"], "until": _written(wanted["not_before"])}
-        for budget_id, wanted in columns.items()
-    }
-    parameters = {"budgets": json_text(known), "at": at, "limit": limit}
-    rows = (await connection.execute(_TO_CHANGE, parameters)).all()
-    return [
-        (row.id, row.task_id, _columns_of(None) if row.budget_id is None else columns[row.budget_id]) for row in rows
-    ]
+def _find_stretches(
+    connection: sqlite3.Connection, after: str, upto: str, parameters: Mapping[str, object]
+) -> list[dict[str, object]]:
+    """Return the stretches of the queue in which something has to wait for another budget than its row says.
+
+    Args:
+        connection: On whose thread this runs.
+        after: Only rows with a later place in the queue.
+        upto: Only rows with no later place.
+        parameters: The budgets and the time.
+    """
+    found = []
+    for priority in Priority:
+        end = (after, "")
+        while end != (upto, _LAST_MOMENT):
+            stretch: dict[str, object] = {"priority": priority.value, "after": end[0], "after_id": end[1]}
+            whole = stretch | {"upto": upto, "upto_id": _LAST_MOMENT}
+            last = connection.execute(_STRETCH_END, whole | {"rows": _LOOKED_AT_ONCE - 1}).fetchone()
+            end = (upto, _LAST_MOMENT) if last is None else (last[0], last[1])
+            stretch |= {"upto": end[0], "upto_id": end[1]}
+            if connection.execute(_HAS_CHANGES, {**parameters, **stretch}).fetchone() is not None:
+                found.append(stretch)
+    return found
 
 
-def _written(moment: datetime | WaitReason | str | None) -> str | None:
-    return moment_text(moment) if isinstance(moment, datetime) else None
-
-
-def _columns_of(budget: Budget | None) -> dict[str, datetime | WaitReason | str | None]:
-    if budget is None:
-        return {"not_before": None, "wait_reason": None, "error": None}
+def _known(budget: Budget) -> dict[str, object]:
+    """Return what the row and the audit trail of an execution say that waits for the budget."""
     is_for_ever = budget.spent_until is None or budget.spent_until >= NEVER
+    until = None if is_for_ever else budget.spent_until
+    particulars = {"reason": WaitReason.BUDGET.value, "text": budget.spent_words}
     return {
-        "not_before": None if is_for_ever else budget.spent_until,
-        "wait_reason": WaitReason.BUDGET,
-        "error": budget.spent_words,
+        "until": None if until is None else moment_text(until),
+        "words": budget.spent_words,
+        "particulars": particulars | ({} if until is None else {"until": until.isoformat()}),
     }
 
 

@@ -18,7 +18,7 @@ from agentmon.domain.budgets import (
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import WaitReason
-from agentmon.domain.ids import BudgetId
+from agentmon.domain.ids import BudgetId, new_id
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.moments import parse_moment
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.amounts import MoneyFormat
-    from agentmon.domain.budgets import BudgetSpan
+    from agentmon.domain.budgets import BudgetSpan, TaskBudget
     from agentmon.domain.events import Actor
     from agentmon.store.database import Database
 
@@ -92,35 +92,8 @@ class BudgetRepository:
 
         What it had been told and held back begins anew.
         """
-        budgets = tables.budgets
-        values = {
-            "id": budget.id,
-            "scope": budget.scope,
-            "scope_id": budget.scope_id,
-            "period": budget.period,
-            "unit": budget.unit,
-            "amount": budget.limit,
-            "counts_cached": budget.counts_cached,
-            "action": budget.action,
-            "created_at": budget.created_at,
-            "updated_at": at,
-        }
-        changed = {name: values[name] for name in ("amount", "counts_cached", "action", "updated_at")}
-        statement = insert(budgets).values(**values)
         async with self._database.writing() as connection:
-            row_id = (
-                await connection.execute(
-                    statement.on_conflict_do_update(
-                        index_elements=["scope", "scope_id", "period", "unit"],
-                        set_=changed | {"told_percent": 0, "told_day": "", "spent_until": None},
-                    ).returning(budgets.c.id)
-                )
-            ).scalar_one()
-            await let_go_on(connection, at=at)
-            written = await _read(connection, row_id, self._money_words)
-            change = "set" if row_id == budget.id else "changed"
-            await _tell(connection, written, change, actor=actor, at=at)
-            return written
+            return await _set(connection, budget, self._money_words, actor=actor, at=at)
 
     async def remove(self, budget_id: BudgetId, *, actor: Actor, at: datetime) -> Budget:
         """Take a budget away, let what it held back go on, and return what it was.
@@ -128,13 +101,8 @@ class BudgetRepository:
         Raises:
             NotFoundError: There is none of this id.
         """
-        budgets = tables.budgets
         async with self._database.writing() as connection:
-            removed = await _read(connection, budget_id, self._money_words)
-            await connection.execute(delete(budgets).where(budgets.c.id == budget_id))
-            await let_go_on(connection, at=at)
-            await _tell(connection, removed, "removed", actor=actor, at=at)
-            return removed
+            return await _remove(connection, budget_id, self._money_words, actor=actor, at=at)
 
     async def uses(self, spans: Sequence[tuple[Budget, BudgetSpan | None]]) -> tuple[BudgetUse, ...]:
         """Return what was spent of each budget in its days, in their order; None means all days."""
@@ -157,6 +125,78 @@ async def read_budgets(connection: AsyncConnection, money_words: Mapping[str, st
     stored = money_words_of([tuple(row) for row in await connection.exec_driver_sql(MONEY_ROWS)])
     money = money_format({**money_words, **stored})
     return tuple(_budget_of(row, money) for row in rows)
+
+
+async def set_task_budget(
+    connection: AsyncConnection,
+    task_id: str,
+    wanted: TaskBudget,
+    money_words: Mapping[str, str],
+    *,
+    actor: Actor,
+    at: datetime,
+) -> None:
+    """Set, change or take away what all runs of a task together may cost, inside the caller's transaction."""
+    place = (BudgetScope.TASK, task_id, BudgetPeriod.TOTAL, BudgetUnit.MONEY)
+    budgets = await read_budgets(connection, money_words)
+    present = next((one for one in budgets if (one.scope, one.scope_id, one.period, one.unit) == place), None)
+    if wanted.limit is not None:
+        scope, scope_id, period, unit = place
+        budget = Budget(
+            id=BudgetId(new_id()),
+            scope=scope,
+            scope_id=scope_id,
+            period=period,
+            unit=unit,
+            limit=wanted.limit,
+            action=wanted.action,
+            created_at=at,
+        )
+        await _set(connection, budget, money_words, actor=actor, at=at)
+    elif present is not None:
+        await _remove(connection, present.id, money_words, actor=actor, at=at)
+
+
+async def _set(
+    connection: AsyncConnection, budget: Budget, money_words: Mapping[str, str], *, actor: Actor, at: datetime
+) -> Budget:
+    budgets = tables.budgets
+    values = {
+        "id": budget.id,
+        "scope": budget.scope,
+        "scope_id": budget.scope_id,
+        "period": budget.period,
+        "unit": budget.unit,
+        "amount": budget.limit,
+        "counts_cached": budget.counts_cached,
+        "action": budget.action,
+        "created_at": budget.created_at,
+        "updated_at": at,
+    }
+    changed = {name: values[name] for name in ("amount", "counts_cached", "action", "updated_at")}
+    statement = insert(budgets).values(**values)
+    row_id = (
+        await connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["scope", "scope_id", "period", "unit"],
+                set_=changed | {"told_percent": 0, "told_day": "", "spent_until": None},
+            ).returning(budgets.c.id)
+        )
+    ).scalar_one()
+    await let_go_on(connection, at=at)
+    written = await _read(connection, row_id, money_words)
+    await _tell(connection, written, "set" if row_id == budget.id else "changed", actor=actor, at=at)
+    return written
+
+
+async def _remove(
+    connection: AsyncConnection, budget_id: BudgetId, money_words: Mapping[str, str], *, actor: Actor, at: datetime
+) -> Budget:
+    removed = await _read(connection, budget_id, money_words)
+    await connection.execute(delete(tables.budgets).where(tables.budgets.c.id == budget_id))
+    await let_go_on(connection, at=at)
+    await _tell(connection, removed, "removed", actor=actor, at=at)
+    return removed
 
 
 async def let_go_on(connection: AsyncConnection, *, at: datetime) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import bindparam, func, select, text
 
 from agentmon.domain.card_moves import status_at_start
+from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.executions import ClaimedExecution
+from agentmon.domain.refusals import RESET_MAX
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.agent_rows import read_agents
@@ -17,6 +19,7 @@ from agentmon.store.budget_reach import HOLDS_BACK
 from agentmon.store.column_types import Moment
 from agentmon.store.conversation_starts import read_origins
 from agentmon.store.mapping import execution_of, task_of
+from agentmon.store.parking import LAST_REST, release_after_set_back
 from agentmon.store.retries import LAST_RETRY_AFTER
 from agentmon.store.task_labels import select_tasks
 from agentmon.store.task_moves import SYSTEM_ACTOR, move_tasks
@@ -34,6 +37,12 @@ _CANDIDATES_PER_CLAIM: Final = 2
 _MORE_CANDIDATES: Final = 64
 """Rows looked at beyond what is asked for, since neighbours in the queue often share an agent's last free place."""
 
+# No wait of its reason ends so late, or it was written later than now: the clock was set back.
+_OUTWAITED: Final = """
+q.wait_reason IN ('failures', 'rate_limit', 'retry', 'usage_limit') AND (
+    q.updated_at > :last_written OR q.not_before > CASE q.wait_reason
+        WHEN 'retry' THEN :last_retry WHEN 'failures' THEN :last_rest ELSE :last_reset END)
+"""
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
 # agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
@@ -74,13 +83,13 @@ ready AS (
     CROSS JOIN workspace_room w ON w.id = t.workspace_id
     WHERE q.status = 'queued' AND NOT q.is_held
       AND a.room > 0 AND w.room > 0
-      AND (q.not_before IS NULL OR q.not_before <= :at OR (q.wait_reason = 'retry' AND q.not_before > :latest))
+      AND (q.not_before IS NULL OR q.not_before <= :at OR ({_OUTWAITED}))
       AND t.deleted_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM settings WHERE key = 'queue.paused')
       AND NOT EXISTS (
           SELECT 1 FROM task_dependencies d
           JOIN tasks p ON p.id = d.depends_on_task_id
-          WHERE d.task_id = q.task_id AND p.status IN ('todo', 'in_progress', 'blocked') AND p.deleted_at IS NULL)
+          WHERE d.task_id = q.task_id AND p.status <> 'done')
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
       AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > (
           SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
@@ -111,7 +120,9 @@ WHERE status = 'queued' AND id IN (
         CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
             ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running')))))
 RETURNING id
-""").bindparams(bindparam("at", type_=Moment()), bindparam("latest", type_=Moment()))
+""").bindparams(
+    *(bindparam(name, type_=Moment()) for name in ("at", "last_written", "last_retry", "last_rest", "last_reset"))
+)
 
 
 class ClaimRepository:
@@ -125,11 +136,12 @@ class ClaimRepository:
     ) -> tuple[ClaimedExecution, ...]:
         """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
-        One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for open
+        One guarded statement holds the limits over all, per agent and per workspace, leaves out what waits for
         tasks, for a time, for a person's leave, for an agent that is parked, switched off or removed, or for a budget
         that is spent, and takes nothing while the queue is paused. Urgent tasks come first, then the oldest; a retry
-        counts as new. A retry that waits longer than any retry has to is due, since the clock was set back. The cards
-        move to In progress in the same transaction. When fewer come than asked for, another call may find more.
+        counts as new. What waits longer than its reason ever asks for, or since a time to come, is due, since the clock
+        was set back, and agents that were parked in that time are let go. The cards move to In progress in the same
+        transaction. When fewer come than asked for, another call may find more.
 
         Args:
             worker_id: Who takes them.
@@ -146,9 +158,13 @@ class ClaimRepository:
             "limit": limit,
             "candidates": limit * _CANDIDATES_PER_CLAIM + _MORE_CANDIDATES,
             "at": at,
-            "latest": at + LAST_RETRY_AFTER,
+            "last_written": at + CLOCK_JITTER,
+            "last_retry": at + LAST_RETRY_AFTER,
+            "last_rest": at + LAST_REST,
+            "last_reset": at + RESET_MAX + CLOCK_JITTER,
         }
         async with self._database.writing() as connection:
+            await release_after_set_back(connection, at=at)
             ids = (await connection.execute(_CLAIM, parameters)).scalars().all()
             if not ids:
                 return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import aiosqlite
@@ -17,14 +18,22 @@ _ROWS_AT_ONCE: Final = 64
 
 
 class EndableConnection(aiosqlite.Connection):
-    """A connection that may be told several times to end.
+    """A connection that may be told several times to end, and before it is there.
 
     A cancelled task has its connection ended by force while it is being closed. aiosqlite 0.22 would then wait for a
-    second answer of a thread that is gone, and with it the end of the event loop.
+    second answer of a thread that is gone, and with it the end of the event loop. Cancelled while it is being opened,
+    it would leave it open.
+
+    Args:
+        open_one: Opens it, on its thread.
     """
 
     _is_ending = False
     _end: Future[Any] | None = None
+
+    def __init__(self, open_one: Callable[[], sqlite3.Connection]) -> None:
+        self._opened = ExitStack()
+        super().__init__(lambda: self._opened.enter_context(closing(open_one())), _ROWS_AT_ONCE)
 
     async def run(self, work: Callable[[sqlite3.Connection], _ResultT]) -> _ResultT:
         """Return what the work makes of the connection, on its thread: many statements for one change of threads."""
@@ -35,6 +44,7 @@ class EndableConnection(aiosqlite.Connection):
         """Let the thread end, once; whoever asks again waits for the same end."""
         if not self._is_ending:
             self._is_ending = True
+            self._tx.put_nowait((None, self._opened.close))
             self._end = super().stop()
         return self._end
 
@@ -57,6 +67,6 @@ class EndableConnection(aiosqlite.Connection):
 
 def connect(database: str, **options: Any) -> EndableConnection:  # noqa: ANN401 - those of sqlite3.connect
     """Return a connection that opens when it is awaited; its thread does not keep the process alive."""
-    connection = EndableConnection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
+    connection = EndableConnection(lambda: sqlite3.connect(database, **options))
     connection._thread.daemon = True  # noqa: SLF001 - as SQLAlchemy does with those that it makes
     return connection

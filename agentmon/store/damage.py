@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import DatabaseDamagedError
-from agentmon.store.backup import FILE_TIME, find_newest_backup
+from agentmon.store.backup import DATED, FILE_TIME, find_dated, find_newest_backup
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,12 +47,7 @@ def set_aside(path: Path, backups_dir: Path, *, damage: str, now: datetime) -> D
 
 def find_set_aside(path: Path) -> Path | None:
     """Return the database that was set aside last at this place, or None."""
-    prefix = f"{path.name}.damaged-"
-    try:
-        found = [file for file in path.parent.iterdir() if file.name.startswith(prefix)]
-    except OSError:
-        return None
-    return max((file for file in found if not file.name.endswith(_COMPANIONS)), default=None)
+    return next(reversed(find_dated(path.parent, rf"{re.escape(path.name)}\.damaged-{DATED}")), None)
 
 
 def _way_back(path: Path, damaged: Path, backups_dir: Path) -> str:

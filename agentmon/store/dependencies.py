@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from agentmon.store.database import Database
 
 _LONGEST_SHOWN_RING: Final = 20
+_HOLDS: Final = tables.tasks.c.status != TaskStatus.DONE
+"""A task holds up what waits for it."""
 
 
 class DependencyRepository:
@@ -39,7 +41,7 @@ class DependencyRepository:
         self._database = database
 
     async def of_task(self, task_id: TaskId) -> tuple[Task, ...]:
-        """Return the tasks it depends on, open and closed, by number."""
+        """Return the tasks it depends on, by number; deleted ones as long as it waits for them."""
         async with self._database.reading() as connection:
             return await read_prerequisites(connection, task_id)
 
@@ -55,7 +57,8 @@ class DependencyRepository:
             above = _reached(task_id, dependencies.c.task_id, dependencies.c.depends_on_task_id)
             below = _reached(task_id, dependencies.c.depends_on_task_id, dependencies.c.task_id)
             ids = union(select(above.c.id), select(below.c.id)).cte("ids")
-            chosen = select_tasks().join(ids, ids.c.id == tasks.c.id).where(tasks.c.deleted_at.is_(None))
+            is_shown = tasks.c.deleted_at.is_(None) | (_HOLDS & tasks.c.id.in_(select(above.c.id)))
+            chosen = select_tasks().join(ids, ids.c.id == tasks.c.id).where(is_shown)
             found = {TaskId(row["id"]): task_of(row) for row in (await connection.execute(chosen)).mappings()}
             edges = select(dependencies.c.task_id, dependencies.c.depends_on_task_id).join(
                 ids, ids.c.id == dependencies.c.task_id
@@ -105,13 +108,26 @@ class DependencyRepository:
             ConflictError: It would wait for itself, directly or in a ring; the message shows the ring.
         """
         async with self._database.writing() as connection:
-            row = await _task_row(connection, task_id)
-            for number in removed:
-                await _remove(connection, row, number, actor=actor, at=at)
-            for number in added:
-                await add_dependency(connection, await _task_row(connection, task_id), number, actor=actor, at=at)
-            if removed:
-                await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
+            await change_dependencies(connection, task_id, added=added, removed=removed, actor=actor, at=at)
+
+
+async def change_dependencies(
+    connection: AsyncConnection,
+    task_id: str,
+    *,
+    added: Sequence[int],
+    removed: Sequence[int],
+    actor: Actor,
+    at: datetime,
+) -> None:
+    """Change what a task waits for inside the caller's transaction; see ``DependencyRepository.change``."""
+    row = await _task_row(connection, task_id)
+    for number in removed:
+        await _remove(connection, row, number, actor=actor, at=at)
+    for number in added:
+        await add_dependency(connection, await _task_row(connection, task_id), number, actor=actor, at=at)
+    if removed:
+        await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
 
 
 async def _remove(connection: AsyncConnection, task: RowMapping, on_number: int, *, actor: Actor, at: datetime) -> None:
@@ -143,18 +159,19 @@ def _reached(task_id: str, source: ColumnClause[str], target: ColumnClause[str])
     return reached.union(select(target).join(reached, source == reached.c.id))
 
 
-async def read_prerequisites(connection: AsyncConnection, task_id: str, *, open_only: bool = False) -> tuple[Task, ...]:
-    """Return the tasks that a task depends on, by number."""
+async def read_prerequisites(
+    connection: AsyncConnection, task_id: str, *, holding_only: bool = False
+) -> tuple[Task, ...]:
+    """Return the tasks that a task depends on, by number; deleted ones as long as it waits for them."""
     tasks, dependencies = tables.tasks, tables.task_dependencies
     statement = (
         select_tasks()
         .join(dependencies, dependencies.c.depends_on_task_id == tasks.c.id)
-        .where(dependencies.c.task_id == task_id, tasks.c.deleted_at.is_(None))
+        .where(dependencies.c.task_id == task_id, _HOLDS if holding_only else _HOLDS | tasks.c.deleted_at.is_(None))
         .order_by(tasks.c.number)
         .limit(1000)
     )
-    found = [task_of(row) for row in (await connection.execute(statement)).mappings()]
-    return tuple(task for task in found if task.status.is_open or not open_only)
+    return tuple(task_of(row) for row in (await connection.execute(statement)).mappings())
 
 
 async def add_dependency(
@@ -189,7 +206,7 @@ async def add_dependency(
         payload={"on": on_number},
         at=at,
     )
-    if TaskStatus(prerequisite["status"]).is_open and TaskStatus(task["status"]) is TaskStatus.TODO:
+    if TaskStatus(prerequisite["status"]) is not TaskStatus.DONE and TaskStatus(task["status"]) is TaskStatus.TODO:
         fresh = await _task_row(connection, task["id"])
         await move_task(
             connection, fresh, TaskStatus.BLOCKED, actor=SYSTEM_ACTOR, at=at, cause=f"waits for #{on_number}"

@@ -10,9 +10,10 @@ from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandCause, CommandType
-from agentmon.domain.ids import CommandId, new_id
+from agentmon.domain.ids import CommandId, ExecutionId, new_id
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import command_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import ExecutionCommand
-    from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.store.database import Database
 
 CAUSES: Final = {
@@ -43,19 +44,31 @@ class CommandRepository:
     async def add(
         self,
         execution_id: ExecutionId,
-        type: CommandType,  # noqa: A002 - the name of the column
-        payload: Mapping[str, object],
-        *,
+        *commands: tuple[CommandType, Mapping[str, object]],
+        key: IdempotencyKey | None = None,
         actor: Actor,
         at: datetime,
     ) -> CommandId:
-        """Write a command for an execution that runs, and the line of the audit trail that tells of it.
+        """Write commands for an execution that runs, and the lines of the audit trail that tell of them.
+
+        Args:
+            execution_id: What they are for.
+            *commands: What is asked, with the payload that ``CommandType`` describes: all of it, or nothing.
+            key: Of the request for them; what came of the same one before is returned instead.
+            actor: Who asks.
+            at: The time now.
+
+        Returns:
+            The id of the last one.
 
         Raises:
             NotFoundError: There is no such execution.
             ConflictError: It does not run.
         """
         async with self._database.writing() as connection:
+            known = await find_result(connection, key, actor=actor)
+            if known is not None:
+                return CommandId(known)
             row = (
                 await connection.execute(
                     select(tables.executions.c.status, tables.executions.c.task_id).where(
@@ -69,16 +82,29 @@ class CommandRepository:
                 raise ConflictError(
                     f"its run is {ExecutionStatus(row.status).value}, so nobody listens", hint="run the task again"
                 )
-            command_id = await add_command(connection, execution_id, type, payload, actor=actor, at=at)
-            await append_task_event(
-                connection,
-                task_id=row.task_id,
-                actor=actor,
-                event_type=TaskEventType.MESSAGE_SENT if type in _SAYING else TaskEventType.AGENT_COMMANDED,
-                payload={"execution_id": execution_id, "command_id": command_id, "type": type.value} | _told(payload),
-                at=at,
-            )
+            for command_type, payload in commands:
+                command_id = await add_command(connection, execution_id, command_type, payload, actor=actor, at=at)
+                told = {"execution_id": execution_id, "command_id": command_id, "type": command_type.value}
+                await append_task_event(
+                    connection,
+                    task_id=row.task_id,
+                    actor=actor,
+                    event_type=(
+                        TaskEventType.MESSAGE_SENT if command_type in _SAYING else TaskEventType.AGENT_COMMANDED
+                    ),
+                    payload=told | _told(payload),
+                    at=at,
+                )
+            await note_result(connection, key, command_id, actor=actor, at=at)
             return command_id
+
+    async def find_execution_id(self, command_id: str) -> ExecutionId | None:
+        """Return the execution that a command is for; None when there is no such command."""
+        commands = tables.execution_commands
+        statement = select(commands.c.execution_id).where(commands.c.id == command_id)
+        async with self._database.reading() as connection:
+            found = (await connection.execute(statement)).scalar()
+        return None if found is None else ExecutionId(found)
 
     async def of_execution(
         self, execution_id: ExecutionId, *, types: Collection[CommandType] = ()

@@ -17,6 +17,7 @@ from agentmon.store.approvals import hold_for_approval
 from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_starts import begin_conversation
 from agentmon.store.dependencies import read_prerequisites
+from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import event_of, execution_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.task_moves import move_task, open_column_of, require_on_board
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.events import Actor, Event
     from agentmon.domain.executions import CommandType, Execution, ExecutionRequest
+    from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import WorkspaceId
     from agentmon.store.database import Database
 
@@ -40,34 +42,61 @@ class ExecutionRepository:
         self._database = database
 
     async def enqueue(
-        self, request: ExecutionRequest, *, execution_id: ExecutionId, log_file_path: str, actor: Actor, at: datetime
+        self,
+        request: ExecutionRequest,
+        *,
+        execution_id: ExecutionId,
+        log_file_path: str,
+        key: IdempotencyKey | None = None,
+        actor: Actor,
+        at: datetime,
     ) -> Execution:
-        """Put one execution of a task into the queue.
+        """Put one execution of a task into the queue; one that came of the same key before is returned instead.
 
         One that is there already and waits for a time, for a retry or for its vendor is let go at once instead, unless
         the request names a time itself. A card that is closed comes back to the open columns.
 
         Raises:
             NotFoundError: The task is gone.
-            WaitsForTasksError: It waits for open tasks, which the message names, and the request may not wait.
+            WaitsForTasksError: It waits for tasks, which the message names, and the request may not wait.
             ConflictError: It is queued or running already.
         """
         async with self._database.writing() as connection:
-            return await queue_execution(
+            known = await find_result(connection, key, actor=actor)
+            if known is not None:
+                return await _read(connection, ExecutionId(known))
+            execution = await queue_execution(
                 connection, request, execution_id=execution_id, log_file_path=log_file_path, actor=actor, at=at
             )
+            await note_result(connection, key, execution.id, actor=actor, at=at)
+            return execution
+
+    async def was_queued(self, execution_id: ExecutionId) -> bool:
+        """Return whether the execution has a row, once whatever was being written is there or will never be."""
+        statement = select(tables.executions.c.id).where(tables.executions.c.id == execution_id)
+        async with self._database.writing() as connection:
+            return (await connection.execute(statement)).first() is not None
 
     async def request_stop(
-        self, task_id: TaskId, *, command_type: CommandType, actor: Actor, at: datetime
+        self,
+        task_id: TaskId,
+        *,
+        command_type: CommandType,
+        key: IdempotencyKey | None = None,
+        actor: Actor,
+        at: datetime,
     ) -> Execution:
         """Cancel the queued execution of a task at once, or ask for the end of the running one.
 
-        Asking again only adds what is stronger: a kill after a stop.
+        Asking again only adds what is stronger: a kill after a stop; under the same key it adds nothing.
 
         Raises:
             ConflictError: Nothing of the task waits or runs.
         """
         async with self._database.writing() as connection:
+            known = await find_result(connection, key, actor=actor)
+            if known is not None:
+                return await _read(connection, ExecutionId(known))
             execution = await find_open(connection, task_id)
             if execution is None:
                 raise ConflictError("nothing of this task is queued or running")
@@ -76,6 +105,7 @@ class ExecutionRepository:
                 await _back_to_todo(connection, task_id, actor=actor, at=at)
             else:
                 await ask_to_stop(connection, execution, command_type, actor=actor, at=at)
+            await note_result(connection, key, execution.id, actor=actor, at=at)
             return await _read(connection, execution.id)
 
     async def get(self, execution_id: ExecutionId) -> Execution:
@@ -86,6 +116,12 @@ class ExecutionRepository:
         """
         async with self._database.reading() as connection:
             return await _read(connection, execution_id)
+
+    async def is_open(self, execution_id: ExecutionId) -> bool:
+        """Return whether the execution waits or runs; the cheapest of all looks at one."""
+        statement = f"SELECT 1 FROM executions WHERE id = ? AND {tables.IS_OPEN.text}"
+        found = await self._database.read(lambda driver: driver.execute(statement, (execution_id,)).fetchone())
+        return found is not None
 
     async def find_by_start(self, text: str) -> tuple[Execution, ...]:
         """Return at most two executions whose id begins with the text."""
@@ -332,14 +368,23 @@ async def _open_card(connection: AsyncConnection, task: RowMapping, *, actor: Ac
 
 
 async def _require_no_prerequisites(connection: AsyncConnection, task_id: TaskId, number: int) -> None:
-    prerequisites = await read_prerequisites(connection, task_id, open_only=True)
-    if prerequisites:
-        numbers = [prerequisite.number for prerequisite in prerequisites]
-        raise WaitsForTasksError(
-            f"#{number} waits for {', '.join(f'#{other}' for other in numbers)}",
-            hint=f"`agentmon run {number} --when-ready` starts it by itself after that; "
-            f"`agentmon task edit {number} --not-after {numbers[0]}` takes the dependency away",
+    prerequisites = await read_prerequisites(connection, task_id, holding_only=True)
+    if not prerequisites:
+        return
+    named = ", ".join(
+        f"#{one.number}" + (f" ({one.state_label.lower()})" if one.is_given_up else "") for one in prerequisites
+    )
+    in_the_way = next((one for one in prerequisites if one.is_given_up), None)
+    first = in_the_way or prerequisites[0]
+    raise WaitsForTasksError(
+        f"#{number} waits for {named}",
+        hint=(
+            f"only a task that is done lets others start, and #{first.number} was {first.state_label.lower()}; "
+            if in_the_way is not None
+            else f"`agentmon run {number} --when-ready` starts it by itself after that; "
         )
+        + f"`agentmon task edit {number} --not-after {first.number}` takes the dependency away",
+    )
 
 
 async def _read(connection: AsyncConnection, execution_id: ExecutionId) -> Execution:

@@ -69,6 +69,7 @@ def task_of(row: RowMapping) -> Task:
         next_run_at=row["next_run_at"],
         version=row["version"],
         archived_at=row["archived_at"],
+        deleted_at=row["deleted_at"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import or_, select, update
 
 from agentmon.domain.agents import ParkReason, ToolType
+from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from agentmon.store.database import Database
 
 _FIRST_REST: Final = timedelta(minutes=1)
-_LAST_REST: Final = timedelta(hours=1)
+LAST_REST: Final = timedelta(hours=1)
+"""The longest time that what failed too often rests."""
 _COMMANDS: Final = frozenset({ToolType.CLI_TOOL, ToolType.SHELL_UTIL})
 _COMMANDS_LOOKED_AT: Final = 200
 _FAILURES: Final = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+_NOT_PARKED: Final = {"parked_until": None, "parked_at": None, "park_reason": None, "park_note": None}
 
 
 async def count_ending(
@@ -67,7 +70,7 @@ async def count_ending(
         await connection.execute(
             update(agents)
             .where(agents.c.id == row["agent_id"], agents.c.park_reason == ParkReason.FAILURES)
-            .values(parked_until=None, park_reason=None, park_note=None, updated_at=at)
+            .values(**_NOT_PARKED, updated_at=at)
         )
         return
     if status not in _FAILURES or reason in {EndReason.LOST, EndReason.TERMINATED}:
@@ -90,7 +93,7 @@ async def count_ending(
 
 
 def _rest(failures_too_many: int) -> timedelta:
-    return min(_FIRST_REST * float(2 ** min(failures_too_many, 20)), _LAST_REST)
+    return min(_FIRST_REST * float(2 ** min(failures_too_many, 20)), LAST_REST)
 
 
 def _note(streak: int) -> str:
@@ -101,22 +104,25 @@ async def _command_streak(connection: AsyncConnection, row: RowMapping) -> int:
     """Return how many tries of this very command failed one after the other, the one that just ended included."""
     executions = tables.executions
     newest = (
-        select(executions)
+        select(
+            *(executions.c[name] for name in ("id", "args", "ended_at", "status", "end_reason", "retry_count")),
+        )
         .where(executions.c.agent_id == row["agent_id"])
         .order_by(executions.c.created_at.desc(), executions.c.id.desc())
         .limit(_COMMANDS_LOOKED_AT)
+        .subquery()
     )
-    others = [
-        other
-        for other in (await connection.execute(newest)).mappings()
-        if other["id"] != row["id"] and other["args"] == row["args"] and other["ended_at"] is not None
-    ]
+    others = (
+        select(newest.c.status, newest.c.end_reason, newest.c.retry_count)
+        .where(newest.c.id != row["id"], newest.c.args == row["args"], newest.c.ended_at.is_not(None))
+        .order_by(newest.c.ended_at.desc())
+    )
     streak: int = row["retry_count"] + 1
-    for other in sorted(others, key=lambda one: one["ended_at"], reverse=True):
-        if other["status"] is ExecutionStatus.SUCCEEDED:
+    for other in await connection.execute(others):
+        if other.status is ExecutionStatus.SUCCEEDED:
             break
-        if other["status"] in _FAILURES and other["end_reason"] not in {EndReason.LOST, EndReason.TERMINATED}:
-            streak += other["retry_count"] + 1
+        if other.status in _FAILURES and other.end_reason not in {EndReason.LOST, EndReason.TERMINATED}:
+            streak += other.retry_count + 1
     return streak
 
 
@@ -176,8 +182,15 @@ async def _park(
     agents = tables.agents
     parked = await connection.execute(
         update(agents)
-        .where(agents.c.id == agent_id, or_(agents.c.parked_until.is_(None), agents.c.parked_until < until))
-        .values(parked_until=until, park_reason=reason, park_note=note, updated_at=at)
+        .where(
+            agents.c.id == agent_id,
+            or_(
+                agents.c.parked_until.is_(None),
+                agents.c.parked_until < until,
+                agents.c.parked_at > at + CLOCK_JITTER,
+            ),
+        )
+        .values(parked_until=until, parked_at=at, park_reason=reason, park_note=note, updated_at=at)
         .returning(agents.c.slug)
     )
     slug = parked.scalar()
@@ -197,6 +210,29 @@ async def _park(
         },
         at=at,
     )
+
+
+async def release_after_set_back(connection: AsyncConnection, *, at: datetime) -> None:
+    """Let the agents start again that were parked by a clock which has been set back since then.
+
+    How long they would have had to rest nobody knows any more; at worst a vendor refuses one more run.
+    """
+    agents = tables.agents
+    released = await connection.execute(
+        update(agents)
+        .where(agents.c.parked_until > at, agents.c.parked_at > at + CLOCK_JITTER)
+        .values(**_NOT_PARKED, updated_at=at)
+        .returning(agents.c.id, agents.c.slug)
+    )
+    for row in released.all():
+        await append_task_event(
+            connection,
+            task_id=None,
+            actor=SYSTEM_ACTOR,
+            event_type=TaskEventType.AGENT_RELEASED,
+            payload={"agent_id": row.id, "agent": row.slug, "cause": "the clock was set back"},
+            at=at,
+        )
 
 
 class ParkingRepository:
@@ -224,9 +260,7 @@ class ParkingRepository:
             if not is_parked and (await connection.execute(select(executions.c.id).where(*held_back))).first() is None:
                 raise ConflictError(f"{row['slug']} is not parked")
             await connection.execute(
-                update(agents)
-                .where(agents.c.id == agent_id)
-                .values(failure_streak=0, parked_until=None, park_reason=None, park_note=None, updated_at=at)
+                update(agents).where(agents.c.id == agent_id).values(failure_streak=0, **_NOT_PARKED, updated_at=at)
             )
             await connection.execute(
                 update(executions)

@@ -57,6 +57,28 @@ class ScheduleRepository:
         async with self._database.reading() as connection:
             return tuple(task_of(row) for row in (await connection.execute(statement)).mappings())
 
+    async def waiting(self, *, after: datetime) -> tuple[Task, ...]:
+        """Return the tasks that run by themselves for the first time after that time."""
+        tasks = tables.tasks
+        statement = select_tasks().where(
+            tasks.c.next_run_at > after,
+            tasks.c.cron.is_not(None),
+            tasks.c.deleted_at.is_(None),
+            tasks.c.archived_at.is_(None),
+        )
+        async with self._database.reading() as connection:
+            return tuple(task_of(row) for row in (await connection.execute(statement)).mappings())
+
+    async def bring_forward(self, task: Task, next_run_at: datetime) -> None:
+        """Set an earlier next time of a task, unless somebody else has set one since."""
+        tasks = tables.tasks
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(tasks)
+                .where(tasks.c.id == task.id, tasks.c.next_run_at == task.next_run_at)
+                .values(next_run_at=next_run_at)
+            )
+
     async def queue_due(
         self,
         task: Task,

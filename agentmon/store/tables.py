@@ -69,6 +69,7 @@ _ONE: Final = {"server_default": text("1")}
 _THREE: Final = {"server_default": text("3")}
 _FALSE: Final = {"server_default": text("false")}
 _TRUE: Final = {"server_default": text("true")}
+_PERSON: Final = {"server_default": text("'person'")}
 _EMPTY: Final = {"server_default": text("''")}
 _EMPTY_LIST: Final = {"server_default": text("'[]'")}
 _EMPTY_OBJECT: Final = {"server_default": text("'{}'")}
@@ -218,6 +219,8 @@ class AgentRow(_Row, table=True):
     """When a scan first saw that its program is gone; NULL while it is there."""
     removed_at: datetime | None = Field(sa_type=_MOMENT)
     """When a person took it out of the registry; the row stays for what it has done."""
+    parked_at: datetime | None = Field(sa_type=_MOMENT)
+    """When ``parked_until`` was written."""
 
 
 class AgentToolRow(_Row, table=True):
@@ -385,7 +388,7 @@ class TaskLabelRow(_Row, table=True):
 
 
 class TaskEventRow(_Row, table=True):
-    """One line of the audit trail; ids are never used twice, and lines are never changed or removed."""
+    """One line of the audit trail; ids are never used twice, lines never changed, and removed by ``thinning`` alone."""
 
     __tablename__ = "task_events"
     __table_args__ = (Index(None, "task_id", "id"), {"sqlite_autoincrement": True})
@@ -568,7 +571,8 @@ class ExecutionCommandRow(_Row, table=True):
     execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
     actor_type: ActorType = Field(sa_type=word(ActorType, "actor_type"))
     actor_id: str | None
-    cause: CommandCause = Field(sa_type=word(CommandCause, "cause"))
+    cause: CommandCause = Field(sa_type=word(CommandCause, "cause"), sa_column_kwargs=_PERSON)
+    """The default is for an app of an earlier release that was open when the file was upgraded."""
     attempt: int = Field(sa_column_kwargs=_ZERO)
     """The try of the execution during which it was written; ``executions.attempt`` then."""
     type: CommandType = Field(sa_type=word(CommandType, "type"))
@@ -1209,12 +1213,17 @@ budgets: Final[Table] = metadata.tables["budgets"]
 artifacts: Final[Table] = metadata.tables["artifacts"]
 documents: Final[Table] = metadata.tables["documents"]
 
-for _change in ("UPDATE", "DELETE"):
+AUDIT_MARK: Final = "audit.thinned_before"
+"""The key of the one setting that lets lines of the audit trail go; its row is there only while they are removed."""
+_NOT_THINNED: Final = (
+    f"WHEN OLD.created_at >= coalesce((SELECT trim(value, '\"') FROM settings WHERE key = '{AUDIT_MARK}'), '') "
+)
+for _change, _condition in (("UPDATE", ""), ("DELETE", _NOT_THINNED)):
     event.listen(
         task_events,
         "after_create",
         DDL(  # type: ignore[no-untyped-call] # SQLAlchemy types its arguments, not its result
-            f"CREATE TRIGGER tr_task_events_no_{_change.lower()} BEFORE {_change} ON task_events "
+            f"CREATE TRIGGER tr_task_events_no_{_change.lower()} BEFORE {_change} ON task_events {_condition}"
             "BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END"
         ).execute_if(dialect="sqlite"),
     )

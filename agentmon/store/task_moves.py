@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 SYSTEM_ACTOR = Actor(type=ActorType.SYSTEM)
-_OPEN = [status for status in TaskStatus if status.is_open]
 _UNSUCCESSFUL = [ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT]
 
 
@@ -82,9 +81,9 @@ async def move_task(
         payload=payload if cause is None else payload | {"cause": cause},
         at=at,
     )
-    if not target.is_open:
+    if target is TaskStatus.DONE:
         await free_dependents(connection, task["id"], at=at)
-    elif not source.is_open:
+    elif source is TaskStatus.DONE:
         await hold_dependents(connection, task, at=at)
 
 
@@ -134,14 +133,14 @@ async def move_tasks(
 
 
 async def open_column_of(connection: AsyncConnection, task_id: str) -> TaskStatus:
-    """Return the column of an open card that does not run: Blocked while it waits for open tasks, otherwise Todo."""
+    """Return the column of an open card that does not run: Blocked while it waits for tasks, otherwise Todo."""
     tasks = tables.tasks
     is_waiting = (await connection.execute(select(waits(tasks.c.id)).where(tasks.c.id == task_id))).scalar_one()
     return TaskStatus.BLOCKED if is_waiting else TaskStatus.TODO
 
 
 async def hold_dependents(connection: AsyncConnection, prerequisite: RowMapping, *, at: datetime) -> None:
-    """Block every card in Todo that waits for this one, which is open again."""
+    """Block every card in Todo that waits for this one, which is done no longer."""
     tasks, dependencies = tables.tasks, tables.task_dependencies
     statement = (
         select(tasks)
@@ -189,12 +188,11 @@ async def free_waiting(connection: AsyncConnection, condition: ColumnElement[boo
 
 
 def waits(task_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition that some task it depends on is still open."""
+    """Return the condition that some task it depends on is not done; one that was cancelled or deleted is not."""
     dependencies = tables.task_dependencies.alias("links")
     prerequisites = tables.tasks.alias("prerequisites")
     return exists().where(
         dependencies.c.task_id == task_id,
         prerequisites.c.id == dependencies.c.depends_on_task_id,
-        prerequisites.c.status.in_(_OPEN),
-        prerequisites.c.deleted_at.is_(None),
+        prerequisites.c.status != TaskStatus.DONE,
     )

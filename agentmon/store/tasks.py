@@ -15,29 +15,29 @@ from agentmon.domain.life_cycles import require_task_move
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.budgets import set_task_budget
 from agentmon.store.columns import bottom_of, place_at
-from agentmon.store.dependencies import add_dependency
+from agentmon.store.dependencies import add_dependency, change_dependencies
 from agentmon.store.mapping import input_context_row, task_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.subtasks import require_parent
 from agentmon.store.task_labels import select_tasks, write_labels
 from agentmon.store.task_moves import (
     SYSTEM_ACTOR,
-    free_dependents,
     free_waiting,
-    hold_dependents,
     move_task,
     open_column_of,
     require_on_board,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from agentmon.domain.budgets import TaskBudget
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import WorkspaceId
     from agentmon.domain.tasks import Task, TaskDraft
@@ -52,13 +52,17 @@ class NewTask(NamedTuple):
     """Numbers of the tasks that it waits for."""
     next_run_at: datetime | None
     """The next time of the draft's schedule; None without one."""
+    budget: TaskBudget | None = None
+    """None for none."""
 
 
 class TaskRepository:
     """Reads and changes tasks, each change with its line in the audit trail."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, money_words: Mapping[str, str] | None = None) -> None:
+        """Make it, like ``BudgetRepository``."""
         self._database = database
+        self._money_words = money_words or {}
 
     async def add(
         self,
@@ -70,7 +74,7 @@ class TaskRepository:
         actor: Actor,
         at: datetime,
     ) -> Task:
-        """Put a new task at the bottom of Todo, or of Blocked when it has to wait for open tasks.
+        """Put a new task at the bottom of Todo, or of Blocked when it has to wait for tasks.
 
         Args:
             workspace_id: Where.
@@ -95,7 +99,7 @@ class TaskRepository:
             NotFoundError: One waits for a task that is not in the workspace, or its parent is not there.
         """
         async with self._database.writing() as connection:
-            return tuple([await _add(connection, workspace_id, one, actor=actor, at=at) for one in new_tasks])
+            return tuple([await self._add(connection, workspace_id, one, actor=actor, at=at) for one in new_tasks])
 
     async def edit(
         self,
@@ -104,15 +108,31 @@ class TaskRepository:
         *,
         expected_version: int,
         next_run_at: datetime | None,
+        added: Sequence[int] = (),
+        removed: Sequence[int] = (),
+        budget: TaskBudget | None = None,
         actor: Actor,
         at: datetime,
     ) -> Task:
-        """Write the draft over the task; an open execution of it takes the new priority, since it may be queued again.
+        """Write the draft over the task, with what it waits for and what it may cost: all of it, or nothing.
+
+        An open execution of it takes the new priority, since it may be queued again.
+
+        Args:
+            task_id: Which.
+            draft: What the person filled in.
+            expected_version: On which the draft was made.
+            next_run_at: The next time of the draft's schedule; None without one.
+            added: Numbers of the tasks that it is to wait for.
+            removed: Numbers of those that it waits for no longer.
+            budget: What all its runs together may cost; None leaves that as it is.
+            actor: Who edits it.
+            at: The time now.
 
         Raises:
-            NotFoundError: The task or its parent is gone.
-            ConflictError: Somebody changed the task since the version that the draft was made on, or the parent is one
-                of its own subtasks.
+            NotFoundError: The task, its parent or one of the others is gone.
+            ConflictError: Somebody changed the task since the version that the draft was made on, the parent is one
+                of its own subtasks, or tasks would wait for each other.
         """
         async with self._database.writing() as connection:
             row = await _row(connection, task_id)
@@ -121,46 +141,11 @@ class TaskRepository:
                     f"#{row['number']} was changed by somebody else meanwhile",
                     hint="look at the newest version, then change it again",
                 )
-            fresh = _draft_row(draft)
-            changed = sorted(name for name, content in fresh.items() if (row[name] or None) != (content or None))
-            before = task_of(row)
-            if before.labels != draft.labels:
-                changed = sorted([*changed, "labels"])
-                await write_labels(connection, task_id, draft.labels)
-            if not changed:
-                return before
-            await require_parent(connection, row["workspace_id"], task_id, draft.parent_task_id)
-            is_rescheduled = not {"cron", "cron_zone"}.isdisjoint(changed)
-            await connection.execute(
-                update(tables.tasks)
-                .where(tables.tasks.c.id == task_id)
-                .values(
-                    version=expected_version + 1,
-                    next_run_at=next_run_at if is_rescheduled else row["next_run_at"],
-                    updated_at=at,
-                    **fresh,
-                )
-            )
-            if "priority" in changed:
-                executions = tables.executions
-                await connection.execute(
-                    update(executions)
-                    .where(executions.c.task_id == task_id, tables.IS_OPEN)
-                    .values(priority=int(draft.priority))
-                )
-            shown: dict[str, object] = {
-                name: {"from": row[name], "to": fresh[name]} for name in changed if name in {"title", "priority"}
-            }
-            if "labels" in changed:
-                shown["labels"] = {"from": list(before.labels), "to": list(draft.labels)}
-            await append_task_event(
-                connection,
-                task_id=task_id,
-                actor=actor,
-                event_type=TaskEventType.TASK_EDITED,
-                payload={"changed": changed, **shown},
-                at=at,
-            )
+            await _write_draft(connection, row, draft, next_run_at=next_run_at, actor=actor, at=at)
+            if added or removed:
+                await change_dependencies(connection, task_id, added=added, removed=removed, actor=actor, at=at)
+            if budget is not None:
+                await set_task_budget(connection, task_id, budget, self._money_words, actor=actor, at=at)
             return task_of(await _row(connection, task_id))
 
     async def move(self, task_id: TaskId, target: TaskStatus, *, index: int | None, actor: Actor, at: datetime) -> Task:
@@ -241,7 +226,6 @@ class TaskRepository:
                     hint=f"stop it first: x on the board, or `agentmon stop {row['number']}`",
                 )
             await self._set_deleted(connection, row, at, TaskEventType.TASK_DELETED, actor=actor, at=at)
-            await free_dependents(connection, task_id, at=at)
             return task_of(row)
 
     async def restore(self, task_id: TaskId, *, actor: Actor, at: datetime) -> Task:
@@ -254,9 +238,12 @@ class TaskRepository:
             row = await _row(connection, task_id, deleted_too=True)
             if row["deleted_at"] is not None:
                 await self._set_deleted(connection, row, None, TaskEventType.TASK_RESTORED, actor=actor, at=at)
-                # What it waits for, and what waits for it, went on without it.
+                # What it waits for went on without it.
                 await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
-                await self._hold(connection, task_id, at=at)
+                row = await _row(connection, task_id)
+                if TaskStatus(row["status"]) is TaskStatus.TODO:
+                    column = await open_column_of(connection, task_id)
+                    await move_task(connection, row, column, actor=SYSTEM_ACTOR, at=at, cause="waits for tasks")
             return task_of(await _row(connection, task_id))
 
     async def get(self, task_id: TaskId) -> Task:
@@ -303,15 +290,43 @@ class TaskRepository:
             found = [task_of(row) for row in (await connection.execute(statement)).mappings()]
         return tuple(sorted(found, key=lambda task: wanted.index(task.status)))
 
-    @staticmethod
-    async def _hold(connection: AsyncConnection, task_id: TaskId, *, at: datetime) -> None:
-        row = await _row(connection, task_id)
-        status = TaskStatus(row["status"])
-        if status.is_open:
-            await hold_dependents(connection, row, at=at)
-        if status is TaskStatus.TODO:
-            column = await open_column_of(connection, task_id)
-            await move_task(connection, row, column, actor=SYSTEM_ACTOR, at=at, cause="waits for open tasks")
+    async def _add(
+        self, connection: AsyncConnection, workspace_id: WorkspaceId, new: NewTask, *, actor: Actor, at: datetime
+    ) -> Task:
+        tasks = tables.tasks
+        task_id = new_id()
+        draft = new.draft
+        await require_parent(connection, workspace_id, task_id, draft.parent_task_id)
+        newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
+        number = (await connection.execute(newest)).scalar_one() + 1
+        await connection.execute(
+            insert(tasks).values(
+                id=task_id,
+                number=number,
+                owner_id=LOCAL_USER_ID,
+                workspace_id=workspace_id,
+                status=TaskStatus.TODO,
+                sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
+                created_at=at,
+                updated_at=at,
+                next_run_at=new.next_run_at,
+                **_draft_row(draft),
+            )
+        )
+        await write_labels(connection, task_id, draft.labels)
+        await append_task_event(
+            connection,
+            task_id=task_id,
+            actor=actor,
+            event_type=TaskEventType.TASK_CREATED,
+            payload={"number": number, "title": draft.title},
+            at=at,
+        )
+        for prerequisite in new.after:
+            await add_dependency(connection, await _row(connection, task_id), prerequisite, actor=actor, at=at)
+        if new.budget is not None:
+            await set_task_budget(connection, task_id, new.budget, self._money_words, actor=actor, at=at)
+        return task_of(await _row(connection, task_id))
 
     @staticmethod
     async def _set_deleted(
@@ -333,41 +348,54 @@ class TaskRepository:
         )
 
 
-async def _add(
-    connection: AsyncConnection, workspace_id: WorkspaceId, new: NewTask, *, actor: Actor, at: datetime
-) -> Task:
-    tasks = tables.tasks
-    task_id = new_id()
-    draft = new.draft
-    await require_parent(connection, workspace_id, task_id, draft.parent_task_id)
-    newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
-    number = (await connection.execute(newest)).scalar_one() + 1
+async def _write_draft(
+    connection: AsyncConnection,
+    row: RowMapping,
+    draft: TaskDraft,
+    *,
+    next_run_at: datetime | None,
+    actor: Actor,
+    at: datetime,
+) -> None:
+    task_id, before, fresh = row["id"], task_of(row), _draft_row(draft)
+    changed = sorted(name for name, content in fresh.items() if (row[name] or None) != (content or None))
+    if before.labels != draft.labels:
+        changed = sorted([*changed, "labels"])
+        await write_labels(connection, task_id, draft.labels)
+    if not changed:
+        return
+    await require_parent(connection, row["workspace_id"], task_id, draft.parent_task_id)
+    is_rescheduled = not {"cron", "cron_zone"}.isdisjoint(changed)
     await connection.execute(
-        insert(tasks).values(
-            id=task_id,
-            number=number,
-            owner_id=LOCAL_USER_ID,
-            workspace_id=workspace_id,
-            status=TaskStatus.TODO,
-            sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
-            created_at=at,
+        update(tables.tasks)
+        .where(tables.tasks.c.id == task_id)
+        .values(
+            version=row["version"] + 1,
+            next_run_at=next_run_at if is_rescheduled else row["next_run_at"],
             updated_at=at,
-            next_run_at=new.next_run_at,
-            **_draft_row(draft),
+            **fresh,
         )
     )
-    await write_labels(connection, task_id, draft.labels)
+    if "priority" in changed:
+        executions = tables.executions
+        await connection.execute(
+            update(executions)
+            .where(executions.c.task_id == task_id, tables.IS_OPEN)
+            .values(priority=int(draft.priority))
+        )
+    shown: dict[str, object] = {
+        name: {"from": row[name], "to": fresh[name]} for name in changed if name in {"title", "priority"}
+    }
+    if "labels" in changed:
+        shown["labels"] = {"from": list(before.labels), "to": list(draft.labels)}
     await append_task_event(
         connection,
         task_id=task_id,
         actor=actor,
-        event_type=TaskEventType.TASK_CREATED,
-        payload={"number": number, "title": draft.title},
+        event_type=TaskEventType.TASK_EDITED,
+        payload={"changed": changed, **shown},
         at=at,
     )
-    for prerequisite in new.after:
-        await add_dependency(connection, await _row(connection, task_id), prerequisite, actor=actor, at=at)
-    return task_of(await _row(connection, task_id))
 
 
 async def _row(connection: AsyncConnection, task_id: str, *, deleted_too: bool = False) -> RowMapping:

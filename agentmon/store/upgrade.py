@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import re
 import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
@@ -151,8 +152,9 @@ def _wait_for_lock(descriptor: int, path: Path) -> None:
 def _make(path: Path, migrations: Migrations) -> tuple[str, ...]:
     from agentmon.store.schema import fresh_schema  # noqa: PLC0415 - imports SQLAlchemy, which a current database spares
 
-    for unfinished in path.parent.glob(f".{path.name}.new-*"):
-        unfinished.unlink()
+    for file in path.parent.iterdir():
+        if re.fullmatch(rf"\.{re.escape(path.name)}\.new-\d+", file.name):
+            file.unlink()
     new = path.with_name(f".{path.name}.new-{os.getpid()}")
     try:
         make_private_file(new)

@@ -36,13 +36,13 @@ MAX_BEGUN_TOKENS: Final = 10
 """What an answer has at most when it has only begun; more without a reason to stop is the size of a whole one."""
 _TITLE_RANKS: Final = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 """Under which field each kind of record has a title, and which title is the better one."""
-_HEAD: Final = re.compile(rb'\{(?:"(?!type")[A-Za-z]++":(?:"[^"\\]*+"|null|true|false|[0-9]++),)*+"type":"([a-z-]++)"')
+_HEAD: Final = re.compile(rb'\{(?:"(?!type")[A-Za-z]++":(?:"[^"\\]*+"|null|true|false|[0-9]+),){,64}"type":"([a-z-]+)"')
 """The beginning of a record whose fields before its type are no objects, so that this is the record's own."""
 _TYPE_PLACE: Final = len(b'{"type":"')
 _TAIL_BYTES: Final = 4_096
 _TITLES: Final = frozenset(name.encode() for name in _TITLE_RANKS)
 _MESSAGE_ID: Final = re.compile(rb'"message":\{(?:"model":"[^"\\]*",)?"id":"([^"\\]{1,200})"')
-_USAGE: Final = re.compile(rb'"usage":\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}')
+_USAGE: Final = re.compile(rb'"usage":\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+){,64}\}')
 _MAX_ID_PLACE: Final = 512
 _STAMP: Final = re.compile(rb'"timestamp":"([^"\\]{19,29}Z)"')
 _MAX_STOP_BYTES: Final = 200

@@ -6,7 +6,6 @@ Each event repeats both, so that the last ones of a stretch are enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.limit_readings import ContextReading, LimitReading, window_name
@@ -76,7 +75,7 @@ def _limits_in(told: Mapping[str, object], at_ms: int) -> tuple[LimitReading, ..
     for name in ("primary", "secondary"):
         window = object_in(told, name)
         used = window.get("used_percent")
-        if isinstance(used, bool) or not isinstance(used, (int, float)) or not isfinite(used):
+        if isinstance(used, bool) or not isinstance(used, (int, float)):
             continue
         if 0 <= used <= _MAX_PERCENT:
             minutes = count_in(window, "window_minutes") or None

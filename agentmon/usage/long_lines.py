@@ -10,7 +10,7 @@ MAX_TEXT_BYTES: Final = 65_536
 """A longer text within the line becomes an empty one; no field that is read is as long."""
 MAX_KEPT_BYTES: Final = 4 * 1_048_576
 """A line of which more is left is given up."""
-_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 
 
 class LongLine:

@@ -58,7 +58,7 @@ class Wait(NamedTuple):
     """What a queued execution waits for beside what its own row says."""
 
     waits_for: tuple[int, ...] = ()
-    """Numbers of open tasks."""
+    """Numbers of tasks that are not done."""
     parked_until: datetime | None = None
     """Nothing of its agent starts before."""
     park_note: str | None = None
@@ -112,7 +112,7 @@ def state_words(
         now: The present; a time that is over is not told.
         exit_code: Of the program.
         error: What is wrong; names the processes that could not be stopped.
-        waits_for: Numbers of the open tasks that a queued execution waits for.
+        waits_for: Numbers of the tasks that a queued execution waits for.
         waits_until: The time before which a queued execution does not start.
         is_retry: Whether it waits since its last try failed.
     """

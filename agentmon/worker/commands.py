@@ -40,8 +40,8 @@ async def hand_on_commands(
 ) -> bool:
     """Write every command that no host has got yet where its host finds it, stops first; return whether all were.
 
-    A message for an agent in its own screen counts as handed on when the agent has taken it. A command that cannot be
-    written at all says why, and holds up no other.
+    A message for an agent in its own screen counts as handed on when the agent has taken it, an interrupt when it is
+    known whether it was heard. A command that cannot be written at all says why, and holds up no other.
 
     Raises:
         StoreError: The next call hands on the same again, which a host obeys once.

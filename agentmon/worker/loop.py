@@ -16,27 +16,23 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import AgentmonError, DatabaseMovedError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.logs.error_file import traceback_text
-from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.archiving import archive_old_cards
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.finalizing import Finalizer
-from agentmon.worker.history_following import HistoryFollowing
+from agentmon.worker.following import Following
 from agentmon.worker.hosts import Hosts
 from agentmon.worker.loop_report import REPORT_EVERY_S, write_loop_report
 from agentmon.worker.notifying import Notifier
 from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
-from agentmon.worker.search_indexing import SearchFollowing
 from agentmon.worker.settings_in_force import read_settings
 from agentmon.worker.starting import Starter
-from agentmon.worker.status_intake import StatusIntake
 from agentmon.worker.supervisor import Supervisor, Turn
 from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
-from agentmon.worker.usage_following import UsageFollowing
 from agentmon.worker.watching import Watch
 
 if TYPE_CHECKING:
@@ -57,8 +53,6 @@ _LONGEST_BUSY_CYCLE_S: Final = 0.25
 """With many runs the news of several are taken together: a transaction for each would cost most of a core."""
 _LONGEST_PAUSE_S: Final = 5.0
 """Whoever frees the database or the disk wants to see that runs go on."""
-_IMPORT_HANGS_AFTER_S: Final = 1_800.0
-"""A first history of many gigabytes is read in one turn."""
 _SAME_COMPLAINT_EVERY_S: Final = 300.0
 """How often the log says the same: a full disk can last for days."""
 
@@ -113,16 +107,9 @@ class WorkerLoop:
         self._screens = ScreenWatch(
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
-        self._usage = UsageFollowing(
-            agents=repositories.agents,
-            days=repositories.usage_days,
-            prices=repositories.usage_prices,
-            paths=paths,
-            clock=clock,
+        self._following = Following(
+            repositories=repositories, settings=lambda: self._settings, paths=paths, clock=clock
         )
-        self._history = HistoryFollowing(paths=paths, clock=clock)
-        self._search = SearchFollowing(paths)
-        self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,
             enforcement=repositories.budget_enforcement,
@@ -203,9 +190,7 @@ class WorkerLoop:
             "report": self._report(),
             "work": self._work(group),
             "look at screens": keep(Turn("screens of agents", self._screens.look), rest=self._screens.rest),
-            "follow usage": self._follow_usage(),
-            "follow history": self._follow_history(),
-            "follow search": self._follow_search(),
+            **self._following.loops(self._supervisor),
             "tell the person": keep(Turn("notifications", self._notifier.tell_next), rest=self._notifier.wait),
         }
 
@@ -448,43 +433,6 @@ class WorkerLoop:
             self._complain(f"{name}: {error}", of=name)
         else:
             self._complain(f"{name} goes on after an error of the worker's own\n{traceback_text(error)}", of=name)
-
-    # Beside the executions
-
-    async def _follow_usage(self) -> None:
-        """Import what agents write down of their answers."""
-
-        async def look() -> None:
-            await self._usage.look(self._settings.costs)
-            await self._statuses.take_in()
-
-        try:
-            await self._supervisor.keep(Turn("usage import", look, _IMPORT_HANGS_AFTER_S), rest=self._usage.rest)
-        finally:
-            await self._usage.close()
-
-    async def _follow_history(self) -> None:
-        """Import what agents write down of what is said and done, in the time that is left."""
-
-        async def look() -> None:
-            await self._history.look(self._settings.costs, self._settings.history)
-
-        turn = Turn("conversation import", look, _IMPORT_HANGS_AFTER_S)
-        try:
-            await self._supervisor.keep(turn, rest=self._history.rest)
-        finally:
-            self._history.close()
-
-    async def _follow_search(self) -> None:
-        """Take up what the search does not know yet."""
-
-        async def look() -> None:
-            await self._search.look(self._settings.search)
-
-        try:
-            await self._supervisor.keep(Turn("search index", look), rest=self._search.rest)
-        finally:
-            self._search.close()
 
     async def _report(self) -> None:
         """Tell everybody how the loops fare, whenever that changes and every few seconds."""

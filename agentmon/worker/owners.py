@@ -8,6 +8,7 @@ import time
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.owners import Owner, ProcessIdentity
 from agentmon.runners.host.process_table import find_boot_id, find_start_time
 
@@ -94,4 +95,9 @@ class Takeover:
         found_dead_at = self._found_dead_at.setdefault(owner.worker_id, time.monotonic())
         if time.monotonic() - found_dead_at < _LOOKS_APART_S:
             return False
-        return owner.last_seen_at is None or (at - owner.last_seen_at).total_seconds() >= after_s
+        if owner.last_seen_at is None:
+            return True
+        if owner.last_seen_at > at + CLOCK_JITTER:
+            # The clock was set back since then; what lives would have been seen again by now.
+            return time.monotonic() - found_dead_at >= after_s
+        return (at - owner.last_seen_at).total_seconds() >= after_s

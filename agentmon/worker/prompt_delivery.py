@@ -103,20 +103,26 @@ class DeliverySteps:
     def read(self) -> Mapping[str, tuple[DeliveryStep, int]]:
         """Return by key how far each text had come, and what the screen had shown before; blocks."""
         try:
+            return self._read()
+        except OSError:
+            return {}
+
+    def _read(self) -> Mapping[str, tuple[DeliveryStep, int]]:
+        try:
             document = json.loads(self._path.read_text(encoding="utf-8"))
             if document["attempt"] != self._attempt:
                 return {}
             return {key: (DeliveryStep(one["step"]), int(one["seen_before"])) for key, one in document["texts"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 
     def write(self, delivery: Delivery) -> None:
         """Write how far the text has come; blocks.
 
         Raises:
-            OSError: It cannot be written, so that the step must not be taken.
+            OSError: It cannot be written, or what stands there not be read, so that the step must not be taken.
         """
-        texts = {key: {"step": step.value, "seen_before": seen} for key, (step, seen) in self.read().items()}
+        texts = {key: {"step": step.value, "seen_before": seen} for key, (step, seen) in self._read().items()}
         texts[delivery.key] = {"step": delivery.step.value, "seen_before": delivery.seen_before}
         partial = self._path.with_name(f"{_FILE}.partial")
         partial.write_text(json.dumps({"attempt": self._attempt, "texts": texts}), encoding="utf-8")
@@ -173,7 +179,9 @@ def _after_submission(
         return None
     if _works_by_its_own_words(verdict) or (verdict.state is not None and verdict.state.is_asking):
         return DeliveryStep.DONE
-    if inside == "" and quiet_s < at - delivery.since:
+    # Where another worker submitted it, nobody saw what came of that; it is not in the box any more.
+    is_past = not delivery.rows and quiet_s >= rules.settled_s
+    if inside == "" and (is_past or quiet_s < at - delivery.since):
         return DeliveryStep.DONE
     is_left = inside and shows_new_line(delivery.rows, box_rows(rules, screen)) and quiet_s >= rules.settled_s
     if is_left and delivery.step is DeliveryStep.SUBMITTED and _may_be_given_keys(rules, screen, verdict):

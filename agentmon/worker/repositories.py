@@ -23,6 +23,7 @@ from agentmon.store.setting_rows import SettingRepository
 from agentmon.store.settling import SettlementRepository
 from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.task_authors import TaskAuthorRepository
+from agentmon.store.thinning import ThinningRepository
 from agentmon.store.told_usage import ToldUsageRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -47,6 +48,7 @@ class Repositories:
     settings: SettingRepository
     pause: QueuePauseRepository
     old_logs: OldLogRepository
+    thinning: ThinningRepository
     archive: ArchiveRepository
     schedules: ScheduleRepository
     task_authors: TaskAuthorRepository
@@ -80,6 +82,7 @@ class Repositories:
             settings=SettingRepository(database),
             pause=QueuePauseRepository(database),
             old_logs=OldLogRepository(database),
+            thinning=ThinningRepository(database),
             archive=ArchiveRepository(database),
             schedules=ScheduleRepository(database),
             task_authors=TaskAuthorRepository(database),

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Final
 from agentmon.runners.execution_folder import ExecutionFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentmon.domain.clock import Clock
     from agentmon.settings import WorkerSettings
-    from agentmon.store.old_logs import OldLogRepository
+    from agentmon.store.old_logs import OldLog, OldLogRepository
 
 _log = logging.getLogger(__name__)
 
 _MEGABYTE: Final = 1_000_000
+
+
+async def find_old_logs(old_logs: OldLogRepository, settings: WorkerSettings, clock: Clock) -> Sequence[OldLog]:
+    """Return the logs that the settings no longer allow, oldest first; of very many the first."""
+    ended_before = clock.now() - timedelta(days=settings.keep_logs_days) if settings.keep_logs_days else None
+    return await old_logs.find(ended_before=ended_before, max_total_bytes=settings.keep_logs_mb * _MEGABYTE or None)
 
 
 async def remove_old_logs(old_logs: OldLogRepository, settings: WorkerSettings, clock: Clock) -> int:
@@ -29,10 +37,8 @@ async def remove_old_logs(old_logs: OldLogRepository, settings: WorkerSettings, 
         StoreError: The rest is removed at the next call.
     """
     now = clock.now()
-    ended_before = now - timedelta(days=settings.keep_logs_days) if settings.keep_logs_days else None
-    max_total_bytes = settings.keep_logs_mb * _MEGABYTE or None
     removed = 0
-    for old in await old_logs.find(ended_before=ended_before, max_total_bytes=max_total_bytes):
+    for old in await find_old_logs(old_logs, settings, clock):
         folder = ExecutionFolder(Path(old.log_file_path).parent)
         try:
             await asyncio.to_thread(folder.remove_logs)

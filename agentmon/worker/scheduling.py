@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.schedule import next_time
+from agentmon.store.budget_enforcing import NEVER
 from agentmon.worker.file_trust import require_trusted
 from agentmon.worker.project_folders import find_project
 from agentmon.worker.requests import build_request
@@ -53,6 +56,7 @@ class Scheduler:
         self._paths = paths
         self._clock = clock
         self._next_time: datetime | None = None
+        self._seen_at = NEVER
 
     async def look(self) -> None:
         """Read anew when the next task is due."""
@@ -70,12 +74,26 @@ class Scheduler:
             StoreError: The rest is queued at the next call.
         """
         now = self._clock.now()
+        if now < self._seen_at - CLOCK_JITTER:
+            await self._bring_forward(now)
+        self._seen_at = now
         if self._next_time is None or now < self._next_time:
             return False
         for task in await self._schedules.due(at=now):
             await self._queue(task, now)
         await self.look()
         return True
+
+    async def _bring_forward(self, now: datetime) -> None:
+        """Set the next times anew that a clock has written which was ahead: a daily task must not rest for a year."""
+        for task in await self._schedules.waiting(after=now):
+            if task.schedule is None or task.next_run_at is None:
+                continue
+            with contextlib.suppress(AgentmonError):
+                earliest = await asyncio.to_thread(next_time, task.schedule.cron, task.schedule.zone, now)
+                if earliest < task.next_run_at:
+                    await self._schedules.bring_forward(task, earliest)
+        await self.look()
 
     async def _queue(self, task: Task, now: datetime) -> None:
         request, cannot_run = None, ""
@@ -116,7 +134,8 @@ class Scheduler:
             raise AgentmonError("its workspace is gone")
         await require_trusted(self._agent_files, agent, workspace.root_path)
         working_dir = agent.work_folder(task.input_context.working_dir, workspace.root_path)
-        request = build_request(
+        request = await asyncio.to_thread(
+            build_request,
             task,
             agent,
             capability,

@@ -24,11 +24,13 @@ class Interrupt:
     command_id: str
     pressed_at: float
     """Monotonic."""
+    refused_at: float = float("-inf")
+    """When they could not be pressed once more; monotonic."""
 
     @property
     def due_at(self) -> float:
-        """When it is known whether they had an effect; monotonic."""
-        return self.pressed_at + _EFFECT_WITHIN_S
+        """When it is known whether they had an effect, or can be pressed once more; monotonic."""
+        return max(self.pressed_at, self.refused_at) + _EFFECT_WITHIN_S
 
     @property
     def second_id(self) -> str:

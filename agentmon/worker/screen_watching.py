@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.activity import Activity
-from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
+from agentmon.domain.errors import AgentmonError, StoreError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import CommandId
@@ -84,6 +84,7 @@ class _Screen:
     files: ScreenFiles
     steps: DeliverySteps
     begun_at: float
+    first_look_at: float | None = None
     pane_id: str | None = None
     pace: LookPace = field(default_factory=LookPace)
     deliveries: list[Delivery] = field(default_factory=list)
@@ -93,6 +94,8 @@ class _Screen:
     asks_since: float | None = None
     interrupt: Interrupt | None = None
     """Keys whose effect is still to be seen."""
+    interrupted_by: set[CommandId] = field(default_factory=set)
+    """The commands whose keys were pressed."""
     published: _Published | None = None
 
     @property
@@ -184,8 +187,14 @@ class ScreenWatch:
         if not due:
             return
         looks = await self._look_at_panes(due)
+        failure = None
         for screen in due:
-            await self._act(screen, looks)
+            try:
+                await self._act(screen, looks)
+            except StoreError as error:
+                failure = error
+        if failure is not None:
+            raise failure
 
     async def take(self, command: ExecutionCommand) -> bool:
         """Return whether a command for an agent in its own screen needs nothing more from who hands commands on.
@@ -199,27 +208,36 @@ class ScreenWatch:
             return False
         match command.type:
             case CommandType.MESSAGE:
-                return self._take_message(screen, command)
+                return await self._take_message(screen, command)
             case CommandType.INTERRUPT:
-                await _press_interrupt(screen, command.id)
-                screen.interrupt = Interrupt(command_id=command.id, pressed_at=time.monotonic())
-                return True
+                return await self._take_interrupt(screen, command)
             case _:
                 error = "only the agent's own screen takes this: attach to it"
                 await self._activity.settle_command(command.id, error=error, at=self._clock.now())
                 return True
 
-    def _take_message(self, screen: _Screen, command: ExecutionCommand) -> bool:
-        known = next((one for one in screen.deliveries if one.key == command.id), None)
-        if known is not None:
-            return known.step is DeliveryStep.DONE
-        text = command.payload.get("text")
-        step, seen_before = screen.steps.read().get(command.id, (DeliveryStep.WAITING, 0))
-        delivery = Delivery(key=command.id, text=text if isinstance(text, str) else "", step=step)
-        delivery.seen_before, delivery.since = seen_before, time.monotonic()
-        screen.deliveries.append(delivery)
-        screen.pace.look_at_once()
-        return step is DeliveryStep.DONE
+    async def _take_message(self, screen: _Screen, command: ExecutionCommand) -> bool:
+        delivery = next((one for one in screen.deliveries if one.key == command.id), None)
+        if delivery is None:
+            text = command.payload.get("text")
+            step, seen_before = screen.steps.read().get(command.id, (DeliveryStep.WAITING, 0))
+            delivery = Delivery(key=command.id, text=text if isinstance(text, str) else "", step=step)
+            delivery.seen_before, delivery.since = seen_before, time.monotonic()
+            screen.deliveries.append(delivery)
+            screen.pace.look_at_once()
+        if delivery.step is not DeliveryStep.DONE:
+            return False
+        # Whoever saw it taken may have died, or not have had the database, before it could say so.
+        await self._activity.settle_command(command.id, at=self._clock.now())
+        return True
+
+    async def _take_interrupt(self, screen: _Screen, command: ExecutionCommand) -> bool:
+        """Press the keys; it is through when they had an effect, or were pressed once more."""
+        if command.id not in screen.interrupted_by:
+            await _press_interrupt(screen, command.id)
+            screen.interrupted_by.add(command.id)
+            screen.interrupt = Interrupt(command_id=command.id, pressed_at=time.monotonic())
+        return screen.interrupt is None or screen.interrupt.command_id != command.id
 
     async def _look_at_panes(self, due: Sequence[_Screen]) -> PaneLooks | None:
         """Return what the panes show; None when tmux cannot tell."""
@@ -255,6 +273,7 @@ class ScreenWatch:
                 is_halted=screen.files.is_halted,
             )
         )
+        screen.first_look_at = now if screen.first_look_at is None else screen.first_look_at
         screen.pace.note_look(now, is_new=screen.judge.same_since == now)
         self._note_work(screen, verdict)
         if shown is not None:
@@ -274,12 +293,18 @@ class ScreenWatch:
         interrupt = screen.interrupt
         if interrupt is None or now < interrupt.due_at:
             return
-        screen.interrupt = None
-        if interrupt.had_no_effect(verdict, same_since=screen.judge.same_since):
+        pressed_later = None
+        # How long it was so before the first look, nobody knows: the keys may have been pressed by another worker.
+        is_as_found = screen.judge.same_since == screen.first_look_at
+        same_since = float("-inf") if is_as_found else screen.judge.same_since
+        if interrupt.had_no_effect(verdict, same_since=same_since):
             try:
                 await _press_interrupt(screen, interrupt.second_id)
             except OSError as error:
                 _log.warning("execution %s: it cannot be interrupted again: %s", screen.id, error)
+                pressed_later = replace(interrupt, refused_at=now)
+        if screen.interrupt is interrupt:  # another one may have come meanwhile
+            screen.interrupt = pressed_later
 
     async def _deliver(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
         delivery = screen.pending
@@ -289,12 +314,20 @@ class ScreenWatch:
         quiet_s = now - max(screen.judge.lines_since, screen.judge.grown_at)
         step = next_step(delivery, screen.rules, shown, verdict, quiet_s=quiet_s, at=now)
         if step is not None:
+            taken = replace(delivery, step=step, since=now, problem="")
             if step is DeliveryStep.PASTED:
-                delivery.seen_before = signs_of(delivery.text, screen.rules, shown)
+                taken.seen_before = signs_of(delivery.text, screen.rules, shown)
             elif step is DeliveryStep.SUBMITTED:
-                delivery.rows = box_rows(screen.rules, shown)
-            delivery.step, delivery.since, delivery.problem = step, now, ""
-            await asyncio.to_thread(screen.steps.write, delivery)
+                taken.rows = box_rows(screen.rules, shown)
+            try:
+                await asyncio.to_thread(screen.steps.write, taken)
+            except OSError as error:
+                _log.warning("execution %s: a step of its text cannot be written down: %s", screen.id, error)
+                if step is not DeliveryStep.DONE:
+                    delivery.problem = f"its next step cannot be written down: {error.strerror or error}"
+                return
+            screen.deliveries[screen.deliveries.index(delivery)] = taken
+            delivery = taken
         if step is not None or is_still_due(delivery, screen.rules, shown, verdict):
             await self._hand_over(screen, delivery)
         if delivery.step is DeliveryStep.DONE:

@@ -67,7 +67,7 @@ SELECT t.id, t.number, t.status,
         AND e.status IN ('queued', 'running', 'cancelling', 'finalizing')),
     EXISTS (SELECT 1 FROM executions e WHERE e.task_id = t.id AND e.session_id IS NOT NULL),
     EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
-            WHERE d.task_id = t.id AND p.status IN ('todo', 'in_progress', 'blocked'))
+            WHERE d.task_id = t.id AND p.status <> 'done')
 FROM tasks t
 """
 

@@ -170,8 +170,7 @@ async def test_a_model_and_a_mode_are_set_while_it_runs(drive: Drive) -> None:
     model, mode = {"claude": ("sonnet", "acceptEdits"), "codex": ("gpt-5.1-codex", "full-access")}[drive.agent.slug]
     started = await drive.start("go #mock:slow")
     await drive.until_active(started, Activity.WORKING)
-    await drive.services.conversations.set_model(started.task_id, model, actor=USER_ACTOR)
-    await drive.services.conversations.set_permission_mode(started.task_id, mode, actor=USER_ACTOR)
+    await drive.services.conversations.switch(started.task_id, model=model, permission_mode=mode, actor=USER_ACTOR)
 
     async def are_obeyed() -> bool:
         commands = drive.rows("execution_commands", started)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.cli.demo_place import end_everything
+from agentmon.cli.demo_place import end_everything, remove_leftovers
 from tests.cli.command_lines import CommandLine
 from tests.waiting import wait_for
 
@@ -104,6 +104,17 @@ def test_a_demo_in_use_is_left_alone_by_another(demo_line: CommandLine) -> None:
     )
 
     assert ended.stdout.split() == [b"0", b"True", b"False"]
+
+
+def test_a_folder_that_is_only_called_like_a_demo_is_never_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    own = tmp_path / "agentmon-demo-notes"
+    own.mkdir()
+
+    assert remove_leftovers() == []
+    assert own.exists()
 
 
 def test_the_demo_in_a_terminal_shows_the_app_and_is_gone_when_the_terminal_is(demo_line: CommandLine) -> None:

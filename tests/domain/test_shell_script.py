@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 import pytest
 
 from agentmon.domain.shell_script import UnreadableScriptError, read_script
@@ -51,3 +54,19 @@ def test_what_a_here_document_gives_is_text_of_its_command() -> None:
 def test_what_is_too_much_is_refused(script: str) -> None:
     with pytest.raises(UnreadableScriptError):
         read_script(script)
+
+
+def test_variables_that_make_a_script_too_long_are_refused() -> None:
+    with pytest.raises(UnreadableScriptError):
+        read_script(f"a='{'x ' * 1000}'; " + "$a; " * 1000)
+
+
+@pytest.mark.parametrize("script", ["{" + "," * 120_000, "${IFS" * 20_000, "<<A " * 30_000, "`" * 120_000])
+def test_no_script_takes_long_to_be_read(script: str) -> None:
+    began = time.process_time()
+
+    with suppress(UnreadableScriptError):
+        read_script(script)
+
+    # What grows with the square of the length takes minutes.
+    assert time.process_time() - began < 5

@@ -102,7 +102,19 @@ def test_of_an_assignment_the_value_alone_is_masked() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    [".1", "a.b-", "token", "-eyJabcdefghijk", "QUJD+/", "-----BEGIN ", "a", "token ", "authorization: ", "x://a:"],
+    [
+        ".1",
+        "a.b-",
+        "token",
+        "token=",
+        "-eyJabcdefghijk",
+        "QUJD+/",
+        "-----BEGIN ",
+        "a",
+        "token ",
+        "authorization: ",
+        "x://a:",
+    ],
 )
 def test_no_text_takes_long_to_be_looked_through(piece: str) -> None:
     text = piece * (200_000 // len(piece)) + "token" + " " * 20_000 + "authorization:" + " " * 20_000

@@ -55,6 +55,9 @@ def fake_tmux(folder: Path, script: str) -> dict[str, str]:
 
 
 def environment_of(pid: int) -> str:
+    told_by_system = Path(f"/proc/{pid}/environ")
+    if told_by_system.exists():
+        return told_by_system.read_text()
     return subprocess.run(["ps", "eww", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
 
 
@@ -371,7 +374,8 @@ async def test_a_title_is_drawn_letter_for_letter_beside_the_way_back(
     assert status.startswith(f" {shown} ")
     assert status.endswith("ctrl+q back to agentmon")
     assert not (folder / "hacked").exists()
-    assert raw("show-messages", "-t", "=am-1", check=False) == ""
+    told = raw("show-messages", "-t", "=am-1", check=False).splitlines()
+    assert [line for line in told if " command: " not in line] == []  # tmux 3.8 keeps every command among its messages
 
 
 async def test_a_long_title_is_cut_before_the_way_back(tmux: Tmux, folder: Path) -> None:

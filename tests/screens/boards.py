@@ -98,6 +98,10 @@ class Board:
     async def until(self, condition: Callable[[], bool], what: str = "") -> None:
         await until(condition, what)
 
+    async def told(self, words: str) -> None:
+        """Wait until a toast says so."""
+        await until(lambda: any(words in toast for toast in self.toasts), words)
+
     async def settled(self) -> None:
         """Wait until nothing is being written or read any more."""
         await self.pilot.pause()

@@ -107,7 +107,7 @@ async def test_agents_are_found_filtered_sorted_marked_turned_off_and_all_of_it_
         await board.press("ctrl+z", "ctrl+z")
         await board.until(lambda: (state(board, "make"), state(board, "jq")) == ("✓ ready", "✓ ready"), "taken back")
         await board.press("ctrl+z")
-        await board.until(lambda: "nothing to undo" in board.toasts, "the end of it")
+        await board.told("nothing to undo")
 
 
 async def test_the_pane_and_the_page_tell_all_about_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ async def test_a_scan_tells_what_came_and_programs_become_agents(
         (programs / "there").unlink()
         await board.press("enter")
         await board.until(lambda: state(board, str(programs / "hello")) == "● agent", "one of the marked")
-        assert any("there" in toast for toast in board.toasts)
+        await board.told("there")
         await board.press("ctrl+z")
         await board.until(lambda: state(board, str(programs / "hello")) == "", "taken back")
         await board.press("slash", *"wor", "enter", "enter")
@@ -178,7 +178,7 @@ async def test_a_scan_tells_what_came_and_programs_become_agents(
         board.app.screen.query_one(Input).value = str(programs / "missing")
         await seen(board, "enter adds the program of this name, or at this path")
         await board.press("enter")
-        await board.until(lambda: any("missing" in toast for toast in board.toasts), "what is wrong")
+        await board.told("missing")
         await board.press("escape", "tab")
 
         await board.until(lambda: isinstance(board.app.screen, AgentsScreen), "the agents")
@@ -252,6 +252,6 @@ async def test_a_parked_agent_is_let_go_and_a_file_of_the_workspace_is_shown(
         await board.press("enter")
         await seen(board, "resets 3 pm; U lets it start now")
         await board.press("U")
-        await board.until(lambda: "qwen may start again" in board.toasts, "it may")
+        await board.told("qwen may start again")
         await board.press("escape")
         await board.until(lambda: state(board, "qwen") == "✓ ready", "the list")

@@ -40,4 +40,6 @@ async def test_the_app_looks_for_programs_once_a_day_and_tells_what_is_different
         connection.execute("UPDATE programs SET last_seen_at = '2020-01-01T00:00:00.000Z'")
     async with open_board(place) as board:
         await board.until(lambda: bool(board.toasts), "the news")
-        assert board.toasts == ["Programs: 2 came, 1 went; new here: go; not found any more: cargo"]
+        await board.until(
+            lambda: board.toasts == ["Programs: 2 came, 1 went; new here: go; not found any more: cargo"], "it is told"
+        )

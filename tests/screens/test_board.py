@@ -144,7 +144,7 @@ async def test_an_illegal_move_is_told_and_the_card_stays(place: Place) -> None:
         await board.press("L")
         await board.settled()
 
-        assert board.toasts == ["a task cannot go from done to cancelled"]
+        await board.until(lambda: board.toasts == ["a task cannot go from done to cancelled"], "it is told")
         assert board.shown(DONE) == ["a"]
 
 
@@ -175,7 +175,9 @@ async def test_a_delete_is_taken_back_by_ctrl_z(place: Place) -> None:
         assert after_delete == ["a", "c"]
         assert board.shown(TODO) == ["a", "b", "c"]
         assert board.selected == "b"
-        assert board.toasts == ["Deleted #2 · ctrl+z brings it back", "Undid the deletion of #2"]
+        await board.until(
+            lambda: board.toasts == ["Deleted #2 · ctrl+z brings it back", "Undid the deletion of #2"], "it is told"
+        )
 
 
 async def test_moves_are_taken_back_to_where_the_card_was(place: Place) -> None:
@@ -192,7 +194,7 @@ async def test_moves_are_taken_back_to_where_the_card_was(place: Place) -> None:
 
         assert after_first == ["b"]
         assert board.shown(TODO) == ["a", "b", "c"]
-        assert board.toasts[-1] == "nothing to undo"
+        await board.told("nothing to undo")
 
 
 async def test_an_action_takes_all_marked_cards(place: Place) -> None:
@@ -292,7 +294,7 @@ async def test_stopping_what_does_not_run_is_a_hint(place: Place) -> None:
         await board.press("a")
         await board.settled()
 
-        assert board.toasts == ["#1 does not run", "#1 does not run; r runs it"]
+        await board.until(lambda: board.toasts == ["#1 does not run", "#1 does not run; r runs it"], "it is told")
 
 
 async def test_a_new_task_is_made_in_the_editor_and_selected(place: Place) -> None:
@@ -316,7 +318,7 @@ async def test_an_edit_is_stored_and_taken_back(place: Place) -> None:
         await board.press("ctrl+z")
         await board.until(lambda: board.shown(TODO) == ["a"])
 
-        assert board.toasts == ["Undid the edit of #1"]
+        await board.until(lambda: board.toasts == ["Undid the edit of #1"], "it is told")
 
 
 async def test_the_cancelled_column_is_folded_until_asked(place: Place) -> None:

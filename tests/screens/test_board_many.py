@@ -16,6 +16,7 @@ from agentmon.domain.tasks import InputContext, TaskDraft, draft_of
 from agentmon.screens.tasks.run_dialog import RunChoice, RunDialog
 from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.services.actors import USER_ACTOR
+from agentmon.widgets.log_pane import LogPane
 from tests.idle_worker import idle_worker
 from tests.screen_stage import screen_text
 from tests.screens.boards import Place, make_place, open_board
@@ -98,7 +99,7 @@ async def test_cards_are_archived_shown_by_a_filter_and_brought_back(place: Plac
     async with open_board(place) as board:
         await board.press("space", "space", "Z")
         await board.until(lambda: board.shown(TODO) == ["c", "queued"], "archived")
-        await board.until(lambda: "Archived #1, #2 · ctrl+z brings them back" in board.toasts, "told")
+        await board.told("Archived #1, #2 · ctrl+z brings them back")
         await _undone(board)
         assert board.shown(TODO) == ["a", "b", "c", "queued"]
         await board.press("G", "r")
@@ -113,7 +114,7 @@ async def test_cards_are_archived_shown_by_a_filter_and_brought_back(place: Plac
         await board.settled()
         assert board.selected == "a"
         await board.press("Z")
-        await board.until(lambda: "Brought back #1 · ctrl+z archives it again" in board.toasts, "told")
+        await board.told("Brought back #1 · ctrl+z archives it again")
         await board.until(lambda: board.shown(TODO) == [], "no archived ones any more")
         await board.settled()
         await _undone(board)
@@ -123,10 +124,10 @@ async def test_cards_are_archived_shown_by_a_filter_and_brought_back(place: Plac
         await board.settled()
 
         await board.press("g", "enter", "Z")
-        await board.until(lambda: "Archived #1 · Z brings it back" in board.toasts, "told on the page")
+        await board.told("Archived #1 · Z brings it back")
         await board.until(lambda: "archived" in screen_text(board.app), "shown on the page")
         await board.press("Z")
-        await board.until(lambda: "Brought #1 back to Todo" in board.toasts, "back from the page")
+        await board.told("Brought #1 back to Todo")
 
 
 async def test_one_card_that_cannot_be_changed_keeps_none_of_the_others(place: Place) -> None:
@@ -161,7 +162,7 @@ async def test_marked_cards_run_with_one_choice_and_only_those_that_run_are_stop
         assert {run.status for run in await _runs(place)} == {ExecutionStatus.CANCELLED}
         assert not any("does not" in told for told in board.toasts)
         await board.press("g", "space", "space", "x")
-        assert "none of the marked cards is queued or running" in board.toasts
+        await board.told("none of the marked cards is queued or running")
 
 
 async def test_an_undone_edit_keeps_what_somebody_else_changed_and_refuses_what_both_did(place: Place) -> None:
@@ -267,7 +268,7 @@ async def test_what_is_typed_right_behind_the_key_of_a_tab_is_for_what_it_shows(
 
     async with open_board(place) as board:
         await board.press("L", "enter")
-        await board.until(lambda: "Details" in screen_text(board.app), "the page")
+        await board.until(lambda: any(pane.path for pane in board.app.screen.query(LogPane)), "the page with its run")
         for key, character in (("right_square_bracket", "]"), ("g", "g")):
             board.app.post_message(Key(key, character))
         await board.until(lambda: "line 1 " in screen_text(board.app), "the first line")

@@ -68,7 +68,7 @@ async def test_filters_are_chosen_saved_and_chosen_again(place: Place) -> None:
         await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
         board.app.screen.query_one("#free").focus()
         await board.press(*"mine", "enter")
-        await board.until(lambda: any("saved as" in toast for toast in board.toasts), "saved")
+        await board.told("saved as")
         await _choose(board, "f", "no filter")
         await board.until(lambda: len(board.shown(TODO)) == 3, "all cards")
         await _choose(board, "f", "mine")
@@ -92,7 +92,7 @@ async def test_the_columns_are_sorted_by_a_key_which_stays(place: Place) -> None
         assert board.selected == "low"
         assert "by priority" in board.screen.query_one(StatusBar).render_line(0).text
         await board.press("K")
-        await board.until(lambda: any("s goes on to their own order" in toast for toast in board.toasts), "told")
+        await board.told("s goes on to their own order")
 
     async with open_board(place) as board:
         assert board.shown(TODO) == ["high", "low"]

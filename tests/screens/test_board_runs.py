@@ -66,7 +66,7 @@ async def test_five_presses_of_the_run_key_make_one_run(live_home: LiveHome) -> 
             executions = await services.executions.list(workspace)
 
         assert len(executions) == 1
-        assert board.toasts
+        await board.until(lambda: bool(board.toasts), "it is told")
 
 
 async def test_another_selection_made_meanwhile_is_kept_when_the_run_moves_its_card(live_home: LiveHome) -> None:

@@ -75,7 +75,7 @@ async def test_another_workspace_is_chosen_and_each_remembers_its_place(place: P
         await _choose(board, "project")
         assert (board.shown(TODO), board.selected) == (["a", "b", "c"], "c")
         await board.press("ctrl+z")
-        await board.until(lambda: "Undid the move of #2, in web" in board.toasts, "told where")
+        await board.told("Undid the move of #2, in web")
         await board.settled()
         assert board.selected == "c"
         await _choose(board, "web")
@@ -96,7 +96,7 @@ async def test_on_the_board_of_all_every_action_is_in_the_cards_own_workspace(pl
         assert "All workspaces" in board.screen.query_one(StatusBar).render_line(0).text
         assert "web#1 P3 x" in screen_text(board.app)
         await board.press("G", "D")
-        await board.until(lambda: "Deleted web#2 · ctrl+z brings it back" in board.toasts, "named unmistakably")
+        await board.told("Deleted web#2 · ctrl+z brings it back")
         await board.settled()
         await board.press("ctrl+z")
         await board.until(lambda: board.shown(TODO) == ["a", "b", "c", "x", "y"], "back")
@@ -114,7 +114,7 @@ async def test_on_the_board_of_all_every_action_is_in_the_cards_own_workspace(pl
         await board.until(lambda: isinstance(board.app.screen, TaskEditor), "the editor")
         board.app.screen.dismiss(EditedTask(draft=TaskDraft(title="z"), should_run=False))
         await board.until(lambda: board.selected == "z", "made and selected")
-        assert "#3 is in web" in board.toasts
+        await board.told("#3 is in web")
         await _choose(board, "web")
         assert board.shown(TODO) == ["y", "x", "z"]
 

@@ -213,12 +213,13 @@ async def choose(board: Board, screen: CostsScreen, word: str) -> None:
     """Choose from the menu of filters."""
     await board.press("f")
     await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
-    dialog = board.app.screen
+    dialog, before = board.app.screen, screen._wanted
     assert isinstance(dialog, MenuDialog)
     entries = dialog.query_one(OptionList)
     entries.highlighted = [entry.word for entry in dialog._entries].index(word)
     await board.press("enter")
-    await board.until(lambda: board.app.screen is screen and screen._read_for == screen._wanted, "the costs again")
+    await board.until(lambda: board.app.screen is screen and screen._wanted != before, "what was chosen")
+    await board.until(lambda: screen._read_for == screen._wanted, "the costs again")
 
 
 async def test_beside_the_groups_stands_how_much_was_done_in_that_time(filled_place: Place) -> None:

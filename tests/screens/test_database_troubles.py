@@ -48,7 +48,7 @@ async def test_a_database_that_is_held_at_the_start_is_waited_for_and_the_screen
     with held(place.paths.database_path):
         async with app.run_test(size=(120, 40)) as pilot:
             board = Board(app, pilot)
-            await board.until(lambda: any("held by another process" in toast for toast in board.toasts), "the reason")
+            await board.told("held by another process")
             await pilot.press("question_mark")
             await board.until(lambda: not isinstance(app.screen, BoardScreen), "the help: keys are answered")
             await pilot.press("escape")
@@ -75,7 +75,7 @@ async def test_the_app_goes_on_with_a_database_that_took_the_place_of_its_own(pl
         await board.until(lambda: board.shown(TaskStatus.TODO) == ["of the second"], "the new board")
         await board.until(lambda: not bar.trouble, "no mark any more")
         await board.press("ctrl+z")
-        await board.until(lambda: "nothing to undo" in board.toasts, "what was done belongs to the first")
+        await board.told("nothing to undo")
         board.column(TaskStatus.TODO).focus()
         await board.press("L")
         await board.settled()

@@ -102,9 +102,9 @@ async def test_a_description_is_edited_from_the_board_and_what_cannot_be_stored_
             await board.until(lambda: not list(place.paths.drafts_dir.iterdir()), "the file is gone")
             await board.settled()
             assert await description(place, task) == "# New"
-            assert any("Saved the description of #1" in toast for toast in board.toasts)
+            await board.told("Saved the description of #1")
             await board.press("ctrl+z")
-            await board.until(lambda: any("Undid" in toast for toast in board.toasts), "undone")
+            await board.told("Undid")
             assert await description(place, task) == ""
 
             set_editor(tmp_path, monkeypatch, "path.write_text('half'); sys.exit(4)")
@@ -117,7 +117,7 @@ async def test_a_description_is_edited_from_the_board_and_what_cannot_be_stored_
 
             set_editor(tmp_path, monkeypatch, CHANGE_MEANWHILE.format(database=str(place.paths.database_path)))
             await board.press("E")
-            await board.until(lambda: any("what you wrote is in" in toast for toast in board.toasts), "refused")
+            await board.told("what you wrote is in")
             assert await description(place, task) == "theirs"
             (kept,) = place.paths.drafts_dir.glob("*/*.md")
             assert kept.read_text() == "mine"
@@ -146,4 +146,4 @@ async def test_with_several_marked_cards_it_says_which_one_is_edited(
     with idle_worker(place.paths):
         async with open_board(place) as board:
             await board.press("space", "space", "E")
-            await board.until(lambda: "#2 alone is edited, not all marked cards" in board.toasts, "told")
+            await board.told("#2 alone is edited, not all marked cards")

@@ -93,7 +93,7 @@ async def test_a_changed_key_works_and_is_shown_in_footer_and_help(
     (home / "keymap.toml").write_text('[keys]\nboard.new = "f4"\nboard.nothing = "n"\n')
     async with scene(tmp_path, monkeypatch, size=(120, 40)) as board:
         assert "f4 New" in screen_text(board.app)
-        assert "board.nothing is no action" in board.toasts[0]
+        await board.told("board.nothing is no action")
         await board.press("n")
         assert not isinstance(board.app.screen, TaskEditor)
 

@@ -185,7 +185,7 @@ async def test_what_a_budget_does_comes_back_with_it_and_a_newer_one_stays(tmp_p
             await set_budget(9 * NANO, BudgetAction.WARN)
             await board.press("ctrl+z")
             await board.until(lambda: len(board.toasts) == 2, "refused")
-            assert "#1 was changed again meanwhile (budget), and stays as it is" in board.toasts[-1]
+            await board.told("#1 was changed again meanwhile (budget), and stays as it is")
             assert await limits(place) == [(9 * NANO, BudgetAction.WARN)]
 
             await save_with_budget(board, "e", "7")

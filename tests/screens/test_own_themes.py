@@ -82,7 +82,7 @@ async def test_the_chosen_theme_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
     (themes / "pink.toml").write_text('primary = "#aa00aa"\n')
     (themes / "bad.toml").write_text("[")
     async with scene(tmp_path, monkeypatch, size=(80, 24)) as board:
-        assert any("cannot be read" in toast for toast in board.toasts)
+        await board.told("cannot be read")
         board.app.theme = "pink"
         services = await board.app.services()
 

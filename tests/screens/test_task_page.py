@@ -23,6 +23,7 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.store.old_logs import OldLog, OldLogRepository
 from agentmon.widgets.form import LineInput, TextBox
 from agentmon.widgets.log_pane import LogPane
+from tests import waiting
 from tests.screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
 from tests.stored_runs import Stored, stored
 
@@ -348,12 +349,13 @@ async def test_an_edit_keeps_schedule_parent_and_dependencies_and_can_change_the
         assert stage.screen.query_one("#parent", LineInput).value == "#1"
         stage.screen.query_one("#after", LineInput).value = "2"
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(stage.screen, TaskPage))
-        stored_task = await store.services.tasks.get(task.id)
-        dependencies = await store.services.tasks.dependencies(task.id)
 
+        async def is_stored() -> bool:
+            return [one.number for one in await store.services.tasks.dependencies(task.id)] == [other.number]
+
+        await waiting.until(is_stored, "it waits for the other task")
+        stored_task = await store.services.tasks.get(task.id)
         assert (stored_task.schedule, stored_task.parent_task_id) == (draft.schedule, parent.id)
-        assert [one.number for one in dependencies] == [other.number]
 
 
 async def test_the_details_tell_parent_subtasks_and_what_needs_it(tmp_path: Path) -> None:
@@ -459,7 +461,7 @@ async def test_the_page_of_a_deleted_task_closes_and_says_why(tmp_path: Path) ->
         page.post_message(StoreChanged())
 
         await until(pilot, lambda: stage.screen is not page)
-        assert "The task was deleted" in [note.message for note in stage._notifications]
+        await until(pilot, lambda: "The task was deleted" in [note.message for note in stage._notifications])
 
 
 @pytest.mark.proof

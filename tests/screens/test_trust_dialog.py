@@ -58,7 +58,7 @@ async def test_a_workspace_that_brings_agents_along_says_so_at_the_start_and_run
         write_file(workspace)
 
     async with open_board(place) as board:
-        await board.until(lambda: any("4, then T, shows what they run" in toast for toast in board.toasts), "the news")
+        await board.told("4, then T, shows what they run")
         services = await board.app.services()
 
         assert "greet" not in [agent.slug for agent in await services.agents.list()]

@@ -104,12 +104,12 @@ async def test_p_pauses_the_queue_and_again_lets_it_go_on(place: Place) -> None:
         await board.until(lambda: "‖ paused since" in status_text(board), "it is paused")
         shown = status_text(board)
         await board.press("r")
-        await board.until(lambda: any("the queue is paused" in toast for toast in board.toasts), "r says so")
+        await board.told("the queue is paused")
         await board.press("P")
         await board.until(lambda: "paused" not in status_text(board), "it goes on")
 
         assert "P goes on" in shown
-        assert "The queue goes on" in board.toasts
+        await board.told("The queue goes on")
 
 
 async def test_a_click_on_the_words_of_the_pause_lets_the_queue_go_on(place: Place) -> None:
@@ -157,7 +157,7 @@ async def test_running_a_card_that_waits_for_tasks_offers_to_start_it_after_them
         await board.until(lambda: "◌ queued · after #1" in column_text(board, BLOCKED), "it is queued")
 
         assert asked.startswith("#2 waits for #1.\nStart it by itself when it is done?")
-        assert any("#2 is queued: it starts after #1" in toast for toast in board.toasts)
+        await board.told("#2 is queued: it starts after #1")
 
 
 async def test_leaving_that_question_queues_nothing(place: Place) -> None:
@@ -186,7 +186,7 @@ async def test_running_a_parked_card_starts_it_now(place: Place) -> None:
     async with open_board(place) as board:
         before = column_text(board, TODO)
         await board.press("r")
-        await board.until(lambda: "#1 starts now" in board.toasts, "it says so")
+        await board.told("#1 starts now")
         await board.settled()
 
         assert "⏸" in before
@@ -206,7 +206,7 @@ async def test_a_parked_program_is_named_and_released(place: Place) -> None:
 
     async with open_board(place) as board:
         await board.press("r")
-        await board.until(lambda: any("command is parked until" in toast for toast in board.toasts), "it says so")
+        await board.told("command is parked until")
         # In the evening the time is one of tomorrow, and leaves no room for the word.
         await board.until(lambda: "⏸" in (shown := column_text(board, TODO)) and "until" in shown, "the card too")
         words = board.screen.action_words("release_agent")
@@ -214,7 +214,7 @@ async def test_a_parked_program_is_named_and_released(place: Place) -> None:
         await board.until(lambda: "⏸" not in column_text(board, TODO), "it is released")
 
         assert words == "Let command start again"
-        assert any("its last 5 runs failed" in toast for toast in board.toasts)
+        await board.told("its last 5 runs failed")
 
 
 async def test_the_words_of_a_time_go_when_it_is_over_though_nothing_changes(place: Place) -> None:
@@ -244,11 +244,11 @@ async def test_closing_a_queued_card_says_that_its_run_was_cancelled_and_undo_br
         for _ in range(3):
             await board.press("L")
             await board.settled()
-        await board.until(lambda: "#1: its queued run was cancelled" in board.toasts, "it says so")
+        await board.told("#1: its queued run was cancelled")
         await board.press("ctrl+z")
         await board.until(lambda: board.shown(BLOCKED) == ["a"], "it is back")
 
-        assert any("the queued run stays cancelled" in toast for toast in board.toasts)
+        await board.told("the queued run stays cancelled")
 
 
 async def test_cancelling_a_running_card_says_that_it_moves_later(place: Place) -> None:
@@ -269,7 +269,7 @@ async def test_cancelling_a_running_card_says_that_it_moves_later(place: Place) 
         await board.until(lambda: told in board.toasts, "it says so")
         await board.settled()
         await board.press("ctrl+z")
-        await board.until(lambda: any("still being stopped" in toast for toast in board.toasts), "not yet")
+        await board.told("still being stopped")
         write(place, "UPDATE executions SET status = 'cancelled', ended_at = ? WHERE id = ?", LATER, execution_id)
         write(place, "UPDATE tasks SET status = 'cancelled'")
         await board.press("ctrl+z")
@@ -291,7 +291,7 @@ async def test_lost_runs_are_told_at_the_start_and_run_again_together(place: Pla
     write(place, "UPDATE tasks SET status = 'blocked'")
 
     async with open_board(place) as board:
-        await board.until(lambda: any("2 runs were lost: #1 a, #2 b" in toast for toast in board.toasts), "it says so")
+        await board.told("2 runs were lost: #1 a, #2 b")
         shown = column_text(board, BLOCKED)
         await board.press("ctrl+l")
         asked = await question(board)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
-from agentmon.domain.ids import ExecutionId
+from agentmon.domain.ids import ExecutionId, WorkspaceId, new_id
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.findings import FindingLevel
+from agentmon.store.errors import ConstraintError
 from tests.conversing import a_wish, conversing
 
 if TYPE_CHECKING:
@@ -394,3 +396,29 @@ async def test_the_doctor_names_what_nobody_decided_for_an_hour(tmp_path: Path) 
         assert [finding.level for finding in fresh] == [FindingLevel.OK]
         assert late[0].level is not FindingLevel.OK
         assert late[0].text.startswith("1 wait for a decision for more than an hour; the oldest, of #1 in project")
+
+
+async def test_allowing_always_writes_the_decision_and_the_rule_or_neither(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as place:
+        approvals = place.services.approvals
+        execution = await place.begin((await place.add_task()).id)
+        asked = (await place.ask(execution.id, a_wish())).approval
+        proposed = await approvals.proposed_rule(asked.id)
+        of_nowhere = replace(proposed, workspace_id=WorkspaceId(new_id()))
+
+        with pytest.raises(ConstraintError):
+            await approvals.allow(
+                asked.id,
+                actor=USER_ACTOR,
+                seen_digest=asked.input_digest,
+                scope=ApprovalScope.ALWAYS,
+                rule=of_nowhere,
+            )
+        refused = (await approvals.get(asked.id)).approval, await approvals.rules(), await place.commands(execution.id)
+        allowed = await approvals.allow(
+            asked.id, actor=USER_ACTOR, seen_digest=asked.input_digest, scope=ApprovalScope.ALWAYS
+        )
+        rules = await approvals.rules()
+
+    assert refused == (asked, (), ())
+    assert (allowed.status, [rule.tool for rule in rules]) == (ApprovalStatus.ALLOWED, [proposed.tool])

@@ -81,8 +81,7 @@ async def test_a_running_agent_is_interrupted_switched_and_finished(tmp_path: Pa
         conversations = place.services.conversations
 
         await conversations.interrupt(task.id, actor=USER_ACTOR)
-        await conversations.set_model(task.id, " opus ", actor=USER_ACTOR)
-        await conversations.set_permission_mode(task.id, "plan", actor=USER_ACTOR)
+        await conversations.switch(task.id, model=" opus ", permission_mode="plan", actor=USER_ACTOR)
         await conversations.finish(task.id, actor=USER_ACTOR)
 
         assert [(command.type, command.payload) for command in await place.commands(execution.id)] == [
@@ -92,7 +91,7 @@ async def test_a_running_agent_is_interrupted_switched_and_finished(tmp_path: Pa
             (CommandType.FINISH, {}),
         ]
         with pytest.raises(UsageError):
-            await conversations.set_model(task.id, " ", actor=USER_ACTOR)
+            await conversations.switch(task.id, model="opus", permission_mode=" ", actor=USER_ACTOR)
 
 
 async def test_nobody_is_interrupted_when_no_agent_runs(tmp_path: Path) -> None:

@@ -104,10 +104,14 @@ async def test_a_command_that_fails_five_times_in_a_row_is_parked_and_others_are
 
     for run in runs[:5]:
         await services.queue.wait(run.id)
+
+    async def are_parked() -> bool:
+        return {(await services.executions.get(run.id)).live_state for run in runs[5:]} == {LiveState.PARKED}
+
+    await until(are_parked, "the others rest")
     parked = [await services.executions.get(run.id) for run in runs[5:]]
     ended = await run_to_end(services, other)
 
-    assert [run.live_state for run in parked] == [LiveState.PARKED] * 2
     assert [run.error for run in parked] == ["its last 5 runs failed"] * 2
     assert all(run.not_before is not None and run.not_before > datetime.now(UTC) for run in parked)
     assert ended.status is ExecutionStatus.SUCCEEDED

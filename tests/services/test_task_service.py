@@ -9,9 +9,12 @@ import pytest
 
 from agentmon.bootstrap import Services, open_services
 from agentmon.domain.board import ColumnRequest
+from agentmon.domain.budgets import TaskBudget
 from agentmon.domain.errors import ConflictError, IllegalMoveError, NotFoundError, UsageError
+from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.ids import new_id
 from agentmon.domain.task_status import Priority, TaskStatus
-from agentmon.domain.tasks import TaskDraft
+from agentmon.domain.tasks import TaskDraft, draft_of
 from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
@@ -251,3 +254,55 @@ async def test_a_card_at_the_end_of_its_column_stays_as_it_is(services: Services
     ]
 
     assert moved == [first, last]
+
+
+async def test_an_edit_stores_text_dependencies_and_budget_or_nothing_of_them(
+    services: Services, workspace: Workspace
+) -> None:
+    one, two, three = await _add(services, workspace, "one", "two", "three")
+    await services.tasks.add_dependency(one.id, two.number, actor=USER_ACTOR)
+    draft = replace(draft_of(two), title="other", labels=("new",))
+
+    with pytest.raises(ConflictError, match="wait for each other"):
+        await services.tasks.edit(
+            two.id,
+            draft,
+            expected_version=two.version,
+            added=[three.number, one.number],
+            budget=TaskBudget(limit=10),
+            actor=USER_ACTOR,
+        )
+    with pytest.raises(UsageError, match="above nothing"):
+        await services.tasks.edit(
+            two.id, draft, expected_version=two.version, budget=TaskBudget(limit=0), actor=USER_ACTOR
+        )
+    untouched = await services.tasks.get(two.id), await services.tasks.dependencies(two.id)
+    edited = await services.tasks.edit(
+        two.id,
+        draft,
+        expected_version=two.version,
+        added=[three.number],
+        budget=TaskBudget(limit=10),
+        actor=USER_ACTOR,
+    )
+    (state,) = await services.budgets.states()
+
+    assert untouched == (two, ())
+    assert (edited.title, edited.labels, edited.status) == ("other", ("new",), TaskStatus.BLOCKED)
+    assert [task.number for task in await services.tasks.dependencies(two.id)] == [three.number]
+    assert (state.budget.scope_id, state.budget.limit) == (two.id, 10)
+
+
+async def test_an_agent_says_not_what_a_task_may_cost(services: Services, workspace: Workspace) -> None:
+    (task,) = await _add(services, workspace, "one")
+    an_agent = Actor(type=ActorType.AGENT, id=new_id())
+
+    with pytest.raises(ConflictError):
+        await services.tasks.edit(
+            task.id, draft_of(task), expected_version=task.version, budget=TaskBudget(limit=10), actor=an_agent
+        )
+    with pytest.raises(ConflictError):
+        await services.tasks.add(workspace, TaskDraft(title="two"), budget=TaskBudget(limit=10), actor=an_agent)
+
+    assert await services.budgets.states() == ()
+    assert await _titles(services, workspace) == ["one"]

@@ -32,6 +32,12 @@ _COLUMN_AFTER: Final = {
     ExecutionStatus.TIMED_OUT: TaskStatus.BLOCKED,
 }
 _LONGEST_RETRY_WAIT: Final = timedelta(minutes=10)
+_LONGEST_WAITS: Final = {
+    WaitReason.RETRY: _LONGEST_RETRY_WAIT,
+    WaitReason.FAILURES: timedelta(hours=1),
+    WaitReason.RATE_LIMIT: timedelta(days=40, minutes=1),
+    WaitReason.USAGE_LIMIT: timedelta(days=40, minutes=1),
+}
 
 
 class RefusedError(Exception):
@@ -47,6 +53,7 @@ class ModelAgent:
     tool_type: ToolType
     streak: int = 0
     parked_until: datetime | None = None
+    parked_at: datetime | None = None
     park_reason: ParkReason | None = None
 
     @property
@@ -73,7 +80,7 @@ class Card:
 
     @property
     def waits(self) -> bool:
-        return any(needed.is_open for needed in self.needs)
+        return any(needed.status is not TaskStatus.DONE for needed in self.needs)
 
     @property
     def open_run(self) -> Run | None:
@@ -104,6 +111,8 @@ class Run:
     args: str = ""
     not_before: datetime | None = None
     wait_reason: WaitReason | None = None
+    written_at: datetime | None = None
+    """When it was last told to wait, or to go on."""
     status: ExecutionStatus = ExecutionStatus.QUEUED
     retry_count: int = 0
     attempt: int = 0
@@ -168,7 +177,7 @@ class QueueModel:
             if needed not in card.needs:
                 card.needs.append(needed)
                 self.tell(card, USER, Told.DEPENDENCY_ADDED)
-                if needed.is_open and card.status is TaskStatus.TODO:
+                if needed.status is not TaskStatus.DONE and card.status is TaskStatus.TODO:
                     self._place(card, TaskStatus.BLOCKED, SYSTEM)
 
     def waits_changed(self, card: Card, added: list[Card], removed: list[Card]) -> None:
@@ -203,15 +212,12 @@ class QueueModel:
         _require(card.open_run is None)
         card.is_deleted = True
         self.tell(card, USER, Told.TASK_DELETED)
-        self._free_dependents(card)
 
     def restored(self, card: Card) -> None:
         if card.is_deleted:
             card.is_deleted = False
             self.tell(card, USER, Told.TASK_RESTORED)
             self._free(card)
-            if card.is_open:
-                self._hold_dependents(card)
             if card.status is TaskStatus.TODO:
                 self._place(card, card.column_at_rest, SYSTEM)
 
@@ -240,7 +246,7 @@ class QueueModel:
 
     def start_decided(self, run: Run, *, is_allowed: bool, at: datetime) -> None:
         _require(run.is_held)
-        run.is_held = False
+        run.is_held, run.written_at = False, at
         self.tell(run.card, USER, Told.APPROVAL_DECIDED)
         if is_allowed:
             return
@@ -289,6 +295,13 @@ class QueueModel:
         allowed = self.workspace_limits[workspace] or 1_000_000
         return allowed - sum(run.card.workspace == workspace for run in self.live)
 
+    def clock_seen(self, at: datetime) -> None:
+        """Agents that were parked later than now start again: the clock was set back."""
+        for agent in self.agents:
+            if agent.parked_until is not None and agent.parked_until > at and _is_ahead(agent.parked_at, at):
+                agent.parked_until = agent.park_reason = None
+                self.tell(None, SYSTEM, Told.AGENT_RELEASED)
+
     def ready(self, *, park_after: int, at: datetime) -> list[Run]:
         """The runs that could be claimed now if no other one were, in the order of the queue."""
         if self.is_paused:
@@ -320,7 +333,7 @@ class QueueModel:
         self.tell(run.card, SYSTEM, Told.EXECUTION_ENDED)
         wait_end = None if refusal is None else _wait_end(run, refusal, at=at)
         if refusal is not None and wait_end is not None:
-            self._wait_for_vendor(run, refusal, wait_end)
+            self._wait_for_vendor(run, refusal, wait_end, at=at)
             return True
         may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None
         is_queued_again = may_retry and run.retry_count < run.max_retries and run.card.status not in _CLOSED
@@ -329,7 +342,7 @@ class QueueModel:
         if is_queued_again:
             run.retry_count, run.wait_count = tries, 0
             wait = min(timedelta(seconds=2**tries), _LONGEST_RETRY_WAIT)
-            self._queue_again(run, at + wait, WaitReason.RETRY)
+            self._queue_again(run, at + wait, WaitReason.RETRY, at=at)
             self.tell(run.card, SYSTEM, Told.EXECUTION_REQUEUED)
         self._count(run, status, ending.reason, tries, park_after=park_after, at=at)
         if is_queued_again:
@@ -341,19 +354,19 @@ class QueueModel:
             self._place(run.card, target, SYSTEM)
         return False
 
-    def _wait_for_vendor(self, run: Run, refusal: Refusal, until: datetime) -> None:
+    def _wait_for_vendor(self, run: Run, refusal: Refusal, until: datetime, *, at: datetime) -> None:
         is_quota = refusal.kind is RefusalKind.USAGE_LIMIT
         if is_quota and run.agent.tool_type is ToolType.AI_AGENT:
-            self._park(run.agent, until, ParkReason.USAGE_LIMIT)
+            self._park(run.agent, until, ParkReason.USAGE_LIMIT, at=at)
         run.wait_count = 0 if is_quota else run.wait_count + 1
-        self._queue_again(run, until, WaitReason.USAGE_LIMIT if is_quota else WaitReason.RATE_LIMIT)
+        self._queue_again(run, until, WaitReason.USAGE_LIMIT if is_quota else WaitReason.RATE_LIMIT, at=at)
         run.error = refusal.text
         self.tell(run.card, SYSTEM, Told.EXECUTION_PARKED)
 
-    def _queue_again(self, run: Run, not_before: datetime, reason: WaitReason) -> None:
+    def _queue_again(self, run: Run, not_before: datetime, reason: WaitReason, *, at: datetime) -> None:
         run.status, run.attempt, run.offset = ExecutionStatus.QUEUED, run.attempt + 1, 0
         run.not_before = run.queued_at = not_before
-        run.wait_reason, run.error = reason, None
+        run.wait_reason, run.error, run.written_at = reason, None, at
         run.end_reason = run.ended_at = None
 
     def _queued_of(self, agent: ModelAgent) -> list[Run]:
@@ -381,9 +394,9 @@ class QueueModel:
             return
         until = at + min(timedelta(minutes=2 ** (streak - park_after)), timedelta(hours=1))
         if agent.runs_commands:
-            self._park_command(run, until, f"its last {streak} runs failed")
+            self._park_command(run, until, f"its last {streak} runs failed", at=at)
         else:
-            self._park(agent, until, ParkReason.FAILURES)
+            self._park(agent, until, ParkReason.FAILURES, at=at)
 
     def _failed_before(self, run: Run) -> int:
         """How many tries of the same command failed since it last succeeded, this run's own left out."""
@@ -400,16 +413,16 @@ class QueueModel:
                 count += other.retry_count + 1
         return count
 
-    def _park_command(self, failed: Run, until: datetime, note: str) -> None:
+    def _park_command(self, failed: Run, until: datetime, note: str, *, at: datetime) -> None:
         for run in self._queued_of(failed.agent):
             if run.args == failed.args and (run.not_before is None or run.not_before < until):
                 run.not_before = run.queued_at = until
-                run.wait_reason, run.error = WaitReason.FAILURES, note
+                run.wait_reason, run.error, run.written_at = WaitReason.FAILURES, note, at
                 self.tell(run.card, SYSTEM, Told.EXECUTION_PARKED)
 
-    def _park(self, agent: ModelAgent, until: datetime, reason: ParkReason) -> None:
-        if agent.parked_until is None or agent.parked_until < until:
-            agent.parked_until, agent.park_reason = until, reason
+    def _park(self, agent: ModelAgent, until: datetime, reason: ParkReason, *, at: datetime) -> None:
+        if agent.parked_until is None or agent.parked_until < until or _is_ahead(agent.parked_at, at):
+            agent.parked_until, agent.parked_at, agent.park_reason = until, at, reason
             self.tell(None, SYSTEM, Told.AGENT_PARKED)
 
     def _cancel_queued(self, run: Run, at: datetime) -> None:
@@ -435,9 +448,9 @@ class QueueModel:
             return
         card.status = target
         self.tell(card, actor, Told.TASK_MOVED)
-        if target in _CLOSED:
+        if target is TaskStatus.DONE:
             self._free_dependents(card)
-        elif source in _CLOSED:
+        elif source is TaskStatus.DONE:
             self._hold_dependents(card)
 
     def _free_dependents(self, card: Card) -> None:
@@ -465,8 +478,14 @@ class QueueModel:
 def _is_time(run: Run, at: datetime) -> bool:
     if run.not_before is None or run.not_before <= at:
         return True
-    # No retry waits this long: the clock was set back.
-    return run.wait_reason is WaitReason.RETRY and run.not_before > at + _LONGEST_RETRY_WAIT
+    # No wait of its reason ends so late, or it was written later than now: the clock was set back.
+    if run.wait_reason not in _LONGEST_WAITS:
+        return False
+    return _is_ahead(run.written_at, at) or run.not_before > at + _LONGEST_WAITS[run.wait_reason]
+
+
+def _is_ahead(written_at: datetime | None, at: datetime) -> bool:
+    return written_at is not None and written_at > at + timedelta(minutes=1)
 
 
 def _wait_end(run: Run, refusal: Refusal, *, at: datetime) -> datetime | None:

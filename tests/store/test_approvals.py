@@ -279,6 +279,16 @@ async def test_what_waits_for_too_long_is_named_but_dialogs_and_new_requests_are
     assert (await _decide(place, approval.id, ApprovalStatus.EXPIRED)).status is ApprovalStatus.EXPIRED
 
 
+async def test_what_was_asked_before_the_clock_was_set_back_waits_from_then_on(place: ConversationPlace) -> None:
+    await _asked(place)
+    earlier = NOON - timedelta(days=365)
+
+    assert await place.approvals.expire(earlier - timedelta(minutes=5), at=earlier) == ()
+
+    at = earlier + timedelta(minutes=6)
+    assert len(await place.approvals.expire(at - timedelta(minutes=5), at=at)) == 1
+
+
 async def test_a_run_that_waits_for_leave_is_claimed_only_after_it_was_given(place: ConversationPlace) -> None:
     execution = await place.enqueue(start_approval=START)
     assert execution.live_state is LiveState.NEEDS_YOU
@@ -352,10 +362,10 @@ async def test_a_command_is_taken_only_for_a_run_that_listens(place: Conversatio
     execution = await place.enqueue()
     payload = {"text": "Go on"}
     with pytest.raises(ConflictError, match="queued"):
-        await place.commands.add(execution.id, CommandType.MESSAGE, payload, actor=USER_ACTOR, at=NOON)
+        await place.commands.add(execution.id, (CommandType.MESSAGE, payload), actor=USER_ACTOR, at=NOON)
     await place.claim()
 
-    command_id = await place.commands.add(execution.id, CommandType.MESSAGE, payload, actor=USER_ACTOR, at=NOON)
+    command_id = await place.commands.add(execution.id, (CommandType.MESSAGE, payload), actor=USER_ACTOR, at=NOON)
     await place.tell(execution.id, CommandNews(command_id=command_id, was_obeyed=False, is_queued=True))
     (queued,) = place.rows("SELECT is_queued, obeyed_at FROM execution_commands")
     await place.tell(execution.id, CommandNews(command_id=command_id, was_obeyed=True))

@@ -26,6 +26,7 @@ from agentmon.domain.errors import (
 )
 from agentmon.paths import find_database
 from agentmon.store import tables
+from agentmon.store.connections import connect
 from agentmon.store.database import Database, open_database
 from agentmon.store.errors import ConstraintError, ConstraintKind
 
@@ -576,6 +577,26 @@ def test_a_loop_that_ends_in_the_midst_of_reading_ends(tmp_path: Path, ticks: in
 
     assert not ended.is_alive()
     assert not [thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name]
+
+
+async def test_a_connection_that_nobody_waits_for_any_more_is_closed(tmp_path: Path) -> None:
+    is_closed = threading.Event()
+
+    class Watched(sqlite3.Connection):
+        def close(self) -> None:
+            super().close()
+            is_closed.set()
+
+    async def opened() -> None:
+        await connect(str(tmp_path / "a.db"), factory=Watched)
+
+    opening = asyncio.create_task(opened())
+    await asyncio.sleep(0)
+    opening.cancel()
+    await asyncio.wait([opening])
+
+    assert opening.cancelled()
+    assert await asyncio.to_thread(is_closed.wait, 10)
 
 
 async def test_a_closed_database_opens_no_connection_any_more(tmp_path: Path) -> None:

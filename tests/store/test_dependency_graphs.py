@@ -46,10 +46,10 @@ _picks = st.integers(min_value=0, max_value=7)
 class Graph(RuleBasedStateMachine):
     """Cards that wait for each other, and are closed, opened, deleted, restored and moved by hand.
 
-    An open card is in Blocked exactly while it waits for an open one or its newest run failed, otherwise in Todo. Where
-    a person put it by hand it stays, with two exceptions: from Todo it goes to Blocked when one more open card is
-    there to wait for, and from Blocked to Todo when it is let go by a change that leaves nothing to wait for. A card
-    that comes back to the board is judged anew in the same way.
+    An open card is in Blocked exactly while it waits for one that is not done (open, cancelled or deleted) or its
+    newest run failed, otherwise in Todo. Where a person put it by hand it stays, with two exceptions: from Todo it goes
+    to Blocked when one more such card is there to wait for, and from Blocked to Todo when it is let go by a change that
+    leaves nothing to wait for. A card that comes back to the board is judged anew in the same way.
     """
 
     def __init__(self, template: Path, workspaces: Mapping[str, WorkspaceId]) -> None:
@@ -62,6 +62,7 @@ class Graph(RuleBasedStateMachine):
         self.ids: dict[int, TaskId] = {}
         self.needs: set[tuple[int, int]] = set()
         self.closed: set[int] = set()
+        self.done: set[int] = set()
         self.deleted: set[int] = set()
         self.failed: set[int] = set()
         self.by_hand: dict[int, TaskStatus] = {}
@@ -81,14 +82,13 @@ class Graph(RuleBasedStateMachine):
         return [number for number in self.ids if number not in self.deleted]
 
     def waits_for(self, number: int) -> set[int]:
-        gone = self.closed | self.deleted
-        return {needed for source, needed in self.needs if source == number and needed not in gone}
+        return {needed for source, needed in self.needs if source == number and needed not in self.done}
 
     def dependents(self, number: int) -> list[int]:
         return [source for source, needed in self.needs if needed == number and source not in self.deleted]
 
     def held(self, number: int) -> None:
-        """One more open card is there to wait for."""
+        """One more card is there to wait for."""
         if self.by_hand.get(number) is TaskStatus.TODO:
             del self.by_hand[number]
 
@@ -99,6 +99,9 @@ class Graph(RuleBasedStateMachine):
 
     def opened(self, number: int) -> None:
         self.closed.discard(number)
+        if number not in self.done:
+            return
+        self.done.discard(number)
         for dependent in self.dependents(number):
             self.held(dependent)
 
@@ -127,7 +130,7 @@ class Graph(RuleBasedStateMachine):
         self.loop.run(change)
         fresh = {(one, other) for other in others} - links
         self.needs = links | fresh
-        if any(other not in self.closed for _, other in fresh):
+        if any(other not in self.done for _, other in fresh):
             self.held(one)
         if removed:
             self.let_go(one)
@@ -176,7 +179,7 @@ class Graph(RuleBasedStateMachine):
             return
         self.loop.run(self.place.tasks.move(self.ids[number], status, index=None, actor=USER_ACTOR, at=NOON))
         if not status.is_open:
-            self.close(number)
+            self.close(number, status)
             return
         if number in self.closed:
             self.opened(number)
@@ -187,9 +190,12 @@ class Graph(RuleBasedStateMachine):
     def close_card(self, pick: int, status: TaskStatus) -> None:
         self.move_by_hand(pick, status)
 
-    def close(self, number: int) -> None:
+    def close(self, number: int, status: TaskStatus) -> None:
         self.closed.add(number)
         self.by_hand.pop(number, None)
+        if status is not TaskStatus.DONE:
+            return
+        self.done.add(number)
         for dependent in self.dependents(number):
             self.let_go(dependent)
 
@@ -219,8 +225,6 @@ class Graph(RuleBasedStateMachine):
         number = linked[pick % len(linked)]
         self.loop.run(self.place.tasks.delete(self.ids[number], actor=USER_ACTOR, at=NOON))
         self.deleted.add(number)
-        for dependent in self.dependents(number):
-            self.let_go(dependent)
 
     @precondition(lambda self: self.deleted)
     @rule(pick=_picks)
@@ -230,7 +234,6 @@ class Graph(RuleBasedStateMachine):
         self.deleted.discard(number)
         if number in self.closed:
             return
-        self.opened(number)
         self.let_go(number)
         if self.waits_for(number):
             self.held(number)

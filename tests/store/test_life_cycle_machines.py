@@ -403,6 +403,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(max_running=st.sampled_from([0, 1, 2, 5]), limit=st.integers(1, 4))
     def claim(self, max_running: int, limit: int) -> None:
+        self.model.clock_seen(self.at)
         ready = self.model.ready(park_after=PARK_AFTER, at=self.at)
         room = max(0, max_running - len(self.model.live))
         rooms = {run.agent.id: self.model.agent_room(run.agent, park_after=PARK_AFTER) for run in ready}

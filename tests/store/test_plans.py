@@ -12,11 +12,14 @@ from sqlalchemy import event
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.events import EventType
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.ids import ExecutionId, SessionId, TaskId, WorkerId, WorkspaceId, new_id
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Workspace
+from agentmon.store import tables
 from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.board_pages import BoardRepository
+from agentmon.store.budget_enforcing import BudgetEnforcement
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.conversations import ConversationRepository
 from agentmon.store.database import open_database
@@ -24,8 +27,10 @@ from agentmon.store.events import EventRepository
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.live_executions import LiveExecutionRepository
+from agentmon.store.parking import count_ending
 from agentmon.store.sessions import SessionRepository
 from agentmon.store.status_counts import NEEDING_YOU
+from tests.stored_runs import stored
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,6 +58,12 @@ def _plans(path: Path, statements: list[str]) -> list[str]:
         ]
 
 
+def _scans_what_grows(plan: str) -> bool:
+    """Whether it reads a table from end to end; of agents there are few."""
+    step = plan.split(" in ", maxsplit=1)[0]
+    return step.startswith("SCAN") and " USING " not in step and step != "SCAN agents"
+
+
 async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     database: Database,
 ) -> None:
@@ -74,7 +85,46 @@ async def test_no_statement_of_the_worker_or_a_list_scans_the_executions(
     plans = _plans(database.path, statements)
 
     assert len(plans) > 10
-    assert [plan for plan in plans if plan.startswith("SCAN") and " USING " not in plan.split(" in ")[0]] == []
+    assert [plan for plan in plans if _scans_what_grows(plan)] == []
+
+
+async def test_commands_that_hosts_have_got_are_passed_over(database: Database) -> None:
+    statements = _recorded(database)
+    await LiveExecutionRepository(database).undelivered_commands(WorkerId("w"))
+
+    plans = _plans(database.path, statements)
+
+    assert [plan for plan in plans if " USING INDEX ix_execution_commands_undelivered" in plan]
+
+
+async def test_the_failures_of_a_command_are_found_by_its_newest_runs(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        run = await place.add_run((await place.add_task()).id, ExecutionStatus.FAILED)
+        database = place.services.database
+        chosen = tables.executions.select().where(tables.executions.c.id == run.id)
+        async with database.reading() as connection:
+            row = (await connection.execute(chosen)).mappings().one()
+        statements = _recorded(database)
+        async with database.writing() as connection:
+            await count_ending(
+                connection, row, ExecutionStatus.FAILED, EndReason.EXITED, park_after=5, at=SystemClock().now()
+            )
+
+        plans = _plans(database.path, statements)
+
+    assert [plan for plan in plans if " USING INDEX ix_executions_agent_id_created_at_id" in plan]
+
+
+async def test_no_look_of_a_budget_reads_the_queue_for_what_runs(database: Database) -> None:
+    statements = _recorded(database)
+    enforcement = BudgetEnforcement(database)
+    await enforcement.stop_running(at=SystemClock().now())
+    await enforcement.is_stopping()
+
+    plans = _plans(database.path, statements)
+
+    assert [plan for plan in plans if plan.startswith("SEARCH q") and "ix_executions_agent_id_status" not in plan] == []
+    assert [plan for plan in plans if plan.startswith("SCAN") and " q" in plan.split(" in ")[0]] == []
 
 
 async def test_no_statement_about_conversations_or_approvals_scans_what_grows(database: Database) -> None:
@@ -107,7 +157,7 @@ async def test_no_statement_about_conversations_or_approvals_scans_what_grows(da
     plans = [*_plans(database.path, statements), *_plans(database.path, [NEEDING_YOU])]
 
     assert len(plans) > 30
-    assert [plan for plan in plans if plan.startswith("SCAN") and " USING " not in plan.split(" in ")[0]] == []
+    assert [plan for plan in plans if _scans_what_grows(plan)] == []
 
 
 def _recorded(database: Database) -> list[str]:

@@ -27,6 +27,7 @@ from agentmon.domain.errors import (
     UsageError,
 )
 from agentmon.store import inspection
+from agentmon.store.backup import find_newest_backup
 from agentmon.store.migrations import run_migrations
 from agentmon.store.revision import HEAD_REVISION, REVISIONS
 from agentmon.store.untouched import connect_untouched
@@ -545,6 +546,59 @@ def test_the_way_back_from_damage_restores_the_newest_backup(path: Path, tmp_pat
 
     prepare(path, migrations=later, clock=clock)
     assert rows(path, "SELECT title, colour FROM tasks") == [("kept", "grey"), ("kept", "grey")]
+
+
+@pytest.mark.parametrize(
+    "other", ["agentmon-test-0007-20270101T120000Z.db", "agentmon-2-0007-20270101T120000Z.db", "agentmon-notes.db"]
+)
+def test_the_way_back_never_names_the_backup_of_another_database(path: Path, other: str) -> None:
+    prepare(path)
+    (path.parent / "backups").mkdir()
+    (path.parent / "backups" / other).touch()
+    _halve(path)
+
+    with pytest.raises(DatabaseDamagedError) as caught:
+        prepare(path)
+
+    assert other not in caught.value.hint
+    assert ".recover" in caught.value.hint
+
+
+def test_of_backups_of_one_second_the_last_is_the_newest(tmp_path: Path) -> None:
+    for name in (
+        "agentmon-0007-20260101T120000Z",
+        *(f"agentmon-0007-20260101T120000Z.{count}" for count in (2, 9, 10)),
+    ):
+        (tmp_path / f"{name}.db").touch()
+
+    newest = find_newest_backup(Path("/data/agentmon.db"), tmp_path)
+
+    assert newest == tmp_path / "agentmon-0007-20260101T120000Z.10.db"
+
+
+def test_only_the_damaged_file_of_this_very_database_is_told_after_a_fresh_start(path: Path) -> None:
+    path.parent.mkdir()
+    for name in (
+        "agentmon.db.damaged-by-me",
+        "agentmon.db.damaged-20260101T120000Z-wal",
+        "agentmon.db.damaged-20260101T120000Z.sql",
+    ):
+        (path.parent / name).touch()
+
+    assert prepare(path).notices == ()
+
+
+def test_a_fresh_start_takes_away_no_unfinished_file_of_another_database(tmp_path: Path) -> None:
+    path = tmp_path / "[a].db"
+    own = tmp_path / ".[a].db.new-4194304"
+    others = [tmp_path / ".a.db.new-1", tmp_path / ".[a].db.new-notes"]
+    for file in (own, *others):
+        file.touch()
+
+    prepare(path)
+
+    assert not own.exists()
+    assert all(file.exists() for file in others)
 
 
 def test_without_a_backup_the_way_back_is_to_save_what_can_be_read(path: Path) -> None:

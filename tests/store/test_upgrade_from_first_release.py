@@ -181,7 +181,7 @@ def _fill_work(connection: sqlite3.Connection) -> None:
             last_line="a line",
             parent_execution_id="failed" if name == "lost" else None,
             **columns,
-            **_STAMPS,
+            **dict.fromkeys(_STAMPS, _THEN),
         )
     _insert(
         connection,

@@ -82,6 +82,7 @@ def test_older_releases_say_in_how_many_seconds_a_window_ends() -> None:
         {"primary": {"used_percent": -1}},
         {"primary": {"used_percent": float("inf")}},
         {"primary": {"used_percent": 1e9}},
+        {"primary": {"used_percent": 10**400}},
     ],
 )
 def test_damaged_limits_are_passed_over(limits: object) -> None:

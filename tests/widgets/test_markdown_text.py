@@ -54,8 +54,9 @@ async def test_markdown_is_drawn_and_what_only_looks_like_markup_is_text() -> No
             await pilot.pause()
             assert "bold" in screen_text(app)
             assert shown(title).strip()[:4] in screen_text(app)
-        await text.show("#" * 40_000)
-        assert not app.query_one(Markdown).display
+        for too_much in ("#" * 40_000, "http://a " * 2_000, "- a\n" * 5_000):
+            await text.show(too_much)
+            assert not app.query_one(Markdown).display
         await text.show("")
 
 

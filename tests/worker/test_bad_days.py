@@ -33,10 +33,10 @@ import signal, sys
 from pathlib import Path
 from agentmon.worker.presence import WorkerLock
 lock = WorkerLock.take(Path(sys.argv[1]))
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 lock.announce(version="0.0.0", started_at="2026-01-01T00:00:00+00:00")
 print("ready", flush=True)
-signal.pause()
+signal.sigwait({signal.SIGTERM})
 """
 
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from sqlalchemy import update
+
 from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope, BudgetUnit
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import UsageNews
@@ -16,6 +18,7 @@ from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import WorkerId
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store import tables
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.usage.prices.own_prices import write_own_price
@@ -262,7 +265,7 @@ async def test_a_raised_budget_lets_go_on_what_waited_and_other_waits_stay(tmp_p
 async def test_of_two_spent_budgets_that_counts_which_is_spent_for_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentmon.store.budget_enforcing._CHANGED_AT_ONCE", 2)
+    monkeypatch.setattr("agentmon.store.budget_enforcing._LOOKED_AT_ONCE", 2)
     async with guarded(tmp_path) as home:
         execution = await home.place.begin((await home.place.add_task()).id)
         await home.spend(execution.id, 3)
@@ -288,6 +291,70 @@ async def test_of_two_spent_budgets_that_counts_which_is_spent_for_longer(
         assert {(one.error, one.not_before) for one in later} == {
             ("the budget of everything, $1.00 a day, is spent", datetime(2026, 5, 5, tzinfo=UTC))
         }
+
+
+async def test_what_comes_into_the_queue_or_is_due_later_waits_for_a_budget_that_was_spent_before(
+    tmp_path: Path,
+) -> None:
+    async with guarded(tmp_path) as home:
+        executions = home.place.services.executions
+        begun = await home.place.begin((await home.place.add_task()).id)
+        await home.set(2 * DOLLAR, action=BudgetAction.BLOCK)
+        await home.spend(begun.id, 3)
+        await home.look()
+        home.clock.move(timedelta(minutes=5))
+        now = home.clock.now()
+        due = await home.place.enqueue((await home.place.add_task("due")).id, at=now)
+        rows, later = tables.executions, now + timedelta(minutes=2)
+        waits = {"not_before": later, "queued_at": later, "wait_reason": WaitReason.SCHEDULED}
+        async with home.place.services.database.writing() as connection:
+            await connection.execute(update(rows).where(rows.c.id == due.id).values(**waits))
+        new = await home.place.enqueue((await home.place.add_task("new")).id, at=now - timedelta(seconds=15))
+        await home.look()
+        first = [(await executions.get(one.id)).wait_reason for one in (new, due)]
+        home.clock.move(timedelta(minutes=3))
+        await home.look()
+
+        assert first == [WaitReason.BUDGET, WaitReason.SCHEDULED]
+        assert [(await executions.get(one.id)).wait_reason for one in (new, due)] == [WaitReason.BUDGET] * 2
+
+
+async def test_a_budget_that_is_set_again_as_it_was_holds_back_what_it_held_back(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        begun = await home.place.begin((await home.place.add_task()).id)
+        await home.set(2 * DOLLAR, action=BudgetAction.BLOCK)
+        await home.spend(begun.id, 3)
+        queued = await home.place.enqueue((await home.place.add_task("waits")).id, at=home.clock.now())
+        await home.look()
+        home.clock.move(timedelta(minutes=2))
+
+        await home.set(2 * DOLLAR, action=BudgetAction.BLOCK)
+        await home.look()
+
+        assert (await home.place.services.executions.get(queued.id)).wait_reason is WaitReason.BUDGET
+
+
+async def test_a_look_at_an_unchanged_queue_passes_over_its_rows(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        database = home.place.services.database
+        begun = await home.place.begin((await home.place.add_task()).id)
+        await home.set(2 * DOLLAR, action=BudgetAction.BLOCK)
+        await home.spend(begun.id, 3)
+        queued = await home.place.enqueue((await home.place.add_task("waits")).id, at=home.clock.now())
+        await home.look()
+        home.clock.move(timedelta(minutes=1))
+        await home.look()
+        home.clock.move(timedelta(minutes=1))
+        async with database.writing() as connection:
+            await connection.exec_driver_sql("UPDATE executions SET error = 'seen' WHERE wait_reason = 'budget'")
+
+        await home.look()
+        unlooked = (await home.place.services.executions.get(queued.id)).error
+        home.clock.move(timedelta(minutes=9))
+        await home.look()
+
+        assert unlooked == "seen"
+        assert (await home.place.services.executions.get(queued.id)).error != "seen"
 
 
 async def test_a_clock_that_is_set_back_ends_what_a_later_day_has_spent(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ HISTORY = load_settings(HistorySettings, None, {})
 def history(live_home: LiveHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of a person with captured files, which nobody has looked at yet."""
     del live_home
+    monkeypatch.setattr(history_following, "_LONGEST_LOOK_S", 60.0)
     home = tmp_path / "person"
     for name in ("claude", "codex", "gemini"):
         shutil.copytree(SAMPLES / "captured" / name, home / f".{name}")

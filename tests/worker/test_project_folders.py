@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,8 @@ def git(folder: Path, *words: str) -> None:
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A repository with a folder in it."""
+    if shutil.which("git") is None:
+        pytest.skip("this machine has no git")
     repository = tmp_path.resolve() / "shop"
     (repository / "src" / "cart").mkdir(parents=True)
     git(repository, "init", "-q")

@@ -142,10 +142,18 @@ def test_an_agent_that_works_while_its_box_shows_the_text_works_on_something_els
 
 
 def test_a_box_that_was_emptied_since_has_given_the_text_away() -> None:
-    delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.SUBMITTED, since=1.0)
+    delivery = submitted()
 
     assert step_of(delivery, screen_with(), ScreenState.READY, at=1.2, quiet_s=5.0) is None
     assert step_of(delivery, screen_with(), ScreenState.READY, at=1.5, quiet_s=0.1) is DeliveryStep.DONE
+
+
+def test_a_text_that_another_worker_submitted_and_that_is_gone_from_the_box_was_taken() -> None:
+    delivery = Delivery(key=PROMPT_KEY, text="hi", step=DeliveryStep.SUBMITTED, since=1.0)
+
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=1.0, quiet_s=0.0) is None
+    assert step_of(delivery, screen_with("hi"), ScreenState.READY, at=1.5) is None
+    assert step_of(delivery, screen_with(), ScreenState.READY, at=2.0) is DeliveryStep.DONE
 
 
 NEW_LINE_SCREEN = ScreenText.of("", ["─" * 40, "❯ hi", "", "─" * 40, "  ? for shortcuts"])

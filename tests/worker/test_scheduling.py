@@ -72,6 +72,27 @@ async def test_a_task_says_when_it_runs_next_in_the_zone_of_its_schedule(tmp_pat
         assert timedelta(0) < task.next_run_at - datetime.now(UTC) <= timedelta(days=1, hours=1)
 
 
+@pytest.mark.parametrize("saw_it_happen", [True, False])
+async def test_a_clock_that_is_set_back_leaves_no_daily_task_to_rest_for_a_year(
+    tmp_path: Path, *, saw_it_happen: bool
+) -> None:
+    now = datetime.now(UTC)
+    clock = FakeClock(now + timedelta(days=365))
+    async with stored(tmp_path) as place:
+        task = await add_scheduled(place.services, place.workspace, DAILY)
+        with closing(sqlite3.connect(place.services.database.path)) as connection, connection:
+            next_year = moment_text(now + timedelta(days=366))
+            connection.execute("UPDATE tasks SET next_run_at = ?", (next_year,))
+        scheduler = scheduler_of(place, clock)
+        if saw_it_happen:
+            await scheduler.queue_due()
+        clock.move(timedelta(days=-365))
+
+        await scheduler.queue_due()
+
+        assert (await place.services.tasks.get(task.id)).next_run_at == task.next_run_at
+
+
 @pytest.mark.parametrize(
     "schedule",
     [

@@ -102,6 +102,21 @@ def test_a_dead_owner_of_another_folder_is_followed_only_after_two_looks_and_the
     assert takeover.find_free(claims, after_s=120, at=now) == ()
 
 
+def test_a_dead_worker_that_was_seen_before_the_clock_was_set_back_is_free_in_the_end(
+    own: Owner, stranger: subprocess.Popen[bytes]
+) -> None:
+    now = datetime.now(UTC)
+    takeover = Takeover(own)
+    owner = owner_of(stranger, own, last_seen_at=now + timedelta(days=365))
+    claims = [(ExecutionId("run"), owner)]
+    stranger.kill()
+    stranger.wait()
+
+    assert takeover.find_free(claims, after_s=1.5, at=now) == ()
+    wait_for(lambda: takeover.find_free(claims, after_s=1.5, at=now) == (ExecutionId("run"),))
+    assert takeover.find_free(claims, after_s=3600, at=now) == ()
+
+
 @pytest.mark.usefixtures("workers_are_programs")
 async def test_a_second_worker_on_one_database_leaves_a_living_ones_runs_alone_and_follows_a_dead_one(
     live_home: LiveHome,

@@ -89,9 +89,11 @@ class Supervisor:
             if self._line is not None:
                 self._supervise(self._line)
         finally:
-            if self._family.agent_pid is not None and not self._ending.is_over:
-                self._end_after_failure()
-            self._finish()
+            try:
+                if self._family.agent_pid is not None and not self._ending.is_over:
+                    self._end_after_failure()
+            finally:
+                self._finish()
 
     def _hold_start(self) -> None:
         """Wait until a pause that was asked before the start is over, or the run is."""

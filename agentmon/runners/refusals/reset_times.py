@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from agentmon.domain.moments import MONTHS, WEEKDAYS, local_moment
+from agentmon.domain.refusals import RESET_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-RESET_MAX: Final = timedelta(days=40)
-"""A reset further away than this is not believed; the longest that is known comes once a month."""
 
 _NOON: Final = 12
 _MAX_CHARACTERS: Final = 120

@@ -380,9 +380,9 @@ def _archive(task_id: TaskId) -> Inverse:
 
 def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, ...]) -> Change:
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
-    from agentmon.screens.tasks.editing import store_dependencies  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.tasks.editing import changed_dependencies  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.tasks.merging import clashes, merged, merged_numbers  # noqa: PLC0415 - as above
-    from agentmon.screens.tasks.task_budget import find_budget, limit_of, store_budget  # noqa: PLC0415 - as above
+    from agentmon.screens.tasks.task_budget import changed_budget, find_budget, limit_of  # noqa: PLC0415 - as above
 
     old, edited = draft_of(before), draft_of(edit.after)
 
@@ -402,12 +402,18 @@ def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, 
             )
         # What somebody else changed meanwhile stays.
         draft = merged(edited, old, present)
-        await services.tasks.edit(before.id, draft, expected_version=task.version, actor=USER_ACTOR)
         numbers = tuple(one.number for one in await services.tasks.dependencies(before.id))
         wanted = merged_numbers(dependencies_after, edit.dependencies_before, numbers)
-        await store_dependencies(services, before.id, wanted)
-        if edit.changed_budget:
-            removed = edit.budget_before
-            await store_budget(services, before.id, budget, limit_of(removed), removed=removed)
+        added, removed = await changed_dependencies(services, before.id, wanted)
+        old_budget = edit.budget_before
+        await services.tasks.edit(
+            before.id,
+            draft,
+            expected_version=task.version,
+            added=added,
+            removed=removed,
+            budget=changed_budget(budget, limit_of(old_budget), removed=old_budget) if edit.changed_budget else None,
+            actor=USER_ACTOR,
+        )
 
     return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

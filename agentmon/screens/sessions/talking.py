@@ -136,9 +136,9 @@ async def change_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
     if chosen is None:
         return
     if chosen.kind == MODEL:
-        await services.conversations.set_model(task_id, chosen.word, actor=USER_ACTOR)
+        await services.conversations.switch(task_id, model=chosen.word, actor=USER_ACTOR)
     else:
-        await services.conversations.set_permission_mode(task_id, chosen.word, actor=USER_ACTOR)
+        await services.conversations.switch(task_id, permission_mode=chosen.word, actor=USER_ACTOR)
     screen.notify(f"#{task.number}: {chosen.kind} {even_line(chosen.word, max_characters=_LONGEST_TITLE)}")
     screen.request_refresh()
 

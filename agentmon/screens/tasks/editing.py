@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError, ConflictError, NotFoundError
-from agentmon.screens.tasks.task_budget import find_budget, limit_of, store_budget
+from agentmon.screens.tasks.task_budget import changed_budget, find_budget, limit_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentmon.bootstrap import Services
     from agentmon.domain.budgets import Budget
     from agentmon.domain.ids import TaskId
@@ -133,20 +135,15 @@ async def edit_task(
         )
 
 
-async def store_dependencies(services: Services, task_id: TaskId, wanted: tuple[int, ...]) -> None:
-    """Make a task wait for the tasks of these numbers and no others.
-
-    Raises:
-        NotFoundError: One of them is not there.
-        ConflictError: They would wait for each other.
-    """
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
-
+async def changed_dependencies(
+    services: Services, task_id: TaskId, wanted: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Return the numbers that are to be added and removed so that a task waits for these tasks and no others."""
     present = [task.number for task in await services.tasks.dependencies(task_id)]
-    added = [number for number in wanted if number not in present]
-    removed = [number for number in present if number not in wanted]
-    if added or removed:
-        await services.tasks.change_dependencies(task_id, added=added, removed=removed, actor=USER_ACTOR)
+    return (
+        [number for number in wanted if number not in present],
+        [number for number in present if number not in wanted],
+    )
 
 
 async def _read_base(services: Services, task_id: TaskId | None) -> _Base:
@@ -168,7 +165,7 @@ async def _store(
     """Store the edit, and return the task with what the edit was written over.
 
     Raises:
-        AgentmonError: Nothing, or not all of it, was stored.
+        AgentmonError: Nothing was stored.
     """
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.domain.templates import with_title  # noqa: PLC0415 - not part of the first frame
@@ -177,17 +174,23 @@ async def _store(
     task = base.task
     if task is None:
         draft = with_title(edited.draft, edited.draft.title) if is_from_template else edited.draft
-        made = await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=edited.after)
-        await store_budget(services, made.id, None, edited.budget_nano)
-        return made, base
+        budget = changed_budget(None, edited.budget_nano)
+        return await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=edited.after, budget=budget), base
     newest = await services.tasks.get(task.id)
     if draft_of(newest) == draft_of(task):
         # It was only moved meanwhile, such as by the start of its run.
         task = newest
-    await services.tasks.edit(task.id, edited.draft, expected_version=task.version, actor=USER_ACTOR)
-    await store_dependencies(services, task.id, edited.after)
-    await store_budget(services, task.id, base.budget, edited.budget_nano)
-    return await services.tasks.get(task.id), replace(base, task=task)
+    added, removed = await changed_dependencies(services, task.id, edited.after)
+    stored = await services.tasks.edit(
+        task.id,
+        edited.draft,
+        expected_version=task.version,
+        added=added,
+        removed=removed,
+        budget=changed_budget(base.budget, edited.budget_nano),
+        actor=USER_ACTOR,
+    )
+    return stored, replace(base, task=task)
 
 
 def _is_stale(base: _Base, newest: _Base) -> bool:

@@ -53,7 +53,7 @@ async def run_tasks(
 ) -> list[Execution]:
     """Queue a run of each task with its own program, or with the choice, and return the runs that are queued now.
 
-    What keeps one from starting is told; those that wait for open tasks are asked about in one question. A task that
+    What keeps one from starting is told; those that wait for tasks are asked about in one question. A task that
     cannot be run is told as an error and keeps none of the others. Must run in a worker of the screen.
     """
     services = await screen.services()
@@ -210,7 +210,7 @@ async def _obstacle(services: Services, execution: Execution, *, now: datetime) 
         return f"{agent.off_words} · 4 shows the agents"
     if agent.parked_until is not None and agent.parked_until > now:
         return f"{_parked_words(agent, agent.parked_until, now)} · U lets it start again"
-    numbers = _open_numbers(await services.tasks.dependencies(execution.task_id))
+    numbers = _awaited_numbers(await services.tasks.dependencies(execution.task_id))
     return f"it starts after {numbers_text(numbers)}" if numbers else ""
 
 
@@ -225,7 +225,7 @@ async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_
     told = []
     for task_id in task_ids:
         task = await services.tasks.get(task_id)
-        told.append((task, _open_numbers(await services.tasks.dependencies(task_id))))
+        told.append((task, _awaited_numbers(await services.tasks.dependencies(task_id))))
     is_one = len(told) == 1
     lines = [f"#{task.number} waits for {numbers_text(numbers)}" for task, numbers in told[:_MOST_NAMED]]
     if len(told) > _MOST_NAMED:
@@ -238,5 +238,5 @@ async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_
     return answer == _QUEUE
 
 
-def _open_numbers(tasks: Sequence[Task]) -> list[int]:
-    return [task.number for task in tasks if task.status.is_open]
+def _awaited_numbers(tasks: Sequence[Task]) -> list[int]:
+    return [task.number for task in tasks if not task.releases]

@@ -178,6 +178,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             "" if parent is None else f"#{parent}", placeholder="a number or words", id="parent"
         )
         self._parent_field = CompletedField("Parent", self._parent_box)
+        # Also of tasks that were deleted since.
+        self._waited_for = frozenset(after)
         self._after = LineInput(numbers_text(after), placeholder="numbers or words", id="after")
         self._after_field = CompletedField("After", self._after)
         self._clock = clock or SystemClock()
@@ -463,7 +465,8 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
                 field.show_error(f"#{own_number} is this task itself")
             else:
                 task = None if self._find_task is None else await self._find_task(int(text))
-                if task is None and self._find_task is not None:
+                is_known = box is self._after and int(text) in self._waited_for
+                if task is None and self._find_task is not None and not is_known:
                     field.show_error(f"there is no task #{int(text)} here")
                 found[int(text)] = None if task is None else task.id
         if most is not None and len(found) > most:

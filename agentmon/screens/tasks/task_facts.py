@@ -101,7 +101,7 @@ class TaskFacts:
             return NO_WAIT
         agent = self.agents.get(newest.agent_id)
         return Wait(
-            waits_for=tuple(task.number for task in self.waits_for if task.status.is_open),
+            waits_for=tuple(task.number for task in self.waits_for if not task.releases),
             parked_until=None if agent is None else agent.parked_until,
             park_note=None if agent is None or agent.parked_until is None else agent.park_note,
         )
@@ -300,7 +300,7 @@ def _task_lines(tasks: Sequence[Task], *, heading: str = "") -> Content:
 def _task_line(task: Task) -> Content:
     mark = "✓ " if not task.status.is_open else "◌ "
     title = even_line(task.title, max_characters=120)
-    return Content.assemble(mark, (f"#{task.number} ", "$text-muted"), title, (f"  {task.status.label}", "$text-muted"))
+    return Content.assemble(mark, (f"#{task.number} ", "$text-muted"), title, (f"  {task.state_label}", "$text-muted"))
 
 
 def _line(text: str) -> Content:

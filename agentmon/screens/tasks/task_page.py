@@ -730,7 +730,7 @@ class TaskPage(TaskLogScreen):
 
     async def _run(self, choice: RunChoice | None = None) -> None:
         queued = await run_tasks(self, [self._task_id], now=self._clock.now(), choice=choice)
-        is_waiting = self._shown is not None and any(task.status.is_open for task in self._shown.waits_for)
+        is_waiting = self._shown is not None and any(not task.releases for task in self._shown.waits_for)
         if queued and not is_waiting:
             self._picked_id = queued[0].id
             self.action_show_tab("log")

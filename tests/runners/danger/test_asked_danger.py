@@ -49,3 +49,11 @@ def test_what_is_only_dangerous_may_be_allowed_for_the_session() -> None:
     asked = with_danger(a_wish("git reset --hard"), load_danger_rules())
 
     assert (asked.danger_level, asked.can_allow_for_session) == (DangerLevel.DANGEROUS, True)
+
+
+def test_a_command_of_which_only_the_beginning_is_known_is_dangerous() -> None:
+    wish = a_wish("echo a", detail="echo " + "a" * 39_994 + "…", tool_input={})
+
+    asked = with_danger(wish, load_danger_rules())
+
+    assert (asked.danger_level, asked.danger_name) == (DangerLevel.DANGEROUS, "sh")

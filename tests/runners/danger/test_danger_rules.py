@@ -9,6 +9,7 @@ import pytest
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.errors import UsageError
 from agentmon.runners.danger import RULES_FILE, load_danger_rules, read_danger_rules
+from tests.call_counts import calls_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +47,16 @@ def test_what_cannot_be_read_whole_is_dangerous_and_costs_little(words: list[str
 
     assert finding.level >= DangerLevel.DANGEROUS
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "piece", ["find . -exec ", "find -name a -exec {} ", "docker -x a ", "echo a | sh | ", "env A=b "]
+)
+def test_commands_inside_commands_are_read_with_bounded_work(piece: str) -> None:
+    rules = load_danger_rules()
+
+    # What grows with the square of the length calls a hundred times as many functions.
+    assert calls_of(lambda: rules.judge_script(piece * (24_000 // len(piece)))) < 3_000_000
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,23 @@ def test_the_time_in_which_it_is_paused_is_not_the_agents(prepare_run: PrepareRu
     assert paused["at_ms"] <= resumed["at_ms"] <= first_signal["at_ms"] - 900
 
 
+@pytest.mark.proof
+def test_the_time_in_which_it_asks_or_is_paused_is_not_that_of_its_limit(prepare_run: PrepareRun) -> None:
+    talk = Conversation(prepare_run, [["prompt"], ["ask", "Bash", {}], ["sleep", 1000]], timeout_s=4).start()
+    talk.wait_for("ask")
+    talk.run.command("pause", command_id="p")
+    paused = talk.run.wait_for_entry("paused")
+    wait_for(lambda: time.time() * 1000 > paused["at_ms"] + 2000, "a part of the limit")
+    talk.run.command("resume", command_id="r")
+    resumed = talk.run.wait_for_entry("resumed")
+    wait_for(lambda: time.time() * 1000 > resumed["at_ms"] + 2500, "more than the limit")
+    assert "time_limit_reached" not in talk.run.types()
+
+    talk.answer("a")
+
+    assert talk.run.wait_for_end()["outcome"] == "timed_out"
+
+
 def test_secrets_are_nowhere_in_the_record(prepare_run: PrepareRun) -> None:
     pieces = [f"the key is {_SECRET[:9]}", _SECRET[9:], " and api_key", f" = {_SECRET[10:20]} done\n"]
     acts: list[Act] = [

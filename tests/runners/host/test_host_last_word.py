@@ -123,9 +123,10 @@ def _without_space(run: HostRun, limit: int = 250) -> Iterator[Callable[[], byte
             shown += os.read(reader, 1_000_000)
         return shown
 
+    python, *arguments = impatient_host_command(run.folder)
     try:
         run.start(
-            impatient_host_command(run.folder),
+            [python, "-B", *arguments],  # half a file of bytecode would be left for every later host
             stdout=writer,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)),
         )
@@ -201,20 +202,35 @@ def test_the_outcome_that_an_agent_told_over_a_full_disk_is_heard(prepare_run: P
         assert talk.run.entries("protocol_log_full")
 
 
+def _start_patched(run: HostRun, *lines: str) -> None:
+    """Start a host in which something is not as it should be."""
+    *command, script, folder = impatient_host_command(run.folder)
+    run.start([*command, script.replace("os._exit(", "\n".join([*lines, "os._exit("])), folder])
+
+
 def test_a_lock_whose_time_cannot_be_set_ends_no_run(prepare_run: PrepareRun) -> None:
     run = prepare_run("sh", "-c", "echo there; read line")
-    _, _, *rest = impatient = impatient_host_command(run.folder)
-    del rest
-    script = impatient[-2].replace(
-        "os._exit(",
-        "supervisor._SIGN_OF_LIFE_INTERVAL_S = 0.0\n"
-        "def refuse(*_): raise OSError(30, 'read-only')\n"
-        "os.utime = refuse\n"
-        "os._exit(",
+    _start_patched(
+        run,
+        "def refuse(*_): raise OSError(30, 'read-only')",
+        "os.utime = refuse",
+        "supervisor._SIGN_OF_LIFE_INTERVAL_S = 0.0",
     )
-    run.start([*impatient[:-2], script, impatient[-1]])
     run.wait_for_output(b"there")
 
     run.command("stop")
 
     assert run.wait_for_end()["outcome"] == "stopped"
+
+
+def test_a_host_that_fails_and_cannot_see_its_processes_still_tells_the_end(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sh", "-c", "echo there; read line")
+    _start_patched(
+        run,
+        "def refuse(*_): raise OSError(23, 'too many open files')",
+        "supervisor.Family.find_members = supervisor.Supervisor._wait = refuse",
+    )
+
+    ended = wait_for(lambda: run.entries("ended"), "the end")[0]
+
+    assert (ended["outcome"], run.types()[-1]) == ("terminated", "ended")

@@ -36,7 +36,7 @@ MAX_ADAPTER_BYTES: Final = 16 * 1024 * 1024
 
 _ODD_VALUES: Final[tuple[object, ...]] = (
     None, True, False, 0, -1, 1.5, 10**30, float("nan"), float("inf"), "", "x", "\ud800", "\x00\x1b[31m", "ä" * 300,
-    [], {}, [None], [[]], [{}], {"type": 1}, {"": {"": []}}, "1e999",
+    [], {}, [None], [[]], [{}], {"type": 1}, {"": {"": []}}, "1e999", json.loads('{"a":[' * 150 + "]}" * 150),
 )  # fmt: skip
 _ODD_LINES: Final = (
     b"", b"null", b"[]", b"{}", b"0", b'"text"', b"{", b"\xff\xfe\x00", b"[" * 30_000, b'{"a":' * 30_000,

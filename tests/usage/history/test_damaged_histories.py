@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 READERS = {"claude": ClaudeHistoryReader, "codex": CodexHistoryReader, "gemini": GeminiHistoryReader}
 ODD: list[Any] = [
     *(None, True, -1, 1e300, 10**30, "", [], {}, "x" * 300, "\ud800", "\0", [[]], [None, 1, "a"], {"a": {"b": []}}),
+    *(json.loads("[" * 300 + "]" * 300), json.loads('{"a":' * 300 + "1" + "}" * 300), float("nan"), "a\0b" * 9_000),
     *("2026-13-99", "9999-12-31T23:59:59.999Z", {"type": "text"}, [{"type": "tool_use", "id": 1}], {"secs": "a"}),
 ]
 

@@ -110,7 +110,7 @@ CREATE TABLE execution_commands (
     execution_id VARCHAR(36) NOT NULL,
     actor_type VARCHAR(6) NOT NULL,
     actor_id VARCHAR,
-    cause VARCHAR(6) NOT NULL,
+    cause VARCHAR(6) DEFAULT 'person' NOT NULL,
     attempt INTEGER DEFAULT 0 NOT NULL,
     type VARCHAR(19) NOT NULL,
     payload TEXT DEFAULT '{}' NOT NULL,
@@ -146,6 +146,12 @@ CREATE TABLE idempotency_keys (
 )
 """,
     "CREATE INDEX ix_idempotency_keys_created_at ON idempotency_keys (created_at)",
+    "DROP TRIGGER tr_task_events_no_delete",
+    """CREATE TRIGGER tr_task_events_no_delete BEFORE DELETE ON task_events
+    WHEN OLD.created_at >= coalesce((SELECT trim(value, '"') FROM settings WHERE key = 'audit.thinned_before'), '')
+    BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END""",
+    "ALTER TABLE agents ADD COLUMN parked_at VARCHAR(24)",
+    "UPDATE agents SET parked_at = updated_at WHERE parked_until IS NOT NULL",
 )
 
 _CAUSES = """

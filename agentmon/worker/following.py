@@ -1,0 +1,94 @@
+"""What the worker follows beside executions: files of agents, their conversations, what the search does not know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentmon.store.limit_snapshots import LimitSnapshotRepository
+from agentmon.worker.history_following import HistoryFollowing
+from agentmon.worker.search_indexing import SearchFollowing
+from agentmon.worker.status_intake import StatusIntake
+from agentmon.worker.supervisor import Turn
+from agentmon.worker.usage_following import UsageFollowing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from agentmon.domain.clock import Clock
+    from agentmon.paths import Paths
+    from agentmon.worker.repositories import Repositories
+    from agentmon.worker.settings_in_force import SettingsInForce
+    from agentmon.worker.supervisor import Supervisor
+
+_IMPORT_HANGS_AFTER_S: Final = 1_800.0
+"""A first history of many gigabytes is read in one turn."""
+
+
+class Following:
+    """Belongs to one worker.
+
+    Args:
+        repositories: What it reads and writes.
+        settings: Gives those in force.
+        paths: Where its files are.
+        clock: Dates what is written.
+    """
+
+    def __init__(
+        self, *, repositories: Repositories, settings: Callable[[], SettingsInForce], paths: Paths, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._usage = UsageFollowing(
+            agents=repositories.agents,
+            days=repositories.usage_days,
+            prices=repositories.usage_prices,
+            paths=paths,
+            clock=clock,
+        )
+        self._history = HistoryFollowing(paths=paths, clock=clock)
+        self._search = SearchFollowing(paths)
+        self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
+
+    def loops(self, supervisor: Supervisor) -> Mapping[str, Coroutine[None, None, None]]:
+        """Return the loops by their names, each of which closes what it used when it ends."""
+        return {
+            "follow usage": self._follow_usage(supervisor),
+            "follow history": self._follow_history(supervisor),
+            "follow search": self._follow_search(supervisor),
+        }
+
+    async def _follow_usage(self, supervisor: Supervisor) -> None:
+        """Import what agents write down of their answers."""
+
+        async def look() -> None:
+            await self._usage.look(self._settings().costs)
+            await self._statuses.take_in()
+
+        try:
+            await supervisor.keep(Turn("usage import", look, _IMPORT_HANGS_AFTER_S), rest=self._usage.rest)
+        finally:
+            await self._usage.close()
+
+    async def _follow_history(self, supervisor: Supervisor) -> None:
+        """Import what agents write down of what is said and done, in the time that is left."""
+
+        async def look() -> None:
+            settings = self._settings()
+            await self._history.look(settings.costs, settings.history)
+
+        turn = Turn("conversation import", look, _IMPORT_HANGS_AFTER_S)
+        try:
+            await supervisor.keep(turn, rest=self._history.rest)
+        finally:
+            self._history.close()
+
+    async def _follow_search(self, supervisor: Supervisor) -> None:
+        """Take up what the search does not know yet."""
+
+        async def look() -> None:
+            await self._search.look(self._settings().search)
+
+        try:
+            await supervisor.keep(Turn("search index", look), rest=self._search.rest)
+        finally:
+            self._search.close()

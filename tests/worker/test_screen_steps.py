@@ -1,0 +1,293 @@
+"""Each step towards an agent's own screen: written first, taken once, whatever write fails or kills the worker."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentmon.domain.errors import StoreError
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.executions import CommandType
+from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.tmux.pane_looks import PaneInfo, PaneLooks
+from agentmon.worker import screen_files, screen_watching
+from agentmon.worker.prompt_delivery import PROMPT_KEY, DeliveryStep, DeliverySteps
+from agentmon.worker.screen_watching import ScreenWatch
+from tests.worker.screen_stubs import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_LINE = "=" * 30
+_INTERRUPT_KEYS = "\x1b"
+
+
+class Killed(Exception):  # noqa: N818 - it is what happens to a worker
+    """The worker is gone."""
+
+
+class Faults:
+    """Lets one of the writes that a worker makes fail, or be the last thing that it did."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, how: str, at: int) -> None:
+        self._how = how
+        self._left = at
+        self.has_struck = False
+        monkeypatch.setattr(DeliverySteps, "write", self._faulty(DeliverySteps.write))
+        monkeypatch.setattr(ExecutionFolder, "append_command", self._faulty(ExecutionFolder.append_command))
+
+    def _faulty(self, write: Callable[..., None]) -> Callable[..., None]:
+        def made(*arguments: object) -> None:
+            self.strike("before", OSError(errno.ENOSPC, "no space"))
+            write(*arguments)
+            self.strike("after", None)
+
+        return made
+
+    def strike(self, when: str, refusal: Exception | None) -> None:
+        if when == "before":
+            self._left -= 1
+        if self._left != 0:
+            return
+        if refusal is not None and self._how == "refused":
+            self.has_struck = True
+            raise refusal
+        if self._how == f"killed {when}":
+            self.has_struck = True
+            raise Killed
+
+
+class Agent:
+    """Draws what it was given, and obeys each command of its host once."""
+
+    def __init__(self, folder: ExecutionFolder) -> None:
+        self._folder = folder
+        self._obeyed: set[str] = set()
+        self._inside = ""
+        self.lost_presses = 0
+        self.presses = 0
+        self.is_working = False
+        self.works_on = False
+        """Whether a turn lasts until it is interrupted."""
+        self.received: list[str] = []
+
+    def hear(self) -> None:
+        self.is_working = self.is_working and self.works_on
+        if not self._folder.control.exists():
+            return
+        for command in [json.loads(line) for line in self._folder.control.read_text().splitlines() if line]:
+            if command["id"] not in self._obeyed:
+                self._obeyed.add(command["id"])
+                self._type(command["text"], is_paste=command["is_paste"])
+
+    def _type(self, text: str, *, is_paste: bool) -> None:
+        if is_paste:
+            self._inside += text
+        elif text == "\r":
+            self.received.append(self._inside)
+            self._inside, self.is_working = "", True
+        else:
+            self.presses += 1
+            self.is_working = self.is_working and self.presses <= self.lost_presses
+
+    def drawn(self) -> tuple[str, ...]:
+        work = ("esc to interrupt",) if self.is_working else ()
+        return (*work, _LINE, f"> {self._inside}".rstrip(), _LINE)
+
+
+class Stage:
+    """One agent, and the workers that look at its screen, one after the other."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = ExecutionFolder(tmp_path / "e1")
+        self.folder.make()
+        self.folder.journal.write_text(json.dumps({"n": 1, "type": "agent_started", "pid": os.getpid()}) + "\n")
+        rules = tmp_path / "screens" / "stub.toml"
+        rules.parent.mkdir()
+        rules.write_text(RULES.replace('agent = "stub"\n', 'agent = "stub"\ninterrupt_keys = "\\u001b"\n'))
+        self._config_dir = tmp_path
+        self._now = 1000.0
+        for module in (screen_watching, screen_files):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._now))
+        self.agent = Agent(self.folder)
+        self.faults: Faults | None = None
+        self.settled: list[str] = []
+        self.commands: list[Any] = []
+        self.handed_on: list[str] = []
+        self._worker: ScreenWatch | None = None
+
+    @property
+    def steps(self) -> dict[str, DeliveryStep]:
+        return {key: step for key, (step, _) in DeliverySteps(self.folder, 0).read().items()}
+
+    def has_given_its_prompt(self) -> bool:
+        return self.steps.get(PROMPT_KEY) is DeliveryStep.DONE
+
+    def has_handed_on(self) -> bool:
+        return len(self.handed_on) == len(self.commands)
+
+    def send(self, kind: CommandType, text: str = "") -> None:
+        payload = {"text": text} if text else {}
+        command = SimpleNamespace(id=f"c{len(self.commands)}", execution_id="e1", type=kind, payload=payload)
+        self.commands.append(command)
+
+    async def run_until(self, is_over: Callable[[], bool]) -> None:
+        for _ in range(200):
+            if is_over():
+                return
+            self._now += 0.3
+            self.agent.hear()
+            try:
+                await self._turn()
+            except Killed:
+                self._worker = None
+            except StoreError:
+                pass
+        pytest.fail(f"not within 60 s: {self.steps}, {self.handed_on}, {self.agent.received}, {self.agent.presses}")
+
+    async def _turn(self) -> None:
+        if self._worker is None:
+            self._worker = await self._begin()
+        await self._worker.look()
+        for command in self.commands:
+            try:
+                if command.id not in self.handed_on and await self._worker.take(command):
+                    self.handed_on.append(command.id)
+            except OSError:
+                continue
+
+    async def _begin(self) -> ScreenWatch:
+        async def look_at_panes(pane_ids: list[str]) -> PaneLooks:
+            screens = {"%1": self.agent.drawn()} if pane_ids else {}
+            return PaneLooks(panes={"am-e1": PaneInfo(pane_id="%1", title="")}, screens=screens)
+
+        async def record(*_: object, **__: object) -> bool:
+            return True
+
+        async def settle_command(command_id: str, **_: object) -> None:
+            if self.faults is not None:
+                self.faults.strike("before", StoreError("busy"))
+            self.settled.append(command_id)
+            if self.faults is not None:
+                self.faults.strike("after", None)
+
+        execution = SimpleNamespace(id="e1", mode=ExecutionMode.TMUX, attempt=0, prompt="hello", activity=None)
+        agent = SimpleNamespace(slug="stub", binary_path="/bin/stub", session_config=None)
+        claimed: Any = SimpleNamespace(execution=execution, agent=agent)
+        watched = {"e1": SimpleNamespace(id="e1", folder=self.folder)}
+        fields: dict[str, Any] = {
+            "tmux": SimpleNamespace(look_at_panes=look_at_panes),
+            "watch": _Watch(watched),
+            "activity": SimpleNamespace(record=record, settle_command=settle_command),
+            "paths": SimpleNamespace(config_dir=self._config_dir),
+            "clock": SimpleNamespace(now=lambda: datetime.now(UTC)),
+        }
+        worker = ScreenWatch(**fields)
+        await worker.add(claimed)
+        return worker
+
+
+class _Watch(dict[str, Any]):
+    def find(self, execution_id: str) -> Any:
+        return self[execution_id]
+
+
+HOW = ["refused", "killed before", "killed after"]
+
+
+async def _play_texts(stage: Stage) -> None:
+    await stage.run_until(lambda: stage.agent.received == ["hello"])
+    stage.send(CommandType.MESSAGE, "second")
+    await stage.run_until(stage.has_handed_on)
+
+
+@pytest.mark.parametrize("how", HOW)
+async def test_a_text_arrives_once_whichever_write_fails_or_is_the_workers_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    at = 0
+    while True:
+        at += 1
+        (tmp_path / str(at)).mkdir()
+        with monkeypatch.context() as context:
+            stage = Stage(tmp_path / str(at), context)
+            stage.faults = Faults(context, how, at)
+
+            await _play_texts(stage)
+
+        assert stage.agent.received == ["hello", "second"]
+        assert stage.steps == {PROMPT_KEY: DeliveryStep.DONE, "c0": DeliveryStep.DONE}
+        assert "c0" in stage.settled
+        if not stage.faults.has_struck:
+            break
+    assert at > 10
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("lost_presses", [0, 1])
+async def test_an_interrupt_is_pressed_until_it_is_heard_whichever_write_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, lost_presses: int
+) -> None:
+    at = 0
+    while True:
+        at += 1
+        (tmp_path / str(at)).mkdir()
+        with monkeypatch.context() as context:
+            stage = Stage(tmp_path / str(at), context)
+            stage.agent.works_on, stage.agent.lost_presses = True, lost_presses
+            await stage.run_until(stage.has_given_its_prompt)
+            stage.faults = Faults(context, how, at)
+
+            stage.send(CommandType.INTERRUPT)
+            await stage.run_until(stage.has_handed_on)
+            stage.agent.hear()
+
+        assert not stage.agent.is_working
+        assert stage.agent.presses == lost_presses + 1
+        if not stage.faults.has_struck:
+            break
+    assert at > lost_presses + 1
+
+
+async def test_a_step_that_cannot_be_written_is_told_and_no_key_is_pressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(DeliverySteps, "write", refuse)
+        tries = iter(range(30))
+        await stage.run_until(lambda: next(tries) == 29)
+
+        assert not stage.folder.control.exists()
+
+    await stage.run_until(lambda: stage.agent.received == ["hello"])
+
+
+async def test_steps_that_cannot_be_read_are_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.send(CommandType.MESSAGE, "second")
+    steps = stage.folder.path / "deliveries.json"
+    kept = stage.folder.path / "kept"
+    steps.rename(kept)
+    steps.mkdir()
+    tries = iter(range(30))
+
+    await stage.run_until(lambda: next(tries) == 29)
+    steps.rmdir()
+    kept.rename(steps)
+    await stage.run_until(stage.has_handed_on)
+
+    assert stage.steps == {PROMPT_KEY: DeliveryStep.DONE, "c0": DeliveryStep.DONE}
+    assert stage.agent.received == ["hello", "second"]

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.runners.protocols.registry import make_adapter
-from benchmarks.chaos import program
+from benchmarks.chaos import hostile, program
 from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.checks import check
 from benchmarks.chaos.evidence import Place, gather
 from benchmarks.chaos.ledger import read_ledgers
 from benchmarks.chaos.sampling import ProcessScan
-from benchmarks.chaos.stop_times import percentiles_text, read_stop_times
+from benchmarks.chaos.shifted_worker import Shift, set_clock
+from benchmarks.chaos.stop_times import Watcher, percentiles_text, read_stop_times
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -170,10 +171,11 @@ class Scene:
         cause: str | None = "person",
         attempt: int = 0,
         delivered: str | None = "now",
+        command_id: str = "c",
     ) -> None:
         self.sql(
-            "INSERT INTO execution_commands VALUES ('c', ?, ?, ?, ?, ?, ?)",
-            *(name, attempt, actor, cause, type_, delivered),
+            "INSERT INTO execution_commands VALUES (?, ?, ?, ?, ?, ?, ?)",
+            *(command_id, name, attempt, actor, cause, type_, delivered),
         )
 
     def see_stop(
@@ -408,6 +410,12 @@ def test_an_error_of_the_worker_s_own_is_seen_in_its_log(scene: Scene) -> None:
     assert "ValueError: embedded null byte" in scene.violations()["no worker meets an error of its own"]
 
 
+def test_a_promise_that_cannot_be_checked_counts_as_broken(scene: Scene) -> None:
+    scene.sql("DROP TABLE sessions")
+
+    assert "no such table: sessions" in scene.violations()["nothing is left open of what is over"]
+
+
 def test_a_stop_that_took_longer_than_a_second_is_seen(scene: Scene) -> None:
     scene.see_stop(took_s=0.9)
     scene.see_stop(took_s=5.0, type="interrupt")
@@ -435,6 +443,49 @@ def test_the_times_of_stops_are_told_from_the_middle_to_the_longest(scene: Scene
     times = read_stop_times(scene.place.stop_times)
 
     assert [word for word in percentiles_text(times).split() if word[0] == "0"] == ["0.50", "0.95", "0.99", "0.99"]
+
+
+def test_a_command_is_timed_until_its_line_is_there_or_its_run_has_no_process(scene: Scene) -> None:
+    scene.sql("UPDATE executions SET status = 'cancelling'")
+    watcher = Watcher(scene.place.database, scene.place.executions_dir, scene.place.home / "worker.lock")
+    scene.add_command("one", "stop", command_id="first")
+    scene.add_command("two", "kill", command_id="second")
+
+    assert list(watcher.look()) == []
+    (scene.folder("one") / "control.jsonl").write_text('{"id": "first", "type": "stop"}\n')
+    (written,) = watcher.look()
+    scene.sql("UPDATE executions SET status = 'finalizing' WHERE id = 'two'")
+    (ended,) = watcher.look()
+
+    assert (written.execution_id, written.type, written.is_written) == ("one", "stop", True)
+    assert (ended.execution_id, ended.type, ended.is_written) == ("two", "kill", False)
+    assert list(watcher.rest()) == []
+
+
+def test_the_clock_of_a_worker_jumps_with_its_file(tmp_path: Path) -> None:
+    shift = Shift(tmp_path / "clock")
+    set_clock(tmp_path / "clock", -3600.0)
+
+    assert shift.seconds == -3600.0
+    set_clock(tmp_path / "clock", 5.0)
+    wait_for(lambda: shift.seconds == 5.0)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_the_hostile_agent_speaks_the_protocol_and_ends_with_its_input(tmp_path: Path, seed: int) -> None:
+    said = {"type": "user", "message": {"role": "user", "content": f"be hostile {seed} and flood 1000"}}
+    command = [sys.executable, "-I", "-S", str(Path(hostile.__file__)), "--ledgers", str(tmp_path)]
+
+    finished = subprocess.run(
+        command, input=json.dumps(said).encode() + b"\n", capture_output=True, check=False, timeout=60
+    )
+
+    conversation = {"protocol": "stream-json", "prompt": "go", "working_dir": "/", "session_id": "s", "start": "fresh"}
+    adapter = make_adapter(conversation)
+    adapter.start(1)
+    kinds = {event["kind"] for event in adapter.receive(finished.stdout, 1).events}
+    assert (finished.returncode, finished.stderr) in {(0, b""), (1, b"")}
+    assert kinds >= {"turn_started", "turn_ended"}
 
 
 def test_a_process_that_lives_at_the_end_of_all_is_seen(scene: Scene) -> None:

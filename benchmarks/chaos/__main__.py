@@ -55,8 +55,8 @@ def main() -> int:
             print("no full disk: that needs root and a mount of its own, which this machine does not allow", flush=True)
         work = rage_and_gather(home, seconds=60 * arguments.minutes, seed=arguments.seed, flood=arguments.flood)
         evidence, settled_s = asyncio.run(work)
-        violations = check(evidence)
         _report(evidence, settled_s)
+        violations = check(evidence)
         _report_violations(violations)
         if violations or arguments.keep:
             evidence.actions.write(home.folder / "actions.json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import traceback
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -32,8 +33,14 @@ class Violation:
 
 
 def check(evidence: Evidence) -> tuple[Violation, ...]:
-    """Return every violation, promise by promise."""
-    return tuple(Violation(promise=promise, what=what) for promise, find in CHECKS.items() for what in find(evidence))
+    """Return every violation, promise by promise; a promise that cannot be checked counts as broken."""
+    violations = []
+    for promise, find in CHECKS.items():
+        try:
+            violations += [Violation(promise=promise, what=what) for what in find(evidence)]
+        except Exception:  # noqa: BLE001 - what agents wrote must not keep the other promises from being checked
+            violations.append(Violation(promise=promise, what=f"it cannot be checked: {traceback.format_exc()}"))
+    return tuple(violations)
 
 
 def _event_faults(evidence: Evidence) -> Iterator[str]:

@@ -221,7 +221,8 @@ def _replay(folder: Path) -> list[Event]:
             case "start":
                 step = adapter.start(at_ms)
             case "out":
-                step = adapter.receive(entry["line"].encode() + b"\n", at_ms)
+                # Half a surrogate pair stands there as it is, and came as an escape.
+                step = adapter.receive(entry["line"].encode("utf-8", "backslashreplace") + b"\n", at_ms)
             case "command":
                 step = adapter.command(entry["command"], at_ms)
             case "end":

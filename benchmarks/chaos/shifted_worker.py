@@ -47,7 +47,9 @@ def set_clock(offset_file: Path, offset_s: float) -> None:
     beside.replace(offset_file)
 
 
-class _Shift:
+class Shift:
+    """How far ahead the clock is, as the file tells."""
+
     def __init__(self, offset_file: Path) -> None:
         self._file = offset_file
         self._offset_s = 0.0
@@ -55,6 +57,7 @@ class _Shift:
 
     @property
     def seconds(self) -> float:
+        """Seconds that are added to the true time."""
         now = time.monotonic()
         if now - self._looked_at >= _LOOK_EVERY_S:
             self._looked_at = now
@@ -64,7 +67,7 @@ class _Shift:
 
 def main() -> int:
     """Run a worker until it is told to stop, with the clock that the file of the first argument tells."""
-    shift = _Shift(Path(sys.argv[1]))
+    shift = Shift(Path(sys.argv[1]))
     if os.fork():
         os._exit(0)
     os.setsid()

@@ -103,7 +103,9 @@ class _Asked:
     waits: dict[str, int]
 
 
-class _Watcher:
+class Watcher:
+    """Looks from outside at the commands of one home; the lock is that of its worker."""
+
     def __init__(self, database: Path, executions_dir: Path, lock: Path) -> None:
         self._connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None, timeout=0)
         self._executions_dir = executions_dir
@@ -197,7 +199,7 @@ def _waits(worker: tuple[int, str] | None) -> dict[str, int]:
     return found
 
 
-def watch(watcher: _Watcher, out: TextIO) -> None:
+def watch(watcher: Watcher, out: TextIO) -> None:
     """Write what is seen until the process is asked to end by TERM."""
     is_ending = False
 
@@ -227,7 +229,7 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     arguments = parser.parse_args()
     with arguments.out.open("w", encoding="utf-8") as out:
-        watch(_Watcher(arguments.database, arguments.executions_dir, arguments.lock), out)
+        watch(Watcher(arguments.database, arguments.executions_dir, arguments.lock), out)
 
 
 if __name__ == "__main__":

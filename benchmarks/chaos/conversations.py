@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentmon.runners.protocols.registry import make_adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from benchmarks.chaos.evidence import Evidence, Row, Try
@@ -85,16 +85,22 @@ def _row_faults(connection: sqlite3.Connection, row: Row, tries: tuple[Try, ...]
         "llm_interactions": _column(connection, "llm_interactions", "key", row.id),
     }
     expected = {"messages": messages, "operations": calls, "approvals": asks, "llm_interactions": answers}
-    for table, refs in found.items():
-        if sorted(refs) != sorted(expected[table]):
-            yield f"{row.id}: {table} has {sorted(refs)}, the journals {sorted(expected[table])}"
+    # The database takes no NUL and no half of a surrogate pair, neither in a name nor in a text.
     plain = _ascii if row.agent_slug == HOSTILE_AGENT else str
+    for table, refs in found.items():
+        shown, wanted = sorted(map(plain, refs)), sorted(map(plain, expected[table]))
+        if shown != wanted:
+            yield f"{row.id}: {table} has {shown}, the journals {wanted}"
     texts = dict(connection.execute("SELECT message_ref, content FROM messages WHERE execution_id = ?", (row.id,)))
-    if {ref: plain(said) for ref, said in texts.items()} != {ref: plain(said) for ref, said in messages.items()}:
+    if _plainly(texts, plain) != _plainly(messages, plain):
         yield f"{row.id}: the texts of its messages are not those of the journals"
     total = connection.execute("SELECT tokens_used FROM executions WHERE id = ?", (row.id,)).fetchone()[0]
     if (total or 0) != sum(answers.values()):
         yield f"{row.id}: it counts {total} tokens, its journals {sum(answers.values())}"
+
+
+def _plainly(texts: Mapping[str, str], plain: Callable[[str], str]) -> dict[str, str]:
+    return {plain(ref): plain(said) for ref, said in texts.items()}
 
 
 def _ascii(text: str) -> str:

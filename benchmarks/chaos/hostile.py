@@ -12,6 +12,7 @@ import random
 import re
 import sys
 import time
+import uuid
 
 sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 3)[0])  # noqa: PTH100 - no other import before the path is set
 
@@ -47,7 +48,7 @@ _DEEP_ASK = (
     b'"input":{"command":"ls","a":'
 )
 _ODD_ANSWER = (
-    b'{"type":"assistant","message":{"id":"m\\u0000","model":"\\ud800","content":[{"type":"text",'
+    b'{"type":"assistant","message":{"id":"NAME\\u0000","model":"\\ud800","content":[{"type":"text",'
     b'"text":"\\u0000\\udc80"}],"usage":{"input_tokens":9e99,"output_tokens":-5,"cache_read_input_tokens":NaN}}}'
 )
 _LIMIT = b'{"type":"rate_limit_event","rate_limit_info":{"status":'
@@ -88,7 +89,8 @@ def _play(wire: Wire, said: str, ledgers: str) -> None:
     for _ in range(chance.randrange(2, 5)):
         what = chance.random()
         if what < 0.3:
-            _say_raw(chance.choice(_RAW))
+            # An answer that has the name of another one is that one.
+            _say_raw(chance.choice(_RAW).replace(b"NAME", uuid.uuid4().hex.encode()))
         elif what < 0.4:
             wire.say(chance.choice(("a\0b", "\ud800 \udfff", "\x1b[2J\x07", "*" * 3_000, "[" * 3_000, "`" * 9_001)))
         else:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.bootstrap import open_services
@@ -39,7 +40,7 @@ from benchmarks.chaos.tasks import (
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from benchmarks.chaos.evidence import Evidence
-    from benchmarks.chaos.home import ChaosHome
+    from benchmarks.chaos.home import ChaosHome, SmallDisk
     from benchmarks.chaos.tasks import Card
 
 SETTLE_WITHIN_S: Final = 180.0
@@ -59,7 +60,7 @@ _KILL_WEIGHTS: Final = {"worker": 18, "client": 40, "app": 16, "tmux server": 11
 _HOSTS_END_WITHIN_S: Final = 20.0
 _SHIFTED_WORKERS: Final = 0.5
 """How often a worker that was killed is followed by one with another time."""
-_LAST_WORDS_WITHIN_S: Final = 8.0
+_FILLED_AT_LAST_WORDS: Final = 0.4
 _HAS_PROCESS: Final = ("running", "cancelling", "finalizing")
 _FLOOD_EVENTS_A_SECOND: Final = 1_000
 """So many are taken in, at the least."""
@@ -78,6 +79,7 @@ class Storm:
         self._flood = flood
         self._flooding: str | None = None
         """The execution that tells of as many events as were asked for; its host is spared."""
+        self._filling = asyncio.Lock()
         self._began_at = time.monotonic()
         self._over = asyncio.Event()
         self.actions = Actions()
@@ -100,6 +102,7 @@ class Storm:
                 self._use_app(),
                 self._kill(),
                 self._spoil(),
+                self._fill_at_last_words(),
                 self._step_clocks(),
             ):
                 group.create_task(work)
@@ -289,15 +292,25 @@ class Storm:
             step_clock(self._home.place.clock_offset, self._chance)
             self.actions.clock_steps += 1
 
-    async def _wait_for_last_words(self) -> bool:
-        """Wait until a run is about to end; False when none is within a few seconds."""
-        deadline = time.monotonic() + _LAST_WORDS_WITHIN_S
-        seen = set(self._home.place.ledgers.glob("*.brink"))
-        while time.monotonic() < deadline and not self._over.is_set():
-            if set(self._home.place.ledgers.glob("*.brink")) - seen:
-                return True
+    async def _fill_at_last_words(self) -> None:
+        """Fill the disk when a run says that it is about to end."""
+        ledgers, seen = self._home.place.ledgers, set[Path]()
+        while not self._over.is_set():
             await asyncio.sleep(0.05)
-        return False
+            fresh = set(ledgers.glob("*.brink")) - seen
+            seen |= fresh
+            if fresh and self._home.disk is not None and self._chance.random() < _FILLED_AT_LAST_WORDS:
+                self.actions.last_words += 1
+                await self._fill_disk(self._home.disk, seconds=self._chance.uniform(1.0, 4.0))
+
+    async def _fill_disk(self, disk: SmallDisk, *, seconds: float) -> None:
+        async with self._filling:
+            window = Window(begin=time.monotonic())
+            self.actions.full_disk.append(window)
+            await asyncio.to_thread(disk.fill)
+            await asyncio.sleep(seconds)
+            await asyncio.to_thread(disk.empty)
+            window.end = time.monotonic()
 
     async def _spoil(self) -> None:
         while not self._over.is_set():
@@ -308,19 +321,14 @@ class Storm:
                 return
             seconds = self._chance.uniform(1.0, 5.0)
             if self._home.disk is not None and self._chance.random() < 0.5:
-                self.actions.last_words += await self._wait_for_last_words()
-                await asyncio.to_thread(self._home.disk.fill)
-                window = Window(begin=time.monotonic())
-                self.actions.full_disk.append(window)
-                await asyncio.sleep(seconds)
-                await asyncio.to_thread(self._home.disk.empty)
+                await self._fill_disk(self._home.disk, seconds=seconds)
             else:
                 self._home.tmux.vanish()
                 window = Window(begin=time.monotonic())
                 self.actions.without_tmux.append(window)
                 await asyncio.sleep(seconds)
                 self._home.tmux.come_back()
-            window.end = time.monotonic()
+                window.end = time.monotonic()
 
 
 async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int, flood: int = 0) -> tuple[Evidence, float]:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from benchmarks.chaos.evidence import Evidence
     from benchmarks.chaos.stop_times import StopTime
 
-_DISK_MB = 256
-_DISK_MB_A_MINUTE = 96
+_DISK_MB = 96
+_DISK_MB_A_MINUTE = 32
 _FLOOD_EVENTS_A_MB = 500
 _MOST_SHOWN = 40
 

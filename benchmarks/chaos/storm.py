@@ -77,8 +77,9 @@ class Storm:
         self._services = services
         self._chance = random.Random(seed)
         self._flood = flood
+        self._flood_task: str | None = None
         self._flooding: str | None = None
-        """The execution that tells of as many events as were asked for; its host is spared."""
+        """The execution that tells of as many events as were asked for; nobody stops it, and its host is spared."""
         self._filling = asyncio.Lock()
         self._began_at = time.monotonic()
         self._over = asyncio.Event()
@@ -92,6 +93,7 @@ class Storm:
         producer = await self._prepare()
         if self._flood:
             task = await producer.make_flood(self._flood)
+            self._flood_task = task.id
             self._flooding = (await self._services.queue.run(task.id, actor=USER_ACTOR)).id
         async with asyncio.TaskGroup() as group:
             for work in (
@@ -168,6 +170,9 @@ class Storm:
         except sqlite3.OperationalError:
             return []
 
+    async def _cards_to_disturb(self) -> list[Card]:
+        return [card for card in await self._cards() if card.id != self._flood_task]
+
     async def _produce(self, producer: Producer) -> None:
         while not self._over.is_set():
             cards = await self._cards()
@@ -182,7 +187,7 @@ class Storm:
         asking: set[asyncio.Task[None]] = set()
         while not self._over.is_set():
             await asyncio.sleep(self._chance.uniform(0.1, 0.4))
-            cards = await self._cards()
+            cards = await self._cards_to_disturb()
             busy = [card for card in cards if card.open_status]
             fresh = [card for card in cards if card.is_fresh]
             again = [card for card in cards if card.status == "todo" and card.runs and not card.open_status]
@@ -204,7 +209,7 @@ class Storm:
         while not self._over.is_set():
             await asyncio.sleep(self._chance.uniform(0.1, 0.6))
             await self._decider.decide_some()
-            talking = [card for card in await self._cards() if card.is_conversation]
+            talking = [card for card in await self._cards_to_disturb() if card.is_conversation]
             running = [card for card in talking if card.open_status == "running"]
             if talking and self._chance.random() < 0.25:
                 of_those = running if running and self._chance.random() < 0.8 else talking
@@ -213,7 +218,7 @@ class Storm:
     async def _stop_some(self) -> None:
         while not self._over.is_set():
             await asyncio.sleep(self._chance.uniform(0.3, 1.0) if self._is_calm else self._chance.uniform(1.0, 3.0))
-            running = [card for card in await self._cards() if card.open_status == "running"]
+            running = [card for card in await self._cards_to_disturb() if card.open_status == "running"]
             if running and self._chance.random() < _STOPPED:
                 card = self._chance.choice(running)
                 self.actions.stopped_tasks.add(card.number)

@@ -174,7 +174,7 @@ class Watcher:
             done_at=now,
             is_written=is_written,
             worker_pid=asked.worker[0] if is_same and asked.worker is not None else None,
-            waited_s=sum(lost[:2]) / 1e9,
+            waited_s=min(sum(lost[:2]) / 1e9, now - asked.at),
         )
 
     def _worker(self) -> tuple[int, str] | None:

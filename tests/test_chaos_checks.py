@@ -416,6 +416,26 @@ def test_a_promise_that_cannot_be_checked_counts_as_broken(scene: Scene) -> None
     assert "no such table: sessions" in scene.violations()["nothing is left open of what is over"]
 
 
+def test_a_replay_bears_what_no_journal_and_no_text_can_hold(talk: Scene) -> None:
+    conversation = {"protocol": "stream-json", "prompt": "go", "working_dir": "/", "session_id": "s", "start": "fresh"}
+    asks = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls", "timeout": float("inf")}}
+    ask = json.dumps({"type": "control_request", "request_id": "r", "request": asks})
+    line = json.dumps({"type": "system", "subtype": "init", "session_id": "s", "model": "\ud800"}, ensure_ascii=False)
+    adapter = make_adapter(conversation)
+    told = [*adapter.start(1).events]
+    for received in (line.encode("utf-8", "backslashreplace"), ask.encode()):
+        told += adapter.receive(received + b"\n", 1).events
+    folder = talk.folder("talk")
+    (folder / "spec.json").write_text(json.dumps({"conversation": conversation}))
+    said = [{"at_ms": 1, "dir": "start", "line": ""}, *({"at_ms": 1, "dir": "out", "line": one} for one in (line, ask))]
+    (folder / "protocol.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in said))
+    entries = [{"n": n, "at_ms": n, "type": "agent_event", "event": event} for n, event in enumerate(told, 1)]
+    lines = "".join(json.dumps(entry) + "\n" for entry in entries).replace("Infinity", "null")
+    (folder / "journal.jsonl").write_text(lines)
+
+    assert "a protocol replays to its journal" not in talk.violations()
+
+
 def test_a_stop_that_took_longer_than_a_second_is_seen(scene: Scene) -> None:
     scene.see_stop(took_s=0.9)
     scene.see_stop(took_s=5.0, type="interrupt")

@@ -235,7 +235,8 @@ def _replay(folder: Path) -> list[Event]:
                 step = adapter.receive_end(at_ms)
             case _:
                 continue
-        events += [json.loads(json.dumps(event)) for event in step.events]
+        # No journal has a number that is none.
+        events += [json.loads(json.dumps(event), parse_constant=lambda _: None) for event in step.events]
     return events
 
 

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.runners.protocols.registry import make_adapter
-from benchmarks.chaos import program
+from benchmarks.chaos import hostile, program
 from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.checks import check
 from benchmarks.chaos.evidence import Place, gather
 from benchmarks.chaos.ledger import read_ledgers
 from benchmarks.chaos.sampling import ProcessScan
+from benchmarks.chaos.shifted_worker import Shift, set_clock
+from benchmarks.chaos.stop_times import Watcher, percentiles_text, read_stop_times
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -31,15 +33,18 @@ SECRET = "SENTINEL-0123"
 OUTPUT = b"m 0 first\nm 1 tick\n"
 _TABLES = """
 CREATE TABLE agents (id TEXT, slug TEXT);
-CREATE TABLE tasks (id TEXT, number INTEGER);
+CREATE TABLE tasks (id TEXT, number INTEGER, status TEXT DEFAULT 'done');
 CREATE TABLE task_dependencies (task_id TEXT, depends_on_task_id TEXT);
 CREATE TABLE executions (id TEXT, task_id TEXT, agent_id TEXT, status TEXT, exit_code INTEGER, error TEXT,
     retry_count INTEGER, max_retries INTEGER, log_byte_size INTEGER, session_id TEXT, activity TEXT,
-    is_held INTEGER DEFAULT 0, tokens_used INTEGER);
+    is_held INTEGER DEFAULT 0, tokens_used INTEGER, ending TEXT);
+CREATE TABLE execution_commands (id TEXT, execution_id TEXT, attempt INTEGER DEFAULT 0, actor_type TEXT, cause TEXT,
+    type TEXT, delivered_at TEXT);
 CREATE TABLE sessions (id TEXT, status TEXT, ended_at TEXT, total_tokens INTEGER, operation_count INTEGER);
 CREATE TABLE messages (execution_id TEXT, message_ref TEXT, content TEXT);
 CREATE TABLE operations (id TEXT, session_id TEXT, execution_id TEXT, operation_ref TEXT, status TEXT);
-CREATE TABLE approvals (id TEXT, execution_id TEXT, request_ref TEXT, ask_kind TEXT, status TEXT, closed_at TEXT);
+CREATE TABLE approvals (id TEXT, execution_id TEXT, request_ref TEXT, ask_kind TEXT, status TEXT, closed_at TEXT,
+    rule_id TEXT);
 CREATE TABLE llm_interactions (execution_id TEXT, session_id TEXT, key TEXT, prompt_tokens INTEGER,
     cache_read_tokens INTEGER, cache_write_5m_tokens INTEGER, cache_write_1h_tokens INTEGER, response_tokens INTEGER);
 CREATE TABLE events (id INTEGER PRIMARY KEY, execution_id TEXT, payload TEXT, timestamp_ms INTEGER);
@@ -78,7 +83,7 @@ class Scene:
         agent: str = "wide",
     ) -> None:
         """Add a run of the task of this number: from second ``10 * number`` on, for a second, by pid ``number``."""
-        self.sql("INSERT INTO tasks VALUES (?, ?)", f"task-{name}", number)
+        self.sql("INSERT INTO tasks (id, number) VALUES (?, ?)", f"task-{name}", number)
         self.sql(
             "INSERT INTO executions (id, task_id, agent_id, status, exit_code, retry_count, max_retries, "
             "log_byte_size) VALUES (?, ?, ?, ?, ?, 0, 0, ?)",
@@ -156,6 +161,34 @@ class Scene:
         self.sql(
             "INSERT INTO task_events (event_type, payload) VALUES (?, ?)", f"execution_{step}", json.dumps(payload)
         )
+
+    def add_command(
+        self,
+        name: str,
+        type_: str,
+        *,
+        actor: str = "user",
+        cause: str | None = "person",
+        attempt: int = 0,
+        delivered: str | None = "now",
+        command_id: str = "c",
+    ) -> None:
+        self.sql(
+            "INSERT INTO execution_commands VALUES (?, ?, ?, ?, ?, ?, ?)",
+            *(command_id, name, attempt, actor, cause, type_, delivered),
+        )
+
+    def see_stop(
+        self,
+        *,
+        took_s: float,
+        type: str = "stop",  # noqa: A002 - the name in the file
+        worker: int | None = 7,
+        waited_s: float = 0.0,
+    ) -> None:
+        seen = {"execution_id": "one", "type": type, "cause": "person", "asked_at": 100.0, "done_at": 100.0 + took_s}
+        with self.place.stop_times.open("a") as file:
+            file.write(json.dumps(seen | {"is_written": True, "worker_pid": worker, "waited_s": waited_s}) + "\n")
 
     def see(self, at: float, *, marked: dict[str, int] | None = None, hosts: dict[str, int] | None = None) -> None:
         seen = {
@@ -312,6 +345,167 @@ def test_a_process_that_outlives_its_cancelled_row_is_seen(scene: Scene) -> None
     scene.see(12.5, marked={"one": 1})
 
     assert "pids [1] of it lived" in scene.violations()["nothing lives of what is over"]
+
+
+def test_a_process_that_outlives_the_end_of_its_try_is_seen_and_one_of_the_next_try_is_not(scene: Scene) -> None:
+    scene.add_run("three", 3)
+    scene.see_over(42.0, "three", "finalizing")
+    scene.see(43.0, marked={"three": 44})
+
+    assert scene.violations() == {}
+    scene.see(43.5, marked={"three": 3})
+    assert "pids [3] of it lived" in scene.violations()["nothing lives of what is over"]
+
+
+@pytest.mark.parametrize(
+    ("actor", "cause", "delivered", "words"),
+    [
+        ("system", "person", "now", "of system has the cause person"),
+        ("user", "budget", "now", "of user has the cause budget"),
+        ("system", None, "now", "has the cause None"),
+        ("user", "person", None, "is not delivered"),
+    ],
+)
+def test_a_command_without_a_cause_or_an_end_is_seen(
+    scene: Scene, actor: str, cause: str | None, delivered: str | None, words: str
+) -> None:
+    scene.add_command("one", "interrupt", actor=actor, cause=cause, delivered=delivered)
+
+    assert words in scene.violations()["each command has a cause and an end"]
+
+
+def test_a_budget_writes_each_command_once_for_a_try_whatever_a_person_wrote(scene: Scene) -> None:
+    scene.add_command("one", "interrupt")
+    for attempt in (0, 1):
+        for type_ in ("interrupt", "finish"):
+            scene.add_command("one", type_, actor="system", cause="budget", attempt=attempt)
+
+    assert scene.violations() == {}
+    scene.add_command("one", "finish", actor="system", cause="budget", attempt=1)
+    assert "one attempt 1: 2 commands finish" in scene.violations()["each command has a cause and an end"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE executions SET ending = '{}' WHERE id = 'one'", "one is succeeded, and its end is noted"),
+        ("UPDATE executions SET status = 'finalizing' WHERE id = 'one'", "one is finalizing"),
+        ("UPDATE tasks SET status = 'in_progress' WHERE number = 2", "#2 is in progress"),
+    ],
+)
+def test_an_end_that_stays_half_done_is_seen(scene: Scene, change: str, words: str) -> None:
+    scene.sql(change)
+
+    assert words in scene.violations()["no end stays half done"]
+
+
+def test_an_error_of_the_worker_s_own_is_seen_in_its_log(scene: Scene) -> None:
+    scene.place.worker_log.parent.mkdir(mode=0o700)
+    scene.place.worker_log.write_text(
+        "12:00 WARNING queue goes on after an error of the worker's own\n"
+        "Traceback (most recent call last):\n  File 'a.py'\nValueError: embedded null byte\n"
+    )
+    scene.place.worker_log.chmod(0o600)
+
+    assert "ValueError: embedded null byte" in scene.violations()["no worker meets an error of its own"]
+
+
+def test_a_promise_that_cannot_be_checked_counts_as_broken(scene: Scene) -> None:
+    scene.sql("DROP TABLE sessions")
+
+    assert "no such table: sessions" in scene.violations()["nothing is left open of what is over"]
+
+
+def test_a_replay_bears_what_no_journal_and_no_text_can_hold(talk: Scene) -> None:
+    conversation = {"protocol": "stream-json", "prompt": "go", "working_dir": "/", "session_id": "s", "start": "fresh"}
+    asks = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls", "timeout": float("inf")}}
+    ask = json.dumps({"type": "control_request", "request_id": "r", "request": asks})
+    line = json.dumps({"type": "system", "subtype": "init", "session_id": "s", "model": "\ud800"}, ensure_ascii=False)
+    adapter = make_adapter(conversation)
+    told = [*adapter.start(1).events]
+    for received in (line.encode("utf-8", "backslashreplace"), ask.encode()):
+        told += adapter.receive(received + b"\n", 1).events
+    folder = talk.folder("talk")
+    (folder / "spec.json").write_text(json.dumps({"conversation": conversation}))
+    said = [{"at_ms": 1, "dir": "start", "line": ""}, *({"at_ms": 1, "dir": "out", "line": one} for one in (line, ask))]
+    (folder / "protocol.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in said))
+    entries = [{"n": n, "at_ms": n, "type": "agent_event", "event": event} for n, event in enumerate(told, 1)]
+    lines = "".join(json.dumps(entry) + "\n" for entry in entries).replace("Infinity", "null")
+    (folder / "journal.jsonl").write_text(lines)
+
+    assert "a protocol replays to its journal" not in talk.violations()
+
+
+def test_a_stop_that_took_longer_than_a_second_is_seen(scene: Scene) -> None:
+    scene.see_stop(took_s=0.9)
+    scene.see_stop(took_s=5.0, type="interrupt")
+
+    assert scene.violations() == {}
+    scene.see_stop(took_s=1.2)
+    assert "one: a stop of 100.000 took 1.20 s" in scene.violations()["no stop takes longer than a second"]
+
+
+def test_a_stop_is_excused_by_a_worker_that_died_a_full_disk_and_the_wait_for_a_core_alone(scene: Scene) -> None:
+    scene.see_stop(took_s=5.0, worker=None)
+    scene.see_stop(took_s=1.5, waited_s=0.6)
+    scene.actions.full_disk.append(Window(begin=103.0, end=104.0))
+    scene.see_stop(took_s=5.0)
+
+    assert scene.violations() == {}
+    scene.see_stop(took_s=2.0)
+    assert "took 2.00 s" in scene.violations()["no stop takes longer than a second"]
+
+
+def test_the_times_of_stops_are_told_from_the_middle_to_the_longest(scene: Scene) -> None:
+    for number in range(100):
+        scene.see_stop(took_s=number / 100)
+
+    times = read_stop_times(scene.place.stop_times)
+
+    assert [word for word in percentiles_text(times).split() if word[0] == "0"] == ["0.50", "0.95", "0.99", "0.99"]
+
+
+def test_a_command_is_timed_until_its_line_is_there_or_its_run_has_no_process(scene: Scene) -> None:
+    scene.sql("UPDATE executions SET status = 'cancelling'")
+    watcher = Watcher(scene.place.database, scene.place.executions_dir, scene.place.home / "worker.lock")
+    scene.add_command("one", "stop", command_id="first")
+    scene.add_command("two", "kill", command_id="second")
+
+    assert list(watcher.look()) == []
+    (scene.folder("one") / "control.jsonl").write_text('{"id": "first", "type": "stop"}\n')
+    (written,) = watcher.look()
+    scene.sql("UPDATE executions SET status = 'finalizing' WHERE id = 'two'")
+    (ended,) = watcher.look()
+
+    assert (written.execution_id, written.type, written.is_written) == ("one", "stop", True)
+    assert (ended.execution_id, ended.type, ended.is_written) == ("two", "kill", False)
+    assert list(watcher.rest()) == []
+
+
+def test_the_clock_of_a_worker_jumps_with_its_file(tmp_path: Path) -> None:
+    shift = Shift(tmp_path / "clock")
+    set_clock(tmp_path / "clock", -3600.0)
+
+    assert shift.seconds == -3600.0
+    set_clock(tmp_path / "clock", 5.0)
+    wait_for(lambda: shift.seconds == 5.0)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_the_hostile_agent_speaks_the_protocol_and_ends_with_its_input(tmp_path: Path, seed: int) -> None:
+    said = {"type": "user", "message": {"role": "user", "content": f"be hostile {seed} and flood 1000"}}
+    command = [sys.executable, "-I", "-S", str(Path(hostile.__file__)), "--ledgers", str(tmp_path)]
+
+    finished = subprocess.run(
+        command, input=json.dumps(said).encode() + b"\n", capture_output=True, check=False, timeout=60
+    )
+
+    conversation = {"protocol": "stream-json", "prompt": "go", "working_dir": "/", "session_id": "s", "start": "fresh"}
+    adapter = make_adapter(conversation)
+    adapter.start(1)
+    kinds = {event["kind"] for event in adapter.receive(finished.stdout, 1).events}
+    assert (finished.returncode, finished.stderr) in {(0, b""), (1, b"")}
+    assert kinds >= {"turn_started", "turn_ended"}
 
 
 def test_a_process_that_lives_at_the_end_of_all_is_seen(scene: Scene) -> None:
@@ -524,7 +718,7 @@ def talk(scene: Scene) -> Scene:
     scene.sql("INSERT INTO sessions VALUES ('s', 'completed', 'now', 7, 1)")
     scene.sql("INSERT INTO messages VALUES ('talk', '0:m', 'I run it')")
     scene.sql("INSERT INTO operations VALUES ('o', 's', 'talk', '0:t', 'success')")
-    scene.sql("INSERT INTO approvals VALUES ('a', 'talk', '0:r', 'permission', 'allowed', 'now')")
+    scene.sql("INSERT INTO approvals VALUES ('a', 'talk', '0:r', 'permission', 'allowed', 'now', NULL)")
     scene.sql("INSERT INTO llm_interactions VALUES ('talk', 's', 'k', 3, 0, 0, 0, 4)")
     scene.sql(
         "INSERT INTO task_events (event_type, payload) VALUES ('approval_decided', ?)",

@@ -1,10 +1,12 @@
 """The proof that the queue and the worker can be trusted: kills, a full disk and a missing tmux, then every promise.
 
 In a scratch home a stream of tasks runs – short, long, noisy, silent, forking, daemonising, deaf to TERM, failing,
-waiting for others, running into their time limit – while workers, clients, apps, tmux servers, the parents of hosts
-and, more rarely, hosts are killed with -9, clients stop tasks at random moments, the disk fills up and tmux vanishes.
-When all has come to rest, every promise of ARCHITECTURE.md is checked from outside. The seed chooses what is done and
-roughly when; what falls together is chance. The exit code is 1 when a promise was broken, and the home is kept then.
+waiting for others, running into their time limit, talking, and talking to do harm – while workers, clients, apps, tmux
+servers, the parents of hosts and, more rarely, hosts are killed with -9, clients stop tasks at random moments, people
+and rules decide what agents ask, budgets stop what people interrupt, the disk fills up, at times at the last words of a
+run, tmux vanishes and the clock of workers jumps. When all has come to rest, every promise of ARCHITECTURE.md is
+checked from outside. The seed chooses what is done and roughly when; what falls together is chance. The exit code is 1
+when a promise was broken, and the home is kept then.
 """
 
 from __future__ import annotations
@@ -13,22 +15,26 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.checks import check
 from benchmarks.chaos.conversations import TALKING_AGENTS
 from benchmarks.chaos.endings import windows_text
 from benchmarks.chaos.home import chaos_home
+from benchmarks.chaos.stop_times import percentiles_text
 from benchmarks.chaos.storm import rage_and_gather
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from benchmarks.chaos.checks import Violation
     from benchmarks.chaos.evidence import Evidence
+    from benchmarks.chaos.stop_times import StopTime
 
-_DISK_MB = 64
-_DISK_MB_A_MINUTE = 24
+_DISK_MB = 96
+_DISK_MB_A_MINUTE = 32
+_FLOOD_EVENTS_A_MB = 500
 _MOST_SHOWN = 40
 
 
@@ -39,15 +45,18 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=2.0, help="how long things are killed (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="chooses what is done, and when (default: 1)")
+    parser.add_argument("--flood", type=int, default=0, help="one agent tells of so many events (default: none)")
     parser.add_argument("--keep", action="store_true", help="keep the home also when nothing was broken")
     arguments = parser.parse_args()
-    with chaos_home(size_mb=_DISK_MB + int(_DISK_MB_A_MINUTE * arguments.minutes)) as home:
+    size_mb = _DISK_MB + int(_DISK_MB_A_MINUTE * arguments.minutes) + arguments.flood // _FLOOD_EVENTS_A_MB
+    with chaos_home(size_mb=size_mb) as home:
         print(f"chaos for {arguments.minutes:g} min with seed {arguments.seed} in {home.folder}", flush=True)
         if home.disk is None:
             print("no full disk: that needs root and a mount of its own, which this machine does not allow", flush=True)
-        evidence, settled_s = asyncio.run(rage_and_gather(home, seconds=60 * arguments.minutes, seed=arguments.seed))
-        violations = check(evidence)
+        work = rage_and_gather(home, seconds=60 * arguments.minutes, seed=arguments.seed, flood=arguments.flood)
+        evidence, settled_s = asyncio.run(work)
         _report(evidence, settled_s)
+        violations = check(evidence)
         _report_violations(violations)
         if violations or arguments.keep:
             evidence.actions.write(home.folder / "actions.json")
@@ -63,6 +72,10 @@ def _report(evidence: Evidence, settled_s: float) -> None:
     logged_bytes = sum(len(attempt.output or b"") for tries in evidence.tries.values() for attempt in tries)
     print(f"kills -9: {len(actions.kills)} ({_counts(kills)})")
     print(f"disk full: {windows_text(actions.full_disk)}; without tmux: {windows_text(actions.without_tmux)}")
+    print(
+        f"disk filled at last words: {actions.last_words}; clock steps: {actions.clock_steps}; "
+        f"tasks with a budget: {len(actions.budgeted_tasks)}"
+    )
     print(f"runs: {len(evidence.rows)} ({_counts(endings)}), {sum(row.retry_count for row in evidence.rows)} retries")
     print(f"programs: {len(programs)} ({_counts(Counter(program.kind for program in programs))})")
     talks = [row for row in evidence.rows if row.agent_slug in TALKING_AGENTS]
@@ -74,11 +87,31 @@ def _report(evidence: Evidence, settled_s: float) -> None:
     )
     endings = Counter(_ending(row.status, row.error) for row in talks)
     print(f"conversations: {len(talks)} ({_counts(endings)}); of their news: {_counts(told)}")
+    left_out = sum(name == "not_recorded" for told in evidence.events.values() for name, _ in told)
+    print(f"requests: {_counts(evidence.requests)}; left out of the database, with the reason: {left_out}")
+    print(f"commands: {_counts(evidence.commands)}")
     print(f"output checked: {logged_bytes:,} bytes; events checked: {sum(map(len, evidence.events.values())):,}")
+    _report_stop_times(evidence)
     most = max((len(sample.marked) for sample in evidence.samples), default=0)
     print(f"most live at one time: {most} (limit {evidence.running_limit})")
     print(f"samples: {evidence.sample_count:,}, the longest gap {1000 * evidence.longest_gap_s:.0f} ms")
     print(f"at rest after {settled_s:.0f} s")
+
+
+def _report_stop_times(evidence: Evidence) -> None:
+    actions = evidence.actions
+    stops = [one for one in evidence.stop_times if one.is_stop]
+    calm = [one for one in stops if one.is_undisturbed(actions)]
+    others = [one for one in evidence.stop_times if not one.is_stop and one.is_written]
+    print(f"stops with a worker, a disk and tmux: {percentiles_text(calm)}")
+    waited = [replace(one, done_at=one.done_at - one.waited_s) for one in calm]
+    print(f"the same without the wait for a core: {percentiles_text(waited)}")
+    print(f"stops while workers were killed, or disk or tmux were gone: {percentiles_text(_without(stops, calm))}")
+    print(f"other commands that were handed on: {percentiles_text(others)}")
+
+
+def _without(times: Sequence[StopTime], others: Sequence[StopTime]) -> list[StopTime]:
+    return [one for one in times if one not in others]
 
 
 def _ending(status: str, error: str) -> str:

@@ -43,8 +43,14 @@ class Actions:
     kills: list[Kill] = field(default_factory=list)
     full_disk: list[Window] = field(default_factory=list)
     without_tmux: list[Window] = field(default_factory=list)
+    last_words: int = 0
+    """How often the disk was filled when a run was about to end."""
+    clock_steps: int = 0
+    """How often the clock of some workers jumped."""
     stopped_tasks: set[int] = field(default_factory=set)
     """Numbers of the tasks that anybody ever asked to stop; whether that arrived is not known."""
+    budgeted_tasks: set[int] = field(default_factory=set)
+    """Numbers of the tasks that a budget may stop."""
     accepted_runs: Counter[int] = field(default_factory=Counter)
     """By the number of the task: how often a client said that it has queued a run."""
     client_words: list[str] = field(default_factory=list)
@@ -56,6 +62,7 @@ class Actions:
         told = {
             "kills": [asdict(kill) for kill in self.kills],
             "stopped_tasks": sorted(self.stopped_tasks),
+            "budgeted_tasks": sorted(self.budgeted_tasks),
             "accepted_runs": dict(self.accepted_runs),
             "client_words": self.client_words,
         } | {name: [asdict(window) for window in found] for name, found in windows.items()}

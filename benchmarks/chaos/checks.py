@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import traceback
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from benchmarks.chaos.commands import command_faults, half_done_faults, worker_faults
 from benchmarks.chaos.conversations import approval_faults, replay_faults, row_faults, standing_faults
 from benchmarks.chaos.endings import ending_faults
 from benchmarks.chaos.outputs import output_faults
+from benchmarks.chaos.stop_times import late_stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,8 +33,14 @@ class Violation:
 
 
 def check(evidence: Evidence) -> tuple[Violation, ...]:
-    """Return every violation, promise by promise."""
-    return tuple(Violation(promise=promise, what=what) for promise, find in CHECKS.items() for what in find(evidence))
+    """Return every violation, promise by promise; a promise that cannot be checked counts as broken."""
+    violations = []
+    for promise, find in CHECKS.items():
+        try:
+            violations += [Violation(promise=promise, what=what) for what in find(evidence)]
+        except Exception:  # noqa: BLE001 - what agents wrote must not keep the other promises from being checked
+            violations.append(Violation(promise=promise, what=f"it cannot be checked: {traceback.format_exc()}"))
+    return tuple(violations)
 
 
 def _event_faults(evidence: Evidence) -> Iterator[str]:
@@ -112,10 +122,13 @@ def _survivor_faults(evidence: Evidence) -> Iterator[str]:
             execution_id, status = sample.over
             over[execution_id] = (status, sample.at)
         for execution_id in (sample.marked.keys() & over.keys()) - reported:
-            reported.add(execution_id)
             status, at = over[execution_id]
-            pids = sorted(pid for pid, _ in sample.marked[execution_id])
-            yield f"{execution_id} was {status} at {at:.3f}, and at {sample.at:.3f} pids {pids} of it lived"
+            # Behind an end that is being settled there may be a next try, whose processes are younger.
+            before = at * os.sysconf("SC_CLK_TCK") if status == "finalizing" else float("inf")
+            pids = sorted(pid for pid, born in sample.marked[execution_id] if int(born) < before)
+            if pids:
+                reported.add(execution_id)
+                yield f"{execution_id} was {status} at {at:.3f}, and at {sample.at:.3f} pids {pids} of it lived"
     for execution_id, remaining in evidence.remaining.items():
         yield f"{execution_id}: pids {sorted(remaining)} live at the end of all"
 
@@ -180,6 +193,10 @@ def _accepted_faults(evidence: Evidence) -> Iterator[str]:
     yield from evidence.actions.client_words
 
 
+def _late_faults(evidence: Evidence) -> Iterator[str]:
+    yield from late_stops(evidence.stop_times, evidence.actions)
+
+
 def _integrity_faults(evidence: Evidence) -> Iterator[str]:
     if evidence.integrity != "ok":
         yield f"PRAGMA integrity_check: {evidence.integrity[:500]}"
@@ -217,6 +234,10 @@ CHECKS: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "nothing starts before what it waits for": _dependency_faults,
     "the audit trail has each step once": _audit_faults,
     "what a client was told is true": _accepted_faults,
+    "each command has a cause and an end": command_faults,
+    "no end stays half done": half_done_faults,
+    "no stop takes longer than a second": _late_faults,
+    "no worker meets an error of its own": worker_faults,
     "the database is whole": _integrity_faults,
     "no secret, no open file": _secret_faults,
 }

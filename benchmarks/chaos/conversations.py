@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from agentmon.runners.protocols.registry import make_adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from benchmarks.chaos.evidence import Evidence, Row, Try
 
-TALKING_AGENTS = frozenset({"demo-agent"})
+HOSTILE_AGENT = "chaos-hostile"
+TALKING_AGENTS = frozenset({"demo-agent", HOSTILE_AGENT})
 """Slugs of the agents that are spoken to in a protocol; they keep no ledger."""
 _OVER = {"succeeded": "completed", "failed": "failed", "timed_out": "failed", "cancelled": "cancelled"}
 _PARTS = (
@@ -84,15 +85,27 @@ def _row_faults(connection: sqlite3.Connection, row: Row, tries: tuple[Try, ...]
         "llm_interactions": _column(connection, "llm_interactions", "key", row.id),
     }
     expected = {"messages": messages, "operations": calls, "approvals": asks, "llm_interactions": answers}
+    # The database takes no NUL and no half of a surrogate pair, neither in a name nor in a text.
+    plain = _ascii if row.agent_slug == HOSTILE_AGENT else str
     for table, refs in found.items():
-        if sorted(refs) != sorted(expected[table]):
-            yield f"{row.id}: {table} has {sorted(refs)}, the journals {sorted(expected[table])}"
+        shown, wanted = sorted(map(plain, refs)), sorted(map(plain, expected[table]))
+        if shown != wanted:
+            yield f"{row.id}: {table} has {shown}, the journals {wanted}"
     texts = dict(connection.execute("SELECT message_ref, content FROM messages WHERE execution_id = ?", (row.id,)))
-    if texts != messages:
+    if _plainly(texts, plain) != _plainly(messages, plain):
         yield f"{row.id}: the texts of its messages are not those of the journals"
     total = connection.execute("SELECT tokens_used FROM executions WHERE id = ?", (row.id,)).fetchone()[0]
     if (total or 0) != sum(answers.values()):
         yield f"{row.id}: it counts {total} tokens, its journals {sum(answers.values())}"
+
+
+def _plainly(texts: Mapping[str, str], plain: Callable[[str], str]) -> dict[str, str]:
+    return {plain(ref): plain(said) for ref, said in texts.items()}
+
+
+def _ascii(text: str) -> str:
+    """Return what is left of a text that no database takes as it is."""
+    return "".join(character for character in text if " " <= character <= "~")
 
 
 def _messages(told: list[tuple[int, Event]]) -> dict[str, str]:
@@ -214,14 +227,16 @@ def _replay(folder: Path) -> list[Event]:
             case "start":
                 step = adapter.start(at_ms)
             case "out":
-                step = adapter.receive(entry["line"].encode() + b"\n", at_ms)
+                # Half a surrogate pair stands there as it is, and came as an escape.
+                step = adapter.receive(entry["line"].encode("utf-8", "backslashreplace") + b"\n", at_ms)
             case "command":
                 step = adapter.command(entry["command"], at_ms)
             case "end":
                 step = adapter.receive_end(at_ms)
             case _:
                 continue
-        events += [json.loads(json.dumps(event)) for event in step.events]
+        # No journal has a number that is none.
+        events += [json.loads(json.dumps(event), parse_constant=lambda _: None) for event in step.events]
     return events
 
 

@@ -50,7 +50,7 @@ def _conversation_fault(evidence: Evidence, row: Row, last: Try) -> str | None:
         case "succeeded":
             return None if outcome == "completed" else f"it succeeded, and its last turn was {outcome}"
         case "cancelled":
-            return None if row.task_number in evidence.actions.stopped_tasks else "nobody asked to cancel it"
+            return None if _is_cancel_explained(evidence, row) else "nobody asked to cancel it"
         case "failed":
             is_explained = outcome is not None or bool(evidence.actions.killed_hosts(row.id))
             is_explained |= bool(evidence.actions.full_disk) and any(words in row.error for words in _OF_FULL_DISK)
@@ -60,6 +60,12 @@ def _conversation_fault(evidence: Evidence, row: Row, last: Try) -> str | None:
             return None if is_explained else f"it failed, and nothing explains it: {row.error!r}"
         case _:
             return f"it is still {row.status}"
+
+
+def _is_cancel_explained(evidence: Evidence, row: Row) -> bool:
+    if row.error.startswith("stopped:"):
+        return row.task_number in evidence.actions.budgeted_tasks
+    return row.task_number in evidence.actions.stopped_tasks
 
 
 def _digest(secret: str) -> str:

@@ -6,15 +6,25 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.chaos.ledger import read_ledgers
+from benchmarks.chaos.stop_times import read_stop_times
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.chaos.actions import Actions
     from benchmarks.chaos.ledger import ProcessLedger
+    from benchmarks.chaos.stop_times import StopTime
+
+_COMMANDS: Final = (
+    "SELECT type || ' of ' || cause AS what, count(*) FROM execution_commands WHERE cause IS NOT NULL GROUP BY what"
+)
+_REQUESTS: Final = (
+    "SELECT status || CASE WHEN rule_id IS NULL THEN '' ELSE ' by a rule' END AS what, count(*) FROM approvals "
+    "GROUP BY what"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +34,16 @@ class Place:
     home: Path
     ledgers: Path
     samples: Path
+
+    @property
+    def stop_times(self) -> Path:
+        """What was seen of commands on their way."""
+        return self.samples.with_name("stops.jsonl")
+
+    @property
+    def clock_offset(self) -> Path:
+        """How far ahead the clock of some workers is."""
+        return self.samples.with_name("clock")
 
     @property
     def database(self) -> Path:
@@ -99,7 +119,7 @@ class Sample:
     marked: dict[str, frozenset[tuple[int, str]]] = field(default_factory=dict)
     hosts: dict[str, frozenset[tuple[int, str]]] = field(default_factory=dict)
     over: tuple[str, str] | None = None
-    """An execution that was over before the next samples were taken, with its status."""
+    """An execution that was over, or finalizing, before the next samples were taken, with its status."""
     secret: str = ""
     """A command line that held the secret."""
 
@@ -126,9 +146,14 @@ class Evidence:
     samples: tuple[Sample, ...]
     sample_count: int
     longest_gap_s: float
+    commands: dict[str, int]
+    """How many there are of each type and cause."""
+    requests: dict[str, int]
+    """How many there are of each status and, when a rule decided them, of that."""
     integrity: str
     """What PRAGMA integrity_check says."""
     actions: Actions
+    stop_times: tuple[StopTime, ...]
     running_limit: int
     agent_limits: dict[str, int]
     """By slug; agents that are not named have none."""
@@ -154,6 +179,8 @@ def gather(
         depends_on: dict[str, tuple[str, ...]] = {}
         for task_id, on in connection.execute("SELECT task_id, depends_on_task_id FROM task_dependencies"):
             depends_on[task_id] = (*depends_on.get(task_id, ()), on)
+        commands = dict(connection.execute(_COMMANDS).fetchall())
+        requests = dict(connection.execute(_REQUESTS).fetchall())
         integrity = _integrity(connection)
     ledgers: dict[str, tuple[ProcessLedger, ...]] = {}
     for ledger in read_ledgers(place.ledgers):
@@ -170,8 +197,11 @@ def gather(
         samples=samples,
         sample_count=count,
         longest_gap_s=gap_s,
+        commands=commands,
+        requests=requests,
         integrity=integrity,
         actions=actions,
+        stop_times=read_stop_times(place.stop_times),
         running_limit=running_limit,
         agent_limits=agent_limits,
         secret=secret,
@@ -201,8 +231,9 @@ def _events(connection: sqlite3.Connection) -> dict[str, tuple[tuple[str, int], 
     statement = "SELECT execution_id, payload, timestamp_ms FROM events WHERE execution_id IS NOT NULL ORDER BY id"
     for execution_id, payload, at_ms in connection.execute(statement):
         said = json.loads(payload)
-        entry = said.get("entry") or (f"agent_event {said['kind']}" if "kind" in said else None)
-        if entry is not None:
+        is_told = "kind" in said and said.get("entry") in {None, "unread_agent_event"}
+        entry = f"agent_event {said['kind']}" if is_told else said.get("entry")
+        if entry not in {None, "budget_reached"}:
             events.setdefault(execution_id, []).append((entry, at_ms))
     return {execution_id: tuple(found) for execution_id, found in events.items()}
 

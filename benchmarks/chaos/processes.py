@@ -10,6 +10,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _SERVER_NAME = b"tmux: server"
+_WORKERS = frozenset({b"agentmon.worker", b"benchmarks.chaos.shifted_worker"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ def find_processes(home: Path) -> HomeProcesses:
             continue
         with contextlib.suppress(OSError, IndexError):
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if b"agentmon.worker" in words and marker in (folder / "environ").read_bytes().split(b"\0"):
+            if _WORKERS.intersection(words) and marker in (folder / "environ").read_bytes().split(b"\0"):
                 workers.append(Found(pid=int(folder.name), parent_pid=_parent(folder)))
             elif socket in words and (folder / "comm").read_bytes().startswith(_SERVER_NAME):
                 servers.append(Found(pid=int(folder.name), parent_pid=_parent(folder)))

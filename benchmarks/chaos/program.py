@@ -109,6 +109,8 @@ def _behave(kind: str, folder: str, ledger: Ledger, chance: random.Random) -> in
         _leave_behind(ledger, folder, kind, is_deaf_to_requests=kind == "setsid")
     elif kind == "forking":
         return _fork_writers(ledger, folder, kind)
+    elif kind == "last_words":
+        _say_last_words(folder, ledger)
     elif kind == "silent":
         time.sleep(chance.uniform(0.1, 1.5))
     elif kind == "noisy":
@@ -121,6 +123,14 @@ def _behave(kind: str, folder: str, ledger: Ledger, chance: random.Random) -> in
         is_first = sum(name.startswith(prefix) for name in os.listdir(folder)) == 1  # noqa: PTH208 - lean
         return 7 if is_first else 0
     return 3 if kind == "failing" else 0
+
+
+def _say_last_words(folder: str, ledger: Ledger) -> None:
+    """Tell whoever fills disks that the end is near, and then say most of what there is to say."""
+    with open(os.path.join(folder, f"{os.environ.get(MARKER, 'none')}.brink"), "wb"):  # noqa: PTH118, PTH123 - lean
+        time.sleep(0.3)
+    for _ in range(20):
+        ledger.write("x" * 100, lines=80)
 
 
 def _ignore_requests() -> None:

@@ -19,7 +19,8 @@ from typing import TextIO
 _EVERY_S = 0.05
 _YOUNG_FOR_S = 1.0
 """How long a process is looked at anew: between its fork and its exec it looks like its parent."""
-_OVER = ("succeeded", "failed", "cancelled", "timed_out")
+_GONE = ("succeeded", "failed", "cancelled", "timed_out", "finalizing")
+"""Statuses in which nothing of a try lives any more."""
 _HOST = b"runners/host/__main__.py"
 _PROC = Path("/proc")
 
@@ -91,27 +92,28 @@ def _start_time(pid: int) -> str | None:
 
 
 class Rows:
-    """What the database says is over; read without agentmon's own code."""
+    """What the database says is over, or has no process any more; read without agentmon's own code."""
 
     def __init__(self, database: Path) -> None:
         self._connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None, timeout=0)
         self._version: int | None = None
-        self._over: set[str] = set()
+        self._gone: set[tuple[str, str, int]] = set()
 
-    def newly_over(self) -> list[tuple[str, str]]:
-        """Return the executions that are over since the last look, with their statuses; none when nobody can look."""
+    def newly_gone(self) -> list[tuple[str, str]]:
+        """Return the tries that are gone since the last look, with their statuses; none when nobody can look."""
         try:
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
             if version == self._version:
                 return []
-            marks = ", ".join(f"'{status}'" for status in _OVER)
-            rows = self._connection.execute(f"SELECT id, status FROM executions WHERE status IN ({marks})").fetchall()
+            marks = ", ".join(f"'{status}'" for status in _GONE)
+            statement = f"SELECT id, status, retry_count FROM executions WHERE status IN ({marks})"
+            rows = self._connection.execute(statement).fetchall()
         except sqlite3.OperationalError:
             return []
         self._version = version
-        fresh = [(execution_id, status) for execution_id, status in rows if execution_id not in self._over]
-        self._over.update(execution_id for execution_id, _ in fresh)
-        return fresh
+        fresh = [row for row in rows if row not in self._gone]
+        self._gone.update(fresh)
+        return [(execution_id, status) for execution_id, status, _ in fresh]
 
 
 def sample(database: Path, executions_dir: Path, secret: str, out: TextIO) -> None:
@@ -127,7 +129,7 @@ def sample(database: Path, executions_dir: Path, secret: str, out: TextIO) -> No
     before: object = None
     count, longest_gap_s, last_at = 0, 0.0, time.monotonic()
     while not is_ending:
-        fresh = rows.newly_over()
+        fresh = rows.newly_gone()
         at = time.monotonic()
         marked, hosts = scan.look()
         longest_gap_s, last_at, count = max(longest_gap_s, at - last_at), at, count + 1

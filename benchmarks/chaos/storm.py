@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.bootstrap import open_services
@@ -20,29 +21,49 @@ from agentmon.store.agents import AgentRepository
 from agentmon.worker.presence import read_presence
 from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.clients import AppInTerminal, Clients
+from benchmarks.chaos.conversations import HOSTILE_AGENT
 from benchmarks.chaos.evidence import gather
 from benchmarks.chaos.people import Decider
 from benchmarks.chaos.processes import find_processes, kill
 from benchmarks.chaos.sampling import ProcessScan
-from benchmarks.chaos.tasks import AGENT_LIMITS, AGENT_SLUGS, RUNNING_LIMIT, Producer, chaos_agents, read_cards
+from benchmarks.chaos.shifted_worker import set_clock, start_shifted_worker, step_clock
+from benchmarks.chaos.tasks import (
+    AGENT_LIMITS,
+    AGENT_SLUGS,
+    RUNNING_LIMIT,
+    Producer,
+    add_rules,
+    chaos_agents,
+    read_cards,
+)
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from benchmarks.chaos.evidence import Evidence
-    from benchmarks.chaos.home import ChaosHome
+    from benchmarks.chaos.home import ChaosHome, SmallDisk
     from benchmarks.chaos.tasks import Card
 
 SETTLE_WITHIN_S: Final = 180.0
 _KILL_EVERY_S: Final = (0.2, 0.8)
+_WILD_S: Final = 15.0
+_CALM_S: Final = 15.0
 _AT_ONCE: Final = 0.15
 """How often the next kill follows without a pause."""
 _MOST_ASKING: Final = 4
+_STOPPED: Final = 0.6
+"""How often something that runs is stopped, when somebody looks for it."""
 _STARTING_WORKERS_TOO: Final = 0.1
 _MOST_FRESH: Final = 16
 """How many tasks wait to be run by some client; more are made as they go."""
 _MOST_OPEN: Final = 20
-_KILL_WEIGHTS: Final = {"worker": 34, "client": 30, "app": 11, "tmux server": 11, "host's parent": 11, "host": 3}
+_KILL_WEIGHTS: Final = {"worker": 18, "client": 40, "app": 16, "tmux server": 11, "host's parent": 11, "host": 4}
 _HOSTS_END_WITHIN_S: Final = 20.0
+_SHIFTED_WORKERS: Final = 0.5
+"""How often a worker that was killed is followed by one with another time."""
+_FILLED_AT_LAST_WORDS: Final = 0.4
+_HAS_PROCESS: Final = ("running", "cancelling", "finalizing")
+_FLOOD_EVENTS_A_SECOND: Final = 1_000
+"""So many are taken in, at the least."""
 
 Targets = dict[str, list[tuple[int, str | None]]]
 """By kind: pids, with the execution where it is a host."""
@@ -51,10 +72,16 @@ Targets = dict[str, list[tuple[int, str | None]]]
 class Storm:
     """One run of chaos over one home."""
 
-    def __init__(self, home: ChaosHome, services: Services, *, seed: int) -> None:
+    def __init__(self, home: ChaosHome, services: Services, *, seed: int, flood: int) -> None:
         self._home = home
         self._services = services
         self._chance = random.Random(seed)
+        self._flood = flood
+        self._flood_task: str | None = None
+        self._flooding: str | None = None
+        """The execution that tells of as many events as were asked for; nobody stops it, and its host is spared."""
+        self._filling = asyncio.Lock()
+        self._began_at = time.monotonic()
         self._over = asyncio.Event()
         self.actions = Actions()
         self._clients = Clients(project=home.project, actions=self.actions, chance=random.Random(f"{seed} clients"))
@@ -64,14 +91,21 @@ class Storm:
     async def rage(self, seconds: float) -> None:
         """Make tasks, run them, stop some, and kill whatever there is, for so long."""
         producer = await self._prepare()
+        if self._flood:
+            task = await producer.make_flood(self._flood)
+            self._flood_task = task.id
+            self._flooding = (await self._services.queue.run(task.id, actor=USER_ACTOR)).id
         async with asyncio.TaskGroup() as group:
             for work in (
                 self._produce(producer),
                 self._ask(group),
                 self._talk(),
+                self._stop_some(),
                 self._use_app(),
                 self._kill(),
                 self._spoil(),
+                self._fill_at_last_words(),
+                self._step_clocks(),
             ):
                 group.create_task(work)
             await asyncio.sleep(seconds)
@@ -80,16 +114,24 @@ class Storm:
         if self._app.pid is not None:
             kill(self._app.pid)
 
+    @property
+    def _is_calm(self) -> bool:
+        """Whether worker, disk and tmux are left alone for a while, so that runs come far and stops are timed."""
+        return (time.monotonic() - self._began_at) % (_WILD_S + _CALM_S) > _WILD_S
+
     async def settle(self) -> float:
         """Let all that was made run to its end, and return how many seconds that took; at most the deadline."""
         begin = time.monotonic()
-        while time.monotonic() < begin + SETTLE_WITHIN_S:
+        set_clock(self._home.place.clock_offset, 0.0)
+        while time.monotonic() < begin + SETTLE_WITHIN_S + self._flood / _FLOOD_EVENTS_A_SECOND:
             with contextlib.suppress(AgentmonError):
                 await self._services.workers.ensure_running()
             cards = await self._cards()
             for card in [card for card in cards if card.is_fresh]:
                 await self._run(card)
             await self._decider.decide_all()
+            if not any(card.open_status in _HAS_PROCESS for card in cards):
+                await self._lift_budgets()
             for card in [card for card in cards if card.is_conversation and card.open_status == "running"]:
                 await self._decider.finish(card.id)
             if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):
@@ -100,6 +142,12 @@ class Storm:
         self._app.close()
         return settled_s
 
+    async def _lift_budgets(self) -> None:
+        """Let go what waits for budgets."""
+        with contextlib.suppress(AgentmonError):
+            for state in await self._services.budgets.states():
+                await self._services.budgets.remove(state.budget.id, actor=USER_ACTOR)
+
     def _wait_for_hosts(self) -> None:
         """Hosts show the end of the output for a moment after their last entry."""
         deadline = time.monotonic() + _HOSTS_END_WITHIN_S
@@ -108,16 +156,22 @@ class Storm:
 
     async def _prepare(self) -> Producer:
         services = self._services
-        await AgentRepository(services.database).add_missing(chaos_agents(), at=SystemClock().now())
+        ledgers = self._home.place.ledgers
+        await AgentRepository(services.database).add_missing(chaos_agents(ledgers), at=SystemClock().now())
         agents = {slug: (await services.agents.by_slug(slug)).id for slug in AGENT_SLUGS}
         workspace = await services.workspaces.open(self._home.project)
-        return Producer(services, workspace, agents, self._home.place.ledgers, self._chance)
+        await add_rules(services, workspace, agents[HOSTILE_AGENT])
+        set_clock(self._home.place.clock_offset, 0.0)
+        return Producer(services, workspace, agents, ledgers, self.actions, self._chance)
 
     async def _cards(self) -> list[Card]:
         try:
             return await asyncio.to_thread(read_cards, self._home.place.database)
         except sqlite3.OperationalError:
             return []
+
+    async def _cards_to_disturb(self) -> list[Card]:
+        return [card for card in await self._cards() if card.id != self._flood_task]
 
     async def _produce(self, producer: Producer) -> None:
         while not self._over.is_set():
@@ -133,7 +187,7 @@ class Storm:
         asking: set[asyncio.Task[None]] = set()
         while not self._over.is_set():
             await asyncio.sleep(self._chance.uniform(0.1, 0.4))
-            cards = await self._cards()
+            cards = await self._cards_to_disturb()
             busy = [card for card in cards if card.open_status]
             fresh = [card for card in cards if card.is_fresh]
             again = [card for card in cards if card.status == "todo" and card.runs and not card.open_status]
@@ -155,9 +209,22 @@ class Storm:
         while not self._over.is_set():
             await asyncio.sleep(self._chance.uniform(0.1, 0.6))
             await self._decider.decide_some()
-            talking = [card for card in await self._cards() if card.is_conversation]
-            if talking and self._chance.random() < 0.1:
-                await self._decider.disturb(self._chance.choice(talking).id)
+            talking = [card for card in await self._cards_to_disturb() if card.is_conversation]
+            running = [card for card in talking if card.open_status == "running"]
+            if talking and self._chance.random() < 0.25:
+                of_those = running if running and self._chance.random() < 0.8 else talking
+                await self._decider.disturb(self._chance.choice(of_those).id)
+
+    async def _stop_some(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(0.3, 1.0) if self._is_calm else self._chance.uniform(1.0, 3.0))
+            running = [card for card in await self._cards_to_disturb() if card.open_status == "running"]
+            if running and self._chance.random() < _STOPPED:
+                card = self._chance.choice(running)
+                self.actions.stopped_tasks.add(card.number)
+                with contextlib.suppress(AgentmonError):
+                    is_forced = self._chance.random() < 0.3
+                    await self._services.queue.stop(TaskId(card.id), actor=USER_ACTOR, kill=is_forced)
 
     async def _run_and_disturb(self, cards: list[Card]) -> None:
         """Queue runs from this process, and at times stop one or kill the worker while it starts them."""
@@ -191,8 +258,13 @@ class Storm:
         while not self._over.is_set():
             pause_s = self._chance.uniform(*_KILL_EVERY_S)
             await asyncio.sleep(0 if self._chance.random() < _AT_ONCE else pause_s)
-            (what,) = self._chance.choices(list(_KILL_WEIGHTS), weights=list(_KILL_WEIGHTS.values()))
-            self._kill_one_of(what, await self._targets())
+            targets = await self._targets()
+            if self._is_calm:
+                targets["worker"] = []
+            living = [what for what in _KILL_WEIGHTS if targets[what]]
+            if living:
+                (what,) = self._chance.choices(living, weights=[_KILL_WEIGHTS[what] for what in living])
+                self._kill_one_of(what, targets)
 
     async def _targets(self) -> Targets:
         found = await asyncio.to_thread(find_processes, self._home.place.home)
@@ -205,7 +277,7 @@ class Storm:
             "app": [(self._app.pid, None)] if self._app.pid is not None else [],
             "tmux server": [(server.pid, None) for server in found.servers],
             "host's parent": [(pid, None) for pid in found.parents],
-            "host": [(host.pid, host.execution_id) for host in found.hosts],
+            "host": [(host.pid, host.execution_id) for host in found.hosts if host.execution_id != self._flooding],
         }
 
     def _kill_one_of(self, what: str, targets: Targets) -> None:
@@ -213,36 +285,65 @@ class Storm:
             pid, execution_id = self._chance.choice(targets[what])
             if kill(pid):
                 self.actions.note_kill(what, pid, execution_id)
+                if what == "worker" and self._chance.random() < _SHIFTED_WORKERS:
+                    # Before a client starts one with the true time.
+                    asyncio.get_running_loop().run_in_executor(
+                        None, start_shifted_worker, self._home.place.clock_offset
+                    )
+
+    async def _step_clocks(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(1.0, 5.0))
+            step_clock(self._home.place.clock_offset, self._chance)
+            self.actions.clock_steps += 1
+
+    async def _fill_at_last_words(self) -> None:
+        """Fill the disk when a run says that it is about to end."""
+        ledgers, seen = self._home.place.ledgers, set[Path]()
+        while not self._over.is_set():
+            await asyncio.sleep(0.05)
+            fresh = set(ledgers.glob("*.brink")) - seen
+            seen |= fresh
+            if fresh and self._home.disk is not None and self._chance.random() < _FILLED_AT_LAST_WORDS:
+                self.actions.last_words += 1
+                await self._fill_disk(self._home.disk, seconds=self._chance.uniform(1.0, 4.0))
+
+    async def _fill_disk(self, disk: SmallDisk, *, seconds: float) -> None:
+        async with self._filling:
+            window = Window(begin=time.monotonic())
+            self.actions.full_disk.append(window)
+            await asyncio.to_thread(disk.fill)
+            await asyncio.sleep(seconds)
+            await asyncio.to_thread(disk.empty)
+            window.end = time.monotonic()
 
     async def _spoil(self) -> None:
         while not self._over.is_set():
-            await asyncio.sleep(self._chance.uniform(6.0, 14.0))
+            await asyncio.sleep(self._chance.uniform(3.0, 8.0))
+            if self._is_calm:
+                continue
             if self._over.is_set():
                 return
             seconds = self._chance.uniform(1.0, 5.0)
             if self._home.disk is not None and self._chance.random() < 0.5:
-                await asyncio.to_thread(self._home.disk.fill)
-                window = Window(begin=time.monotonic())
-                self.actions.full_disk.append(window)
-                await asyncio.sleep(seconds)
-                await asyncio.to_thread(self._home.disk.empty)
+                await self._fill_disk(self._home.disk, seconds=seconds)
             else:
                 self._home.tmux.vanish()
                 window = Window(begin=time.monotonic())
                 self.actions.without_tmux.append(window)
                 await asyncio.sleep(seconds)
                 self._home.tmux.come_back()
-            window.end = time.monotonic()
+                window.end = time.monotonic()
 
 
-async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tuple[Evidence, float]:
+async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int, flood: int = 0) -> tuple[Evidence, float]:
     """Return the evidence of one run, with how many seconds it took to come to rest; nothing lives afterwards."""
     scan = ProcessScan(home.place.executions_dir, "")
-    sampler: subprocess.Popen[bytes] | None = None
+    watchers: list[subprocess.Popen[bytes]] = []
     try:
         async with open_services() as services:
-            sampler = _start_sampler(home)
-            storm = Storm(home, services, seed=seed)
+            watchers = _start_watchers(home)
+            storm = Storm(home, services, seed=seed, flood=flood)
             await storm.rage(seconds)
             settled_s = await storm.settle()
         marked, hosts = await asyncio.to_thread(scan.look)
@@ -250,10 +351,11 @@ async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tupl
             execution_id: frozenset(pid for found in (marked, hosts) for pid, _ in found.get(execution_id, ()))
             for execution_id in marked.keys() | hosts.keys()
         }
-        sampler.terminate()
-        await asyncio.to_thread(sampler.wait)
+        for watcher in watchers:
+            watcher.terminate()
+            await asyncio.to_thread(watcher.wait)
     finally:
-        _end_all(home, scan, sampler)
+        _end_all(home, scan, watchers)
     evidence = gather(
         home.place,
         storm.actions,
@@ -265,17 +367,20 @@ async def rage_and_gather(home: ChaosHome, *, seconds: float, seed: int) -> tupl
     return evidence, settled_s
 
 
-def _start_sampler(home: ChaosHome) -> subprocess.Popen[bytes]:
+def _start_watchers(home: ChaosHome) -> list[subprocess.Popen[bytes]]:
     place = home.place
-    return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.chaos.sampling", place.database, place.executions_dir, place.samples]
-    )
+    looked_at = (place.database, place.executions_dir)
+    return [
+        subprocess.Popen([sys.executable, "-m", f"benchmarks.chaos.{name}", *looked_at, *more])
+        for name, more in (("sampling", [place.samples]), ("stop_times", [home.paths.worker_lock, place.stop_times]))
+    ]
 
 
-def _end_all(home: ChaosHome, scan: ProcessScan, sampler: subprocess.Popen[bytes] | None) -> None:
-    if sampler is not None and sampler.poll() is None:
-        sampler.kill()
-        sampler.wait()
+def _end_all(home: ChaosHome, scan: ProcessScan, watchers: list[subprocess.Popen[bytes]]) -> None:
+    for watcher in watchers:
+        if watcher.poll() is None:
+            watcher.kill()
+            watcher.wait()
     for _ in range(3):
         found = find_processes(home.place.home)
         marked, hosts = scan.look()

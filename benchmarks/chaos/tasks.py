@@ -5,21 +5,25 @@ from __future__ import annotations
 import sqlite3
 import sys
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import Agent, Capability
+from agentmon.domain.approvals import RuleDecision
+from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
+from benchmarks.chaos.conversations import HOSTILE_AGENT
 
 if TYPE_CHECKING:
     import random
 
     from agentmon.bootstrap import Services
     from agentmon.domain.tasks import Task, Workspace
+    from benchmarks.chaos.actions import Actions
 
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 RUNNING_LIMIT: Final = 4
@@ -29,6 +33,7 @@ _KINDS: Final = {
     "short": 18,
     "silent": 8,
     "noisy": 10,
+    "last_words": 14,
     "long": 12,
     "failing": 8,
     "flaky": 8,
@@ -43,12 +48,23 @@ _KINDS: Final = {
 _ASKING: Final = "chaos-asking"
 """The agent that waits for leave before it starts."""
 _PACE_S: Final = 0.03
+_HOSTILE: Final = Path(__file__).with_name("hostile.py")
+_HOSTILE_SHARE: Final = 0.45
+"""Of the conversations."""
+_FLOOD_SHARE: Final = 0.15
+"""Of the hostile ones."""
+_FLOOD_EVENTS: Final = (4_000, 20_000)
+_BUDGETED: Final = 0.5
+_BUDGET_TOKENS: Final = (6_000, 30_000)
+"""An answer takes some 6,000."""
 _CART: Final = "def discounted(price, percent):\n    return price * (100 - percent) // 100\n"
+_PLAYS: Final = ("repair the discount", "write the catalogue")
 _CART_TEST: Final = "import unittest\n\n\nclass DiscountTest(unittest.TestCase):\n    def test_it(self): ...\n"
 _READ: Final = """
 SELECT t.id, t.number, t.status,
     (SELECT count(*) FROM executions e WHERE e.task_id = t.id),
-    (SELECT e.status FROM executions e WHERE e.task_id = t.id AND e.status IN ('queued', 'running', 'cancelling')),
+    (SELECT e.status FROM executions e WHERE e.task_id = t.id
+        AND e.status IN ('queued', 'running', 'cancelling', 'finalizing')),
     EXISTS (SELECT 1 FROM executions e WHERE e.task_id = t.id AND e.session_id IS NOT NULL),
     EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
             WHERE d.task_id = t.id AND p.status <> 'done')
@@ -98,8 +114,8 @@ def read_cards(database: Path) -> list[Card]:
         ]
 
 
-def chaos_agents() -> tuple[Agent, ...]:
-    """Return the agents whose program keeps a ledger, and the one that is spoken to.
+def chaos_agents(ledgers: Path) -> tuple[Agent, ...]:
+    """Return the agents whose program keeps a ledger, and those that are spoken to.
 
     Of the others one may run as long as it likes, one may not, and one waits for leave before it starts.
     """
@@ -109,10 +125,33 @@ def chaos_agents() -> tuple[Agent, ...]:
             for slug, timeout_s in (("chaos", 0), ("chaos-brief", 2), (_ASKING, 0))
         ),
         make_demo_agent(pace_s=_PACE_S),
+        _hostile_agent(ledgers),
     )
 
 
-AGENT_SLUGS: Final = ("chaos", "chaos-brief", _ASKING, DEMO_AGENT_SLUG)
+AGENT_SLUGS: Final = ("chaos", "chaos-brief", _ASKING, DEMO_AGENT_SLUG, HOSTILE_AGENT)
+
+
+def _hostile_agent(ledgers: Path) -> Agent:
+    return replace(
+        make_demo_agent(),
+        slug=HOSTILE_AGENT,
+        name=HOSTILE_AGENT,
+        base_args=("-I", "-S", str(_HOSTILE), "--ledgers", str(ledgers)),
+    )
+
+
+async def add_rules(services: Services, workspace: Workspace, agent_id: AgentId) -> None:
+    """Add rules of every kind, so that each request is held against each of them."""
+    add, actor = services.approvals.add_rule, USER_ACTOR
+    await add(decision=RuleDecision.DENY, tool="Web*", actor=actor)
+    await add(decision=RuleDecision.DENY, path="/etc/**", actor=actor)
+    await add(decision=RuleDecision.DENY, command_prefix="sudo", agent_id=agent_id, actor=actor)
+    await add(decision=RuleDecision.ASK, tool="Bash", command_prefix="git push", actor=actor)
+    await add(decision=RuleDecision.ASK, tool="mcp__*", workspace_id=workspace.id, actor=actor)
+    await add(decision=RuleDecision.ALLOW, tool="Read", path="**/*.py", workspace_id=workspace.id, actor=actor)
+    await add(decision=RuleDecision.ALLOW, tool="Bash", command_prefix="echo", agent_id=agent_id, actor=actor)
+    await add(decision=RuleDecision.ALLOW, tool="TodoWrite", actor=actor)
 
 
 def _agent(slug: str, *, timeout_s: int, limit: int, asks: bool) -> Agent:
@@ -137,12 +176,19 @@ class Producer:
     """Makes tasks: single ones, chains and diamonds."""
 
     def __init__(
-        self, services: Services, workspace: Workspace, agents: dict[str, AgentId], ledgers: Path, chance: random.Random
+        self,
+        services: Services,
+        workspace: Workspace,
+        agents: dict[str, AgentId],
+        ledgers: Path,
+        actions: Actions,
+        chance: random.Random,
     ) -> None:
         self._services = services
         self._workspace = workspace
         self._agents = agents
         self._ledgers = ledgers
+        self._actions = actions
         self._chance = chance
 
     async def make_some(self) -> None:
@@ -152,7 +198,7 @@ class Producer:
             AgentmonError: A task was not made; those before it were.
         """
         shape = self._chance.random()
-        if shape < 0.45:
+        if shape < 0.55:
             await self._make_conversation()
         elif shape < 0.8:
             await self._make(self._kind())
@@ -166,17 +212,49 @@ class Producer:
             right = await self._make("silent", after=[top.number])
             await self._make("forking", after=[left.number, right.number])
 
+    async def make_flood(self, events: int) -> Task:
+        """Make a task whose agent tells of so many events.
+
+        Raises:
+            AgentmonError: It was not made.
+        """
+        draft = TaskDraft(
+            title=f"be hostile 1 and flood {events}",
+            assignee_agent_id=self._agents[HOSTILE_AGENT],
+            input_context=InputContext(max_retries=2),
+        )
+        return await self._services.tasks.add(self._workspace, draft, actor=USER_ACTOR)
+
     async def _make_conversation(self) -> Task:
         for name, text in (("shop/cart.py", _CART), ("tests/__init__.py", ""), ("tests/test_discount.py", _CART_TEST)):
             path = Path(self._workspace.root_path) / name
             path.parent.mkdir(mode=0o700, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        is_hostile = self._chance.random() < _HOSTILE_SHARE
         draft = TaskDraft(
-            title=self._chance.choice(("repair the discount", "write the catalogue")),
-            assignee_agent_id=self._agents[DEMO_AGENT_SLUG],
+            title=self._hostile_title() if is_hostile else self._chance.choice(_PLAYS),
+            assignee_agent_id=self._agents[HOSTILE_AGENT if is_hostile else DEMO_AGENT_SLUG],
             input_context=InputContext(max_retries=self._chance.choice((0, 0, 2)), env_passed=("API_KEY",)),
         )
-        return await self._services.tasks.add(self._workspace, draft, actor=USER_ACTOR)
+        task = await self._services.tasks.add(self._workspace, draft, actor=USER_ACTOR)
+        if self._chance.random() < _BUDGETED:
+            self._actions.budgeted_tasks.add(task.number)
+            limit = self._chance.randrange(*_BUDGET_TOKENS)
+            await self._services.budgets.set(
+                scope=BudgetScope.TASK,
+                scope_id=task.id,
+                period=BudgetPeriod.TOTAL,
+                unit=BudgetUnit.TOKENS,
+                limit=limit,
+                actor=USER_ACTOR,
+            )
+        return task
+
+    def _hostile_title(self) -> str:
+        title = f"be hostile {self._chance.randrange(10**6)}"
+        if self._chance.random() < _FLOOD_SHARE:
+            title += f" and flood {self._chance.randrange(*_FLOOD_EVENTS)}"
+        return title
 
     def _kind(self) -> str:
         return self._chance.choices(list(_KINDS), weights=list(_KINDS.values()))[0]

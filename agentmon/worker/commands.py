@@ -36,7 +36,7 @@ async def hand_on_commands(
     activity: ActivityRepository,
     worker_id: WorkerId,
     clock: Clock,
-    complain: Callable[[str], None],
+    complain: Callable[[str, str], None],
 ) -> bool:
     """Write every command that no host has got yet where its host finds it, stops first; return whether all were.
 
@@ -58,10 +58,10 @@ async def hand_on_commands(
             raise
         except OSError as error:
             # Its folder was removed, which the looks at the hosts settle, or the disk is full: later, then.
-            complain(f"execution {command.execution_id}: a command cannot be handed on: {error}")
+            complain(f"execution {command.execution_id}: a command cannot be handed on: {error}", command.execution_id)
         except Exception as error:  # noqa: BLE001 - what one client wrote must not keep the command of another
             reason = str(error) or type(error).__name__
-            complain(f"execution {command.execution_id}: a command cannot be handed on: {reason}")
+            complain(f"execution {command.execution_id}: a command cannot be handed on: {reason}", command.execution_id)
             await activity.settle_command(command.id, error=f"it cannot be handed on: {reason}", at=clock.now())
             delivered.append(command.id)
         else:

@@ -456,7 +456,7 @@ class WorkerLoop:
         except OSError as error:
             self._complain(f"telemetry cannot be received: {error}")
 
-    def _complain(self, complaint: str, *, of: str = "") -> None:
+    def _complain(self, complaint: str, of: str = "") -> None:
         """Say in the log what is wrong of something, and the same again only after minutes."""
         now = time.monotonic()
         before, at = self._complaints.get(of, ("", 0.0))

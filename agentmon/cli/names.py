@@ -39,6 +39,7 @@ COMMAND_NAMES = frozenset(
         "status",
         "statusline",
         "stop",
+        "storage",
         "summary",
         "switch",
         "task",

@@ -29,7 +29,7 @@ _WHAT = {
 
 
 def storage(
-    is_thinning: Annotated[bool, typer.Option("--thin", help="Remove now what is due.")] = False,
+    is_thinning: Annotated[bool, typer.Option("--thin", help="Remove what is due now.")] = False,
     is_confirmed: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before removing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,8 +64,8 @@ def _thin(*, is_confirmed: bool, as_json: bool) -> None:
         for one in due:
             tell(f"{one.count:,} {_WHAT[one.rule]}{_size_of(one)}")
         if not sys.stdin.isatty():
-            raise UsageError("this removes what is listed, and there is no terminal to ask on", hint="add --yes")
-        if not typer.confirm("Remove all of this for good?", err=True):
+            raise UsageError("this removes what is listed and needs a yes", hint="add --yes")
+        if not typer.confirm("Remove all of this permanently?", err=True):
             raise typer.Exit(exit_codes.FAILED)
     removed = with_services(thin) if due else dict.fromkeys(_WHAT, 0)
     if as_json:

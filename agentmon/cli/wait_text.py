@@ -24,7 +24,7 @@ class Obstacles:
     """All that can keep a queued run from starting."""
 
     agent: Agent | None
-    waits_for: Sequence[int] = ()
+    waits_for: Sequence[str] = ()
     """Numbers of the tasks that have to be done first."""
     is_paused: bool = False
 
@@ -36,8 +36,15 @@ async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
     prerequisites: tuple[Task, ...] = await services.tasks.dependencies(execution.task_id)
     return Obstacles(
         agent=await services.agents.get(execution.agent_id),
-        waits_for=[task.number for task in prerequisites if not task.releases],
+        waits_for=[_named(task) for task in prerequisites if not task.releases],
         is_paused=await services.queue.find_pause() is not None,
+    )
+
+
+def _named(task: Task) -> str:
+    """Return its number, with its state where it will not be done by itself."""
+    return (
+        f"#{task.number}" if task.status.is_open and task.deleted_at is None else f"#{task.number} ({task.state_label})"
     )
 
 
@@ -52,7 +59,7 @@ def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
     parking = _parking(execution, obstacles.agent)
     reasons = []
     if obstacles.waits_for:
-        reasons.append("starts after " + ", ".join(f"#{number}" for number in obstacles.waits_for))
+        reasons.append("starts after " + ", ".join(obstacles.waits_for))
     if parking is None and execution.not_before is not None and execution.not_before > SystemClock().now():
         verb = "is tried again" if execution.wait_reason is WaitReason.RETRY else "starts"
         reasons.append(f"{verb} at {local_words(execution.not_before)}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TOO_MUCH: Final = "it is too long or too nested to be read whole"
 _MOST_COMMANDS: Final = 1000
-_MOST_WORK: Final = 1_000_000
+_MOST_WORK: Final = 1_500_000
 """Characters that are looked at, those of a command inside others again for each of them."""
 _WORK_OF_WORD: Final = 16
 """A word costs as much as so many characters, however short it is."""

@@ -43,7 +43,8 @@ def requested_action(
 ) -> RequestedAction:
     """Return what the agent wants to do; no content of a request raises.
 
-    More than 1,000 paths, and those of more than 4,096 characters, are not looked at: then it is not known whole.
+    Of more than 1,000 paths, and of those of more than 4,096 characters, symbolic links are not followed: then it is
+    not known whole.
 
     Args:
         approval: The request.
@@ -56,17 +57,18 @@ def requested_action(
     command = _text_of(approval, _COMMAND_KEYS)
     is_whole = command is not None and _says_all(approval, command, working_dir)
     named: tuple[str, ...] = ()
+    named_paths: tuple[str, ...] = ()
     if command is None and approval.type is OperationType.EXECUTE and approval.target:
         command = approval.target
         is_whole = approval.detail == command and len(command) < _TARGET_MAX_CHARACTERS and _is_told(command)
     elif command is None:
-        all_named = _named_paths(approval)
-        named = tuple(path for path in all_named[:_MOST_PATHS] if len(path) <= _LONGEST_PATH)
-        is_whole = named == all_named and all(_is_told(path) and not path.startswith("~") for path in named)
-    named_paths = tuple(posixpath.normpath(posixpath.join(working_dir, path)) for path in named)
+        named = _named_paths(approval)
+        # Shortened before they are measured: a long way round must not lead past a rule that forbids where it ends.
+        named_paths = tuple(posixpath.normpath(posixpath.join(working_dir, path)) for path in named)
+        is_whole = _are_short(named) and all(_is_told(path) and not path.startswith("~") for path in named)
     return RequestedAction(
         tool=approval.tool_name,
-        paths=tuple(resolve(path) for path in named_paths),
+        paths=tuple(resolve(path) for path in named_paths[:_MOST_PATHS] if len(path) <= _LONGEST_PATH),
         named_paths=named_paths,
         command=command,
         is_known_whole=is_whole and approval.ask_kind is AskKind.PERMISSION,
@@ -75,6 +77,10 @@ def requested_action(
         workspace_root=resolve(workspace_root),
         agent_id=agent_id,
     )
+
+
+def _are_short(paths: tuple[str, ...]) -> bool:
+    return len(paths) <= _MOST_PATHS and all(len(path) <= _LONGEST_PATH for path in paths)
 
 
 def _text_of(approval: Approval, keys: tuple[str, ...]) -> str | None:

@@ -13,6 +13,7 @@ MOST_CHARACTERS: Final = 128 * 1024
 """No shell can be given more in one word (source: execve(2), MAX_ARG_STRLEN)."""
 MOST_COMMANDS: Final = 2000
 _MAX_DEPTH: Final = 20
+_MOST_SEPARATORS: Final = 200
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _KEYWORDS: Final = frozenset(
     {"!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc", "esac"}
@@ -21,7 +22,7 @@ _DECLARING: Final = frozenset({"export", "declare", "local", "readonly", "typese
 _REDIRECTION: Final = re.compile(r"[0-9]*(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|<>|>|<)")
 _OPERATOR: Final = re.compile(r"\|\||\|&|\||&&|&|;;&|;;|;&|;|\r?\n|\(|\)")
 _BARE: Final = re.compile(r"[^\s'\"\\|&;<>()`$]+")
-_BLANK: Final = re.compile(r"[ \t]|(\$\{IFS[^}]{0,64}\}|\$IFS(?![A-Za-z0-9_]))(\$[0-9@*])?")
+_BLANK: Final = re.compile(r"[ \t]|(\$\{IFS[^}]*\}|\$IFS(?![A-Za-z0-9_]))(\$[0-9@*])?")
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _LIST: Final = re.compile(r"\{([^{}\s]*)\}")
 _ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
@@ -66,6 +67,8 @@ def read_script(script: str) -> tuple[ScriptCommand, ...]:
     """
     if len(script) > MOST_CHARACTERS:
         raise UnreadableScriptError(f"more than {MOST_CHARACTERS:,} characters")
+    if script.count("${IFS") > _MOST_SEPARATORS:  # each is read up to its brace, which may be far away
+        raise UnreadableScriptError(f"more than {_MOST_SEPARATORS} separators from a variable")
     return tuple(_Reader(script).commands(depth=0))
 
 

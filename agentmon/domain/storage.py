@@ -22,7 +22,7 @@ class ThinningRule(StrEnum):
     """What hosts of ended runs were told."""
     HEARTBEATS = "heartbeats"
     """Workers that are gone."""
-    REQUEST_KEYS = "request keys"
+    REQUEST_KEYS = "request_keys"
     """Names by which clients repeat a request."""
     AUDIT = "audit"
     """Lines of the audit trail, but for those by which it is known who wrote a task."""

@@ -187,7 +187,7 @@ class ExecutionFolder:
             raise failure
 
     def _append_to_control(self, line: bytes) -> None:
-        descriptor = os.open(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         try:
             # A full disk takes half a line; the line feed in front keeps the next one apart from it.
             if os.write(descriptor, b"\n" + line) <= len(line):

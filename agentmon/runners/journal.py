@@ -6,6 +6,7 @@ Knows the form of ``journal.jsonl`` and nothing of the host's code; reads nothin
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -271,7 +272,7 @@ def read_entries(
         OSError: The file is there and cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             file.seek(offset)
             chunk = file.read(max_bytes)
     except FileNotFoundError:

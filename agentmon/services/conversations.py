@@ -124,6 +124,9 @@ class ConversationService:
             raise UsageError("the message is empty")
         known = await self._keys.find_result(key, actor=actor)
         if known is not None:
+            # Whoever asked first may have died before it saw that somebody carries the message.
+            await self._workers.ensure_running()
+            wake_worker(self._paths.worker_socket)
             return await self._sent(known)
         task, execution = await self._newest(task_id)
         if execution is None or not execution.status.is_open:

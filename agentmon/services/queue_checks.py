@@ -105,7 +105,7 @@ class QueueChecks:
         """Return whether all that the agents of live runs say and do is in the database."""
         problems = await self._live.journal_problems()
         if not problems:
-            return fine("journals", "all that live runs say is recorded")
+            return fine("journals", "all live runs are recorded")
         named = "; ".join(f"#{number}: {problem}" for number, problem in problems[:_MOST_NAMED])
         return warning(
             "journals",

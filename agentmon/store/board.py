@@ -90,7 +90,8 @@ _WORKSPACES: Final = "SELECT id, name, root_path, settings FROM workspaces ORDER
 _WAITS_FOR: Final = """
 SELECT d.task_id, p.number FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
-WHERE d.task_id IN ({ids}) AND p.status <> 'done'
+JOIN tasks t ON t.id = d.task_id
+WHERE d.task_id IN ({ids}) AND p.status <> 'done' AND t.status IN ('todo', 'in_progress', 'blocked')
 ORDER BY p.number
 """
 _SUBTASKS: Final = """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import bindparam, insert, select, text, update
 
 from agentmon.domain.budgets import ALL_PERCENT, BudgetAction, BudgetScope
+from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.events import EventLevel, EventType, TaskEventType
 from agentmon.domain.execution_status import WaitReason
 from agentmon.domain.executions import CommandCause, CommandType
@@ -258,7 +259,11 @@ def _known(budget: Budget) -> dict[str, object]:
 
 
 async def _find_late(connection: AsyncConnection, *, at: datetime) -> Sequence[Row[tuple[str, str, datetime]]]:
-    return [row for row in (await connection.execute(_ASKED)).all() if row.asked_at <= at - GENTLE_GRACE]
+    return [
+        row
+        for row in (await connection.execute(_ASKED)).all()
+        if not at - GENTLE_GRACE < row.asked_at <= at + CLOCK_JITTER
+    ]
 
 
 async def _ask_gently(connection: AsyncConnection, execution: Execution, reason: str, *, at: datetime) -> None:

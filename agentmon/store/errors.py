@@ -97,7 +97,8 @@ def refusal_of_a_row(error: Exception) -> Exception | None:
     """Return the error when it is the content of one row that cannot be written; None when the database cannot be."""
     original = getattr(error, "orig", None) or error
     code = _code(original)
-    if code is not None and code not in _OF_ONE_ROW:
+    if code is not None and (code not in _OF_ONE_ROW or "no such savepoint" in str(original)):
+        # SQLite itself rolled the whole transaction back, as on a full disk: what came before is not written either.
         return None
     if isinstance(original, sqlite3.Error):
         return StoreError(f"the database refuses it: {original}")

@@ -42,7 +42,9 @@ _RULES: Final[Mapping[ThinningRule, tuple[str, str]]] = {
     ),
     ThinningRule.COMMANDS: (
         "execution_commands",
-        f"created_at < :before AND delivered_at IS NOT NULL AND {_OF_ENDED}",
+        # A repeated request finds what it did by its key.
+        f"""created_at < :before AND delivered_at IS NOT NULL AND {_OF_ENDED}
+        AND NOT EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.result_id = execution_commands.id)""",
     ),
     ThinningRule.HEARTBEATS: (
         "worker_heartbeats",
@@ -53,8 +55,7 @@ _RULES: Final[Mapping[ThinningRule, tuple[str, str]]] = {
     # What an agent wrote is judged by another measure for as long as it can run; see ``task_authors``.
     ThinningRule.AUDIT: (
         "task_events",
-        f"""created_at < :before AND event_type <> '{TaskEventType.AUDIT_THINNED}'
-        AND NOT (actor_type = '{ActorType.AGENT}' AND event_type IN ({_MADE_OR_EDITED}))""",
+        f"""created_at < :before AND NOT (actor_type = '{ActorType.AGENT}' AND event_type IN ({_MADE_OR_EDITED}))""",
     ),
 }
 

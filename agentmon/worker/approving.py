@@ -13,7 +13,8 @@ from agentmon.domain.amounts import duration_text
 from agentmon.domain.approval_rules import judge, names_whole
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
 from agentmon.domain.conversation import AskKind
-from agentmon.domain.errors import ConflictError, StoreError
+from agentmon.domain.danger import TOO_MUCH
+from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.requested_actions import requested_action
 
@@ -69,7 +70,7 @@ class Approver:
             waiting = await self._approvals.undecided(self._watch.ids)
             judged = await self._judge(waiting)
             decided = [await self._decide_by(listing, verdict) for listing, verdict in judged]
-        except StoreError:
+        except BaseException:
             self._watch.has_asked = True
             raise
         self._has_undecided = len(waiting) > sum(decided)
@@ -155,7 +156,8 @@ def _verdict(listing: ApprovalListing, claimed: ClaimedExecution, rules: Sequenc
         agent_id=claimed.agent.id,
         resolve=os.path.realpath,
     )
-    if listing.approval.danger_level is DangerLevel.DESTRUCTIVE:
+    approval = listing.approval
+    if approval.danger_level is DangerLevel.DESTRUCTIVE or TOO_MUCH in approval.danger_reason:
         # The beginning of a command was allowed by somebody who did not think of what destroys things.
         rules = [rule for rule in rules if rule.decision is not RuleDecision.ALLOW or names_whole(rule, action)]
     return judge(action, rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,6 @@ from agentmon.domain.execution_status import EndReason
 from agentmon.worker.owners import Takeover, this_owner
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Coroutine, Sequence
 
     from agentmon.domain.clock import Clock
@@ -74,6 +74,7 @@ class Hosts:
         self._complain = complain
         self._owner = this_owner(worker_id, paths.run_dir)
         self._takeover = Takeover(self._owner)
+        self._adding = asyncio.Lock()
         self._beaten_at = float("-inf")
         self.has_waiting = True
         """Whether executions were in the queue at the last claim."""
@@ -85,17 +86,18 @@ class Hosts:
             StoreError: What was claimed and not begun is taken over like that of a worker that is gone.
         """
         while len(self._watch) < settings.max_running:
-            claimed = await self._claims.claim(
-                worker_id=self._worker_id,
-                max_running=settings.max_running,
-                park_after=settings.park_after_failures,
-                limit=settings.max_running - len(self._watch),
-                at=self._clock.now(),
-            )
-            for one in claimed:
-                await self._watch.add(one)
-                await self._screens.add(one)
-                self._start_apart(one, settings, group)
+            async with self._adding:
+                claimed = await self._claims.claim(
+                    worker_id=self._worker_id,
+                    max_running=settings.max_running,
+                    park_after=settings.park_after_failures,
+                    limit=settings.max_running - len(self._watch),
+                    at=self._clock.now(),
+                )
+                for one in claimed:
+                    await self._watch.add(one)
+                    await self._screens.add(one)
+                    self._start_apart(one, settings, group)
             if not claimed:
                 break
         self.has_waiting = await self._claims.count_waiting() > 0
@@ -105,19 +107,21 @@ class Hosts:
 
         So is what this worker claimed itself and could not read afterwards.
         """
-        claims = [claim for claim in await self._live.owners() if claim[0] not in self._watch]
-        if not claims:
-            return
-        now = self._clock.now()
-        free = self._takeover.find_free(claims, after_s=settings.takeover_after_s, at=now)
-        if len(free) < len(claims):
-            self._complain(f"{len(claims) - len(free)} runs belong to a worker of another folder or machine")
-        taken = await self._read_taken(free)
-        for claimed in taken:
-            watched = await self._watch.add(claimed)
-            await self._screens.add(claimed)
-            _log.info("execution %s: taken over", watched.id)
-        await self._watch.read_journals([claimed.execution.id for claimed in taken])
+        async with self._adding:
+            claims = [claim for claim in await self._live.owners() if claim[0] not in self._watch]
+            if not claims:
+                return
+            now = self._clock.now()
+            free = self._takeover.find_free(claims, after_s=settings.takeover_after_s, at=now)
+            if len(free) < len(claims):
+                self._complain(f"{len(claims) - len(free)} runs belong to a worker of another folder or machine")
+            taken = await self._read_taken(free)
+            for claimed in taken:
+                watched = await self._watch.add(claimed)
+                await self._screens.add(claimed)
+                _log.info("execution %s: taken over", watched.id)
+        if taken:
+            self._on_news()
         for claimed in taken:
             again = self._watch.find(claimed.execution.id)
             if again is not None and again.ending is None and not again.has_begun and may_start:
@@ -141,10 +145,10 @@ class Hosts:
     async def look_after(self, settings: WorkerSettings, group: asyncio.TaskGroup, *, may_start: bool) -> None:
         """Look whether the hosts live, start those that never began, and settle what dead ones left."""
         look = await self._watch.look_at_hosts()
-        for watched in look.unbegun if may_start else ():
-            await self._start_again(watched, settings, group)
         for watched in look.lost:
             group.create_task(self._guarded(self._watch.settle(watched), watched.id), name=f"settle {watched.id}")
+        for watched in look.unbegun if may_start else ():
+            await self._start_again(watched, settings, group)
         await self.take_over(settings, group, may_start=may_start)
         if time.monotonic() - self._beaten_at >= settings.heartbeat_s:
             await self.beat([watched.id for watched in look.alive])

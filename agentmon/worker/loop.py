@@ -13,7 +13,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import AgentmonError, DatabaseMovedError
+from agentmon.domain.errors import AgentmonError, DatabaseMovedError, StoreError
 from agentmon.domain.ids import ExecutionId, WorkerId, new_id
 from agentmon.logs.error_file import traceback_text
 from agentmon.worker.approving import Approver
@@ -190,6 +190,7 @@ class WorkerLoop:
         keep = self._supervisor.keep
         return {
             "report": self._report(),
+            "commands": self._keep("commands", self._hand_on_commands, self._commands),
             "work": self._work(group),
             "look at screens": keep(Turn("screens of agents", self._screens.look), rest=self._screens.rest),
             **self._following.loops(self._supervisor),
@@ -211,16 +212,17 @@ class WorkerLoop:
                 group.create_task(self._finish(watched), name=f"finish {watched.id}")
             await self._finalizer.settle(plain)
 
+        due = Turn("schedules", self._queue_due, longest_pause_s=_LONGEST_PAUSE_S)
+
         async def claim() -> None:
             # What was just spent has to hold back what would start now; that it cannot be looked at holds up nothing.
             if not self._supervisor.pause_s(self._spending_turn.name):
                 await self._attempt_budgets()
-            await self._scheduler.queue_due()
+            await self._supervisor.attempt(due)
             await self._hosts.claim(self._settings.worker, group)
 
         loops = {
             "look": self._keep("watch", self._look_for_news, self._look, rest=self._rest),
-            "commands": self._keep("commands", self._hand_on_commands, self._commands),
             "journals": self._keep("journals", self._read_journals, self._journals, rest=self._rest_of_journals),
             "ends": self._keep("ends of runs", end, self._ends),
             "approvals": self._keep("approvals", self._approve, self._approvals),
@@ -239,6 +241,7 @@ class WorkerLoop:
         await self._read_state()
         await self._hosts.beat()
         await self._hosts.take_over(self._settings.worker, group, may_start=not self._is_paused)
+        self._commands.set()
         await sweep_environments(self._repositories.live, self._paths)
 
     def _keep(
@@ -317,6 +320,7 @@ class WorkerLoop:
             self._ring_for_the_poll()
         version = self._repositories.data_version()
         if version != self._seen_version:
+            self._commands.set()
             await self._read_state()
             self._seen_version = version
             for bell in (self._commands, self._approvals, self._spending, self._queue, self._news):
@@ -342,8 +346,10 @@ class WorkerLoop:
         """Read what others decide: settings, the pause, schedules."""
         try:
             self._settings = read_settings(self._paths.settings_file, await self._repositories.settings.all())
-        except AgentmonError as error:
-            self._complain(f"the settings stay as they were: {error}")
+        except StoreError:
+            raise
+        except Exception as error:
+            self._complain(f"the settings stay as they were: {error}", "settings")
         await self._settle_telemetry()
         self._finalizer.park_after = self._settings.worker.park_after_failures
         self._is_paused = await self._repositories.pause.get() is not None
@@ -397,6 +403,9 @@ class WorkerLoop:
             self._complain(f"execution {watched.id}: its end cannot be written yet: {error}", of=watched.id)
         except Exception as error:
             self._complain(f"execution {watched.id}: an error at its end\n{traceback_text(error)}", of=watched.id)
+
+    async def _queue_due(self) -> None:
+        await self._scheduler.queue_due()
 
     async def _approve(self) -> None:
         has_decided = await self._approver.apply_rules(has_news=True)

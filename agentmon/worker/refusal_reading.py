@@ -7,6 +7,7 @@ what a model or a tool said as well.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -60,7 +61,7 @@ def _program(claimed: ClaimedExecution) -> str:
 
 def _tail(folder: ExecutionFolder) -> bytes:
     try:
-        with folder.output_log.open("rb") as log:
+        with open(folder.output_log, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as log:
             size = log.seek(0, 2)
             log.seek(max(0, size - _TAIL_BYTES))
             return log.read(_TAIL_BYTES)

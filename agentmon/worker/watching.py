@@ -44,8 +44,12 @@ _PROBLEM_PATIENCE_S: Final = 2.0
 """How long to the next try when the last one was in vain, as without tmux."""
 _MAX_STRETCHES: Final = 8
 """Most pieces of one journal (of 1 MiB) that one look reads; the next one reads on."""
-_MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
+_MAX_BATCH_BYTES: Final = 1024 * 1024
 """About how much of all journals is in memory, and in one transaction, at a time."""
+_MAX_CLOSER_LOOKS: Final = 64
+"""Finding one entry among a thousand takes twelve; the journals of others have their turn then."""
+_SETTLED_WITHOUT_JOURNAL_AFTER: Final = 8
+"""Looks in vain, some four minutes, after which a dead host counts although its journal is set aside."""
 _SHORT_STRETCH_BYTES: Final = 512 * 1024
 """Behind less than this of a stretch there was nothing more that was whole."""
 _FIRST_FEWER_ENTRIES: Final = 1024
@@ -119,6 +123,7 @@ class Watch:
         self.has_spent = False
         """Whether an answer was billed since somebody last took note of it."""
         self._watched: dict[ExecutionId, Watched] = {}
+        self._problems: dict[ExecutionId, str] = {}
         # Two readers of one journal would move its offset past what the slower one's transaction drops.
         self._reading = asyncio.Lock()
 
@@ -202,7 +207,10 @@ class Watch:
                     if watched.id in problems:
                         stretch = stretches.get(watched.id)
                         if await self._look_closer(watched, stretch, problems[watched.id]):
-                            unread.append((watched, times))
+                            if times + 1 < _MAX_CLOSER_LOOKS:
+                                unread.append((watched, times + 1))
+                            else:
+                                has_more = True
                         continue
                     if watched.failures and watched.id in stretches:
                         watched.failures = 0
@@ -302,6 +310,8 @@ class Watch:
             StoreError: It could not be recorded; the next looks find the host dead again.
         """
         try:
+            if watched.set_aside_until > time.monotonic() and watched.failures < _SETTLED_WITHOUT_JOURNAL_AFTER:
+                return
             await self.read_journals([watched.id])
             if watched.id not in self._watched or watched.found_dead_at is None or watched.ending is not None:
                 return
@@ -318,12 +328,24 @@ class Watch:
         finally:
             watched.is_being_settled = False
 
+    async def note_problem(self, execution_id: ExecutionId, problem: str) -> None:
+        """Write what of an execution is not in the database, for its card and the doctor; the same is said once."""
+        if self._problems.get(execution_id) != problem:
+            _log.warning("execution %s: %s", execution_id, problem)
+            problem = plain_line(redact(problem), max_characters=ERROR_MAX_CHARACTERS)
+            await self._ingest.note_problem(execution_id, problem, at=self._clock.now())
+            self._problems[execution_id] = problem
+
     async def forget(self, over: Mapping[ExecutionId, bool]) -> None:
         """Watch executions no more whose try is over, each with whether it was queued again."""
         for execution_id, is_queued_again in over.items():
+            self._problems.pop(execution_id, None)
             watched = self._watched.pop(execution_id, None)
             if watched is not None and not is_queued_again:
-                await asyncio.to_thread(watched.folder.remove_environments)
+                try:
+                    await asyncio.to_thread(watched.folder.remove_environments)
+                except OSError as error:
+                    _log.warning("execution %s: its environment cannot be removed: %s", execution_id, error)
 
 
 def _is_host_alive(watched: Watched) -> bool | None:

@@ -40,7 +40,7 @@ def test_what_takes_room_and_what_is_due_is_shown(cli: CommandLine) -> None:
     assert {table["name"]: table["rows"] for table in document["database"]["tables"]}["idempotency_keys"] == 3
     due = {one["rule"]: one for one in document["next_thinning"]}
     assert set(due) == {*ThinningRule, LOGS_RULE}
-    assert (due["request keys"]["count"], due["audit"]["is_on"]) == (3, False)
+    assert (due["request_keys"]["count"], due["audit"]["is_on"]) == (3, False)
     assert "idempotency_keys" in text
     assert "worker.keep_audit_days" in text
     cli("storage", "--thin", "--yes")
@@ -55,7 +55,7 @@ def test_thinning_asks_first_and_removes_what_was_listed(cli: CommandLine) -> No
 
     assert unasked.code == 2
     assert "--yes" in unasked.stderr
-    assert removed["request keys"] == 2
+    assert removed["request_keys"] == 2
     assert (again.code, again.stdout) == (0, "")
     assert cli("storage", "--yes").code == 2
 

@@ -107,6 +107,27 @@ async def test_a_rule_for_the_beginning_of_a_command_lets_nothing_through_that_d
         assert named.status is ApprovalStatus.ALLOWED
 
 
+async def test_what_is_too_long_to_be_judged_whole_is_allowed_by_no_beginning(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="rm")
+        wish = a_wish("rm a; " * 20_000 + "rm -rf ~", request_id="1")
+
+        hidden = await stage.asked(with_danger(wish, load_danger_rules()))
+
+        assert hidden.status is ApprovalStatus.PENDING
+
+
+async def test_a_long_way_round_leads_past_no_rule_that_forbids_where_it_ends(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.DENY, path="**/.env")
+        way = "x/../" * 900 + ".env"
+        wish = {"tool_name": "Write", "type": OperationType.WRITE, "tool_input": {"file_path": way}}
+
+        denied = await stage.asked(a_wish(way, request_id="1", **wish))
+
+        assert denied.status is ApprovalStatus.DENIED
+
+
 async def test_what_an_agent_asks_leave_for_has_its_danger_when_it_comes_into_the_inbox(tmp_path: Path) -> None:
     async with deciding(tmp_path) as stage:
         place = stage.place

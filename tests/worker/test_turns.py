@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.errors import DatabaseBusyError, StoreError
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.budgets import BudgetRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.wake import wake_worker
+from agentmon.worker.watching import Watch
 from tests.endings import finish, watch_of
 from tests.stored_runs import stored
 from tests.waiting import until
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.executions import ClaimedExecution
     from agentmon.runners.execution_folder import ExecutionFolder
+    from agentmon.worker.watching import Watched
     from tests.stored_runs import Stored
 
 
@@ -57,6 +61,12 @@ async def ask_to_stop(place: Stored, run: ClaimedExecution) -> None:
     wake_worker(place.services.paths.worker_socket)
 
 
+async def read_all(watch: Watch) -> None:
+    """Read the journals until there is nothing more to read at once."""
+    while await watch.read_journals():
+        pass
+
+
 async def messages_of(place: Stored, execution_id: str) -> list[str]:
     query = "SELECT content FROM messages WHERE execution_id = ? ORDER BY id"
     with closing(sqlite3.connect(place.services.paths.database_path)) as connection:
@@ -74,7 +84,7 @@ async def test_a_row_that_cannot_be_written_is_left_out_and_everything_around_it
         write_journal(bad_folder, STARTED, *said)
         write_journal(good_folder, STARTED, message("well", 1))
 
-        await watch.read_journals()
+        await read_all(watch)
 
         present = await place.services.executions.get(bad.execution.id)
         assert await messages_of(place, good.execution.id) == ["well"]
@@ -84,7 +94,7 @@ async def test_a_row_that_cannot_be_written_is_left_out_and_everything_around_it
         assert [event.payload.get("entry") for event in events].count("not_recorded") == 1
 
         write_journal(bad_folder, FAILED)
-        await watch.read_journals()
+        await read_all(watch)
         await finish(watch, place.services.database)
         assert (await place.services.executions.get(bad.execution.id)).status is ExecutionStatus.FAILED
 
@@ -99,13 +109,13 @@ async def test_a_journal_that_cannot_be_recorded_at_all_is_set_aside_and_read_la
         write_journal(bad_folder, STARTED, message("kept", 1))
         write_journal(good_folder, STARTED)
 
-        await watch.read_journals()
+        await read_all(watch)
         set_aside = await place.services.executions.get(bad.execution.id)
         other = await place.services.executions.get(good.execution.id)
         doctor = {finding.name: finding for finding in await place.services.doctor.check()}
         allow(place, "events")
         watched.set_aside_until = float("-inf")
-        await watch.read_journals()
+        await read_all(watch)
 
         assert set_aside.journal_offset == 0
         assert "cannot be read" in (set_aside.last_line or "")
@@ -187,6 +197,99 @@ async def test_a_command_that_cannot_be_written_says_why_and_holds_up_no_other(t
                     return await place.services.database.read(_count_told) == 1
 
                 await until(has_told)
+
+
+async def test_what_sqlite_itself_rolls_back_counts_as_written_of_no_journal(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        (first, first_folder), (second, second_folder) = await claim(place), await claim(place)
+        watch = watch_of(place.services.database, place.services.paths)
+        watched = [await watch.add(first), await watch.add(second)]
+        with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+            # As a full disk does: not the statement is undone but the whole transaction.
+            connection.execute(
+                "CREATE TRIGGER refused_messages BEFORE INSERT ON messages WHEN NEW.content = 'full' "
+                "BEGIN SELECT RAISE(ROLLBACK, 'full'); END"
+            )
+        write_journal(first_folder, STARTED, message("kept", 1))
+        write_journal(second_folder, STARTED, message("full", 1))
+
+        with pytest.raises(StoreError):
+            await watch.read_journals()
+        offsets = [one.journal_offset for one in watched]
+        allow(place, "messages")
+        await read_all(watch)
+
+        assert offsets == [0, 0]
+        assert await messages_of(place, first.execution.id) == ["kept"]
+        assert await messages_of(place, second.execution.id) == ["full"]
+
+
+@pytest.mark.parametrize("name", ["control", "journal"])
+async def test_a_file_that_an_agent_replaced_by_a_pipe_holds_up_no_other_run(tmp_path: Path, name: str) -> None:
+    async with stored(tmp_path) as place:
+        (bad, bad_folder), (good, good_folder) = await claim(place), await claim(place)
+        for one in (bad_folder, good_folder):
+            write_journal(one, STARTED)
+        with living_host(bad_folder), living_host(good_folder):
+            async with running_loop(place) as loop:
+                await until(lambda: _is_watched(loop, good.execution.id))
+                replaced = getattr(bad_folder, name)
+                replaced.unlink(missing_ok=True)
+                os.mkfifo(replaced)
+                await ask_to_stop(place, bad)
+                await ask_to_stop(place, good)
+                await until(lambda: _has_command(good_folder, CommandType.STOP))
+                write_journal(good_folder, message("still heard", 1))
+
+                async def is_heard() -> bool:
+                    return await messages_of(place, good.execution.id) == ["still heard"]
+
+                await until(is_heard)
+
+
+async def test_a_dead_host_is_settled_although_another_run_cannot_be_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as place:
+        dead, dead_folder = await claim(place)
+        never_begun, _ = await claim(place)
+        write_journal(dead_folder, STARTED)
+        fail = Watch.fail
+
+        async def refuse(watch: Watch, watched: Watched, *words: str, **more: object) -> None:
+            if watched.id == never_begun.execution.id:
+                raise DatabaseBusyError("held")
+            await fail(watch, watched, *words, **more)  # type: ignore[arg-type] # handed on
+
+        monkeypatch.setattr(Watch, "fail", refuse)
+        monkeypatch.setattr("agentmon.worker.hosts._MAX_START_TRIES", 0)
+        monkeypatch.setattr("agentmon.worker.watching._START_PATIENCE_S", 0.0)
+        async with running_loop(place) as loop:
+            loop._hosts._start_apart = lambda *_: None  # type: ignore[method-assign] # nothing is started here
+
+            async def is_lost() -> bool:
+                return (await place.services.executions.get(dead.execution.id)).end_reason is EndReason.LOST
+
+            await until(is_lost)
+
+
+async def test_a_scheduled_task_that_cannot_be_read_keeps_no_other_run_from_starting(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        hostile = await place.add_task("hostile", "true")
+        with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+            connection.execute(
+                "UPDATE tasks SET input_context = '[1]', next_run_at = '2026-03-01T12:00:00.000Z' WHERE id = ?",
+                (hostile.id,),
+            )
+        task = await place.add_task("another", "true")
+        await place.add_run(task.id, ExecutionStatus.QUEUED)
+        async with running_loop(place) as loop:
+            loop._hosts._start_apart = lambda *_: None  # type: ignore[method-assign] # nothing is started here
+
+            async def is_claimed() -> bool:
+                return await place.services.database.read(_count_claimed) == 0
+
+            await until(is_claimed)
 
 
 def _count_claimed(connection: sqlite3.Connection) -> int:

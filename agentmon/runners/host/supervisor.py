@@ -444,7 +444,10 @@ class Supervisor:
         if self._journal.is_behind:
             self._pane.note("the disk is full; how the run ended is written when there is space")
             self._pane.write(now)
-            wait_until_written(self._journal, self._control, self._folder)
+            # Of one that was told to end the database knows enough: it is cancelled, whatever its host says.
+            is_known = self._ending.outcome in {endings.STOPPED, endings.TERMINATED}
+            until = now + _STORAGE_PATIENCE_S if is_known else float("inf")
+            wait_until_written(self._journal, self._control, self._folder, until=until, signals=self._signals)
             now = time.monotonic()
         self._pane.finish(now)
         self._show_rest(now + _LAST_ECHO_S)

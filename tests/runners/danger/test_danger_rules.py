@@ -136,3 +136,8 @@ def test_each_rule_that_came_with_agentmon_says_why() -> None:
 
     assert [rule for rule in rules.rules if rule.level and not rule.reason] == []
     assert not any(rule.lowers for rule in rules.rules)
+
+
+@pytest.mark.parametrize("line", ["rm${IFS%" + "x" * 70 + "}-rf${IFS%x}~", "rm " + "a " * 62_000 + "-rf ~"])
+def test_no_length_hides_what_destroys_things(line: str) -> None:
+    assert load_danger_rules().judge_script(line).level is DangerLevel.DESTRUCTIVE

@@ -75,6 +75,7 @@ class Hosts:
         self._owner = this_owner(worker_id, paths.run_dir)
         self._takeover = Takeover(self._owner)
         self._adding = asyncio.Lock()
+        self._unreadable: set[ExecutionId] = set()
         self._beaten_at = float("-inf")
         self.has_waiting = True
         """Whether executions were in the queue at the last claim."""
@@ -108,7 +109,8 @@ class Hosts:
         So is what this worker claimed itself and could not read afterwards.
         """
         async with self._adding:
-            claims = [claim for claim in await self._live.owners() if claim[0] not in self._watch]
+            known = self._watch.ids | self._unreadable
+            claims = [claim for claim in await self._live.owners() if claim[0] not in known]
             if not claims:
                 return
             now = self._clock.now()
@@ -138,7 +140,8 @@ class Hosts:
             raise
         except Exception:  # noqa: BLE001 - one row that cannot be read must not keep the others without a worker
             if len(free) == 1:
-                _log.exception("execution %s: it cannot be taken over", free[0])
+                _log.exception("execution %s: its row cannot be read, so that nobody watches it", free[0])
+                self._unreadable.add(free[0])
                 return []
         return [one for execution_id in free for one in await self._read_taken([execution_id])]
 

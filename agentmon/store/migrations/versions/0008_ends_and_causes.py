@@ -190,7 +190,8 @@ def upgrade() -> None:
     connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
     connection.exec_driver_sql(
         "UPDATE execution_commands SET attempt = (SELECT attempt FROM executions WHERE id = execution_id) "
-        "WHERE delivered_at IS NULL"
+        "WHERE delivered_at IS NULL OR execution_id IN "
+        "(SELECT id FROM executions WHERE status IN ('cancelling', 'running'))"
     )
     for statement in _ADDED:
         connection.exec_driver_sql(statement)

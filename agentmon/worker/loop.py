@@ -303,10 +303,11 @@ class WorkerLoop:
     # Looking
 
     async def _rest(self) -> None:
-        """Wait for a client's word, or for the poll."""
-        poll_in_s = self._polled_at + self._settings.worker.poll_interval_s - time.monotonic()
+        """Wait for a client's word, or for the poll; what a client wrote that died before its word is found in half."""
+        interval_s = self._settings.worker.poll_interval_s
+        poll_in_s = self._polled_at + interval_s - time.monotonic()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(poll_in_s):
+            async with asyncio.timeout(min(poll_in_s, interval_s / 2)):
                 await self._look.answer()
 
     async def _look_for_news(self) -> None:

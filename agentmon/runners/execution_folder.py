@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from typing import BinaryIO
 
 _ERRORS: Final = "errors.log"
 """What an agent wrote to its error output, which is in the output log too."""
@@ -149,14 +150,16 @@ class ExecutionFolder:
         Raises:
             OSError: The folder is missing, or the disk is full.
         """
-        descriptor = os.open(self.path / _END_STEPS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(self.path / _END_STEPS, flags, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(json.dumps(line).encode() + b"\n")
 
     def read_end_steps(self) -> frozenset[str]:
         """Return the names of the steps that were noted; half a line, which a kill leaves, counts for nothing."""
         try:
-            lines = (self.path / _END_STEPS).read_text("utf-8", "replace").split("\n")
+            with open_at_once(self.path / _END_STEPS) as file:
+                lines = file.read().decode("utf-8", "replace").split("\n")
         except OSError:
             return frozenset()
         noted = []
@@ -208,6 +211,15 @@ class ExecutionFolder:
         finally:
             os.close(wake)
         return is_whole
+
+
+def open_at_once(path: Path) -> BinaryIO:
+    """Open a file of a run for reading; a pipe that an agent put in its place would hold the thread for ever.
+
+    Raises:
+        OSError: It is missing, or cannot be read.
+    """
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 def _write_private_json(path: Path, content: Mapping[str, object]) -> None:

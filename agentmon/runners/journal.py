@@ -6,12 +6,12 @@ Knows the form of ``journal.jsonl`` and nothing of the host's code; reads nothin
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.json_values import read_object
+from agentmon.runners.execution_folder import open_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -272,7 +272,7 @@ def read_entries(
         OSError: The file is there and cannot be read.
     """
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open_at_once(path) as file:
             file.seek(offset)
             chunk = file.read(max_bytes)
     except FileNotFoundError:

@@ -110,14 +110,14 @@ class Finalizer:
             )
         finally:
             self._in_hand -= {watched.id for watched in ended}
-        for execution_id, error in problems.items():
-            self._not_before[execution_id] = time.monotonic() + _TRY_AGAIN_AFTER_S
-            await self._watch.note_problem(execution_id, f"its end cannot be written: {error}")
         settled_elsewhere = [watched.id for watched in ended if watched.id not in over and watched.id not in problems]
         for execution_id in (*over, *settled_elsewhere):
             self._not_before.pop(execution_id, None)
         await self._watch.forget({**over, **dict.fromkeys(settled_elsewhere, True)})
         self._on_settled()
+        for execution_id, error in problems.items():
+            self._not_before[execution_id] = time.monotonic() + _TRY_AGAIN_AFTER_S
+            await self._watch.note_problem(execution_id, f"its end cannot be written: {error}")
 
     async def finish(self, watched: Watched) -> None:
         """Do the steps of one execution that is taken in hand, then let its end count.

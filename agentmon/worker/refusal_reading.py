@@ -7,7 +7,6 @@ what a model or a tool said as well.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.runners.execution_folder import open_at_once
 from agentmon.runners.refusals import find_refusal
 from agentmon.schedule import local_zone_name
 
@@ -61,7 +61,7 @@ def _program(claimed: ClaimedExecution) -> str:
 
 def _tail(folder: ExecutionFolder) -> bytes:
     try:
-        with open(folder.output_log, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as log:
+        with open_at_once(folder.output_log) as log:
             size = log.seek(0, 2)
             log.seek(max(0, size - _TAIL_BYTES))
             return log.read(_TAIL_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from contextlib import closing
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.clock import SystemClock
+from agentmon.domain.errors import DatabaseBusyError
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.live_state import LiveState
@@ -172,7 +174,26 @@ async def test_every_end_passes_through_the_phase(tmp_path: Path) -> None:
     ]
 
 
-async def test_the_end_of_one_run_that_cannot_be_written_holds_up_no_other(tmp_path: Path) -> None:
+async def test_a_pipe_in_the_place_of_its_notes_keeps_no_run_from_its_end(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place)
+        watch = watch_of(place.services.database, place.services.paths)
+        await watch.add(claimed)
+        write_journal(folder, STARTED, FAILED)
+        os.mkfifo(folder.path / "finalizing.jsonl")
+        await watch.read_journals()
+
+        await finish(watch, place.services.database)
+
+        assert (await place.services.executions.get(claimed.execution.id)).status is ExecutionStatus.FAILED
+
+
+async def test_the_end_of_one_run_that_cannot_be_written_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise DatabaseBusyError("held")
+
     async with stored(tmp_path) as place:
         (bad, bad_folder), (good, good_folder) = await claim(place), await claim(place)
         watch = watch_of(place.services.database, place.services.paths)
@@ -186,8 +207,12 @@ async def test_the_end_of_one_run_that_cannot_be_written_holds_up_no_other(tmp_p
                 "BEGIN SELECT RAISE(ABORT, 'poisoned'); END"
             )
 
-        await finish(watch, place.services.database)
+        monkeypatch.setattr(watch, "note_problem", refuse)
+        finalizer = finalizer_of(place, watch)
+        ended, _ = finalizer.begin()
+        with pytest.raises(DatabaseBusyError):
+            await finalizer.settle(ended)
 
         assert (await place.services.executions.get(bad.execution.id)).status is ExecutionStatus.FINALIZING
         assert (await place.services.executions.get(good.execution.id)).status is ExecutionStatus.FAILED
-        assert bad.execution.id in watch
+        assert watch.ids == {bad.execution.id}

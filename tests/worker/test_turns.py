@@ -150,6 +150,31 @@ async def test_a_stop_reaches_its_host_while_the_journals_of_others_are_being_wr
                 opened.set()
 
 
+async def test_a_stop_waits_for_no_journal_when_a_worker_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = asyncio.Event()
+
+    async def never(*_: object, **__: object) -> bool:
+        await opened.wait()
+        return False
+
+    monkeypatch.setattr(Watch, "read_journals", never)
+    async with stored(tmp_path) as place:
+        run, folder = await claim(place)
+        write_journal(folder, STARTED)
+        with living_host(folder):
+            async with running_loop(place) as loop:
+
+                async def is_taken_over() -> bool:
+                    return run.execution.id in loop._watch
+
+                await until(is_taken_over)
+                await ask_to_stop(place, run)
+                await until(lambda: _has_command(folder, CommandType.STOP))
+                opened.set()
+
+
 @pytest.mark.parametrize("broken", [(Approver, "apply_rules"), (BudgetRepository, "list")])
 async def test_turns_that_fail_keep_no_run_from_starting_and_no_stop_from_arriving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: tuple[type, str]

@@ -20,10 +20,10 @@ from agentmon.domain.storage import StorageReport, ThinningOutlook, ThinningRule
 _MOST_TABLES = 12
 _WHAT = {
     "logs": "logs of ended runs",
-    ThinningRule.EVENTS.value: "stream entries of ended runs that their conversations have too",
+    ThinningRule.EVENTS.value: "events of ended runs that are in the conversation too",
     ThinningRule.COMMANDS.value: "delivered commands of ended runs",
     ThinningRule.HEARTBEATS.value: "workers not seen for 30 days",
-    ThinningRule.REQUEST_KEYS.value: "request keys older than a week",
+    ThinningRule.REQUEST_KEYS.value: "idempotency keys older than a week",
     ThinningRule.AUDIT.value: "lines of the audit trail",
 }
 
@@ -73,7 +73,7 @@ def _thin(*, is_confirmed: bool, as_json: bool) -> None:
         return
     for rule, count in removed.items():
         if count:
-            say(f"removed {count:,} {_WHAT[rule]}")
+            say(f"removed {_WHAT[rule]}: {count:,}")
     if not any(removed.values()):
         tell("nothing is due for removal")
 

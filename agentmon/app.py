@@ -34,8 +34,8 @@ from agentmon.screens.bindings import APP, key_word
 from agentmon.screens.frame import (
     WRITES,
     AttachRequested,
-    DialogShown,
     FirstFrameShown,
+    KeysReleased,
     ServiceScreen,
     StoreChanged,
     StoreReplaced,
@@ -332,10 +332,10 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     @property
     def are_keys_held(self) -> bool:
-        """Whether keys are meant for a dialog which is not there yet."""
-        return any(isinstance(screen, ServiceScreen) and screen.is_dialog_coming for screen in self.screen_stack)
+        """Whether keys are meant for what is not on the screen yet."""
+        return any(isinstance(screen, ServiceScreen) and screen.holds_keys for screen in self.screen_stack)
 
-    async def on_dialog_shown(self, message: DialogShown) -> None:
+    async def on_keys_released(self, message: KeysReleased) -> None:
         """Give the held keys to what is shown now."""
         message.stop()
         message.release()

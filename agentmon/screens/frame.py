@@ -38,8 +38,8 @@ WRITES: Final = "writes"
 """The group of workers that store what is shown already; leaving waits for them."""
 _REFRESH: Final = "refresh"
 _PAINT_TIMEOUT_S: Final = 0.1
-_DIALOG_WAIT_S: Final = 5.0
-"""How long keys are held back for a dialog: as long as one would wait before pressing another key in earnest."""
+_HOLD_S: Final = 5.0
+"""How long keys are held back: as long as one would wait before pressing another key in earnest."""
 
 
 class StoreChanged(Message, bubble=False):
@@ -66,8 +66,8 @@ class WorkStarted(Message):
     """A person's action began in the background; the application says so when it has to wait for the services."""
 
 
-class DialogShown(Message):
-    """The dialog that a screen was about to show is there, or will not come; held keys can go on."""
+class KeysReleased(Message):
+    """What a screen held keys back for is there, or will not come; they can go on."""
 
     def __init__(self, release: Callable[[], None]) -> None:
         """Make the message.
@@ -102,12 +102,21 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         self._is_refreshing = False
         self._refreshed_at = 0.0
         self._dialog: Worker[object] | None = None
-        self._dialog_wanted_at: float | None = None
+        self._keys_held_since: float | None = None
 
     @property
-    def is_dialog_coming(self) -> bool:
-        """Whether a dialog was asked for that is not on the screen yet; false again when it takes too long."""
-        return self._dialog_wanted_at is not None and monotonic() - self._dialog_wanted_at < _DIALOG_WAIT_S
+    def holds_keys(self) -> bool:
+        """Whether what keys are for was asked for and is not on the screen yet; false again when it takes too long."""
+        return self._keys_held_since is not None and monotonic() - self._keys_held_since < _HOLD_S
+
+    def hold_keys(self) -> None:
+        """Keep keys for what comes next on the screen; ``release_keys`` hands them on."""
+        self._keys_held_since = monotonic()
+
+    def release_keys(self) -> None:
+        """Hand the held keys on, behind the messages that are waiting already."""
+        if self._keys_held_since is not None:
+            self.post_message(KeysReleased(self._end_hold))
 
     def open_dialog(self, work: Coroutine[None, None, object], *, name: str) -> None:
         """Run work that asks the person something through ``ask``; nothing happens while another one does.
@@ -117,28 +126,24 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         if self._dialog is not None and not self._dialog.is_finished:
             work.close()
             return
-        self._dialog_wanted_at = monotonic()
+        self.hold_keys()
         self._dialog = self.start(self._with_dialog(work), name=name, group="dialog")
 
     async def ask(self, dialog: Screen[_AnswerT]) -> _AnswerT | None:
         """Show the dialog and return what it ends with. Must run in a worker of this screen."""
         answer = self.app.push_screen(dialog, wait_for_dismiss=True)
         # Behind the message that gives the dialog its focus.
-        dialog.call_later(self._end_dialog_wait)
+        dialog.call_later(self.release_keys)
         return await answer
 
-    def _end_dialog_wait(self) -> None:
-        if self._dialog_wanted_at is not None:
-            self.post_message(DialogShown(self._release_keys))
-
-    def _release_keys(self) -> None:
-        self._dialog_wanted_at = None
+    def _end_hold(self) -> None:
+        self._keys_held_since = None
 
     async def _with_dialog(self, work: Coroutine[None, None, object]) -> object:
         try:
             return await work
         finally:
-            self._end_dialog_wait()
+            self.release_keys()
 
     @property
     def is_everywhere(self) -> bool:

@@ -17,7 +17,7 @@ from agentmon.screens.costs.screen import CostsScreen
 from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.cost_reports import CostBucket
-from agentmon.widgets.row_table import RowTable
+from agentmon.widgets.row_table import RowTable, Sorting
 from agentmon.widgets.stacked_bars import PATTERNS, SERIES, StackedBars, bar_cells
 from agentmon.widgets.status_line import StatusBar
 from agentmon.worker.import_progress import ImportProgress, clear_progress, write_progress
@@ -181,6 +181,29 @@ async def test_a_row_that_is_followed_before_its_group_was_read_is_one_of_that_g
         chosen = screen._view.chosen
         assert (chosen.model, chosen.agent_slug) == ("", "gemini")
         assert labels(screen)
+
+
+async def test_keys_behind_a_followed_row_are_for_its_sessions_and_going_back_finds_the_row(
+    filled_place: Place,
+) -> None:
+    async with open_board(filled_place, clock=FakeClock(NOW)) as board:
+        screen = await open_costs(board)
+        table = screen.query_one("#costs", RowTable)
+        await board.press("l", "j")
+        await until_group(board, screen, CostGroup.AGENT)
+        followed = table.selected_key
+        assert followed != table.rows[0].key
+
+        await board.press("enter", "s", "j")
+        await until_group(board, screen, CostGroup.SESSION, depth=2)
+        await board.until(lambda: not board.app.are_keys_held, "the keys")
+        await board.pilot.pause()
+        assert screen._view.chosen.agent_slug == followed
+        assert (screen._sorting, table.cursor_row) == (Sorting(0), min(1, len(table.rows) - 1))
+
+        await board.press("escape")
+        await until_group(board, screen, CostGroup.AGENT)
+        assert table.selected_key == followed
 
 
 async def test_the_chart_covers_days_weeks_or_months_in_money_or_tokens(filled_place: Place) -> None:

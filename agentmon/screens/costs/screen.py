@@ -68,6 +68,8 @@ class _View(NamedTuple):
     """What the rows that were followed say."""
     title: str
     """What was followed; empty for everything."""
+    row: str = ""
+    """The name of the row that was followed to here."""
 
 
 class _Wanted(NamedTuple):
@@ -125,6 +127,8 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
         self._read_for: _Wanted | None = None
         self._opens_when_read = False
         """Whether a row was followed whose table is still that of what was asked for before."""
+        self._lands_on: str | None = None
+        """The row that the cursor goes to in the table that comes; the first one when there is none of this name."""
         self._read_at = float("-inf")
         self._read_pause_s = _READ_INTERVAL_S
         self._is_read_planned = False
@@ -186,9 +190,12 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
         self._read_for, self._shown = wanted, snapshot
         await self._look_at_import()
         self._show()
+        self._land()
         is_opening, self._opens_when_read = self._opens_when_read and self.is_current, False
         if is_opening:
             self._table.open_selected()
+        else:
+            self.release_keys()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the row under the cursor allows."""
@@ -205,7 +212,7 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
     def action_back(self) -> None:
         """Take back the last row that was followed, then the filter, then the order."""
         if len(self._trail) > 1:
-            self._trail.pop()
+            self._lands_on = self._trail.pop().row
             self._go_elsewhere()
         elif self._filter != CostFilter():
             self._filter = CostFilter()
@@ -270,10 +277,12 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
             return
         if self._read_for != self._wanted:
             self._opens_when_read = True
+            self.hold_keys()
             return
         if key == MORE:
             self._most_rows += PAGE_ROWS
             self._show()
+            self.release_keys()
         elif view.group is CostGroup.SESSION:
             self.open_dialog(self._show_answers(key), name="answers")
         elif view.group is CostGroup.TASK:
@@ -282,10 +291,13 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
             self.app.push_screen(
                 TaskPage(task_id=TaskId(key), services=self.services, workspace=self.workspace, clock=self._clock)
             )
+            self.release_keys()
         else:
             label = next((bucket.label for bucket in self._shown.table.buckets if bucket.group == key), key)
             title = f"{view.title} › {label}" if view.title else label
-            self._trail.append(_View(CostGroup.SESSION, _narrowed(view, key), title))
+            self._trail.append(_View(CostGroup.SESSION, _narrowed(view, key), title, key))
+            self._lands_on = ""
+            self.hold_keys()
             self._go_elsewhere()
 
     async def _show_answers(self, session_id: str) -> None:
@@ -344,6 +356,12 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
     def _sort(self, sorting: Sorting | None) -> None:
         self._sorting = sorting
         self._show()
+
+    def _land(self) -> None:
+        if self._lands_on is not None:
+            keys = [row.key for row in self._table.rows]
+            self._table.move_to(keys.index(self._lands_on) if self._lands_on in keys else 0)
+            self._lands_on = None
 
     def _plan_read(self, wait_s: float) -> None:
         if not self._is_read_planned:

@@ -14,6 +14,7 @@ from agentmon.domain.local_days import LocalDays
 from agentmon.schedule import check_zone
 from agentmon.services.cost_reports import CostReport, buckets_of
 from agentmon.services.day_spans import chosen_days, settled_zone
+from agentmon.store.own_connection import to_its_end
 from agentmon.worker.import_progress import find_running_import
 
 if TYPE_CHECKING:
@@ -155,15 +156,18 @@ class CostService:
         importer = UsageImporter(
             paths=self._paths, environ=os.environ, zone_name=zone_name, clock=self._clock, report=report
         )
-        try:
+
+        async def read() -> ImportOutcome:
             if rescan:
                 await asyncio.to_thread(importer.forget_cursors)
             outcome = await import_usage(importer, self._agents, self._clock)
             await self._price_unlooked(importer)
+            return outcome
+
+        try:
+            return await to_its_end(read(), stop=importer.stop)
         finally:
-            importer.stop()
             importer.close()
-        return outcome
 
     async def import_conversations(
         self, *, rescan: bool = False, gently: bool = False, report: Callable[[ImportProgress], None] | None = None
@@ -189,16 +193,18 @@ class CostService:
             keeps_messages=history.import_messages,
             report=report,
         )
-        try:
+
+        def read() -> HistoryOutcome:
             if rescan:
-                await asyncio.to_thread(importer.forget_cursors)
-            sources = await asyncio.to_thread(importer.find_changed)
-            outcome = await asyncio.to_thread(importer.read, sources, rest_share=1.0 if gently else 0.0)
-            await asyncio.to_thread(importer.take_names)
+                importer.forget_cursors()
+            outcome = importer.read(importer.find_changed(), rest_share=1.0 if gently else 0.0)
+            importer.take_names()
+            return outcome
+
+        try:
+            return await to_its_end(asyncio.to_thread(read), stop=importer.stop)
         finally:
-            importer.stop()
             importer.close()
-        return outcome
 
     async def _price_unlooked(self, importer: UsageImporter) -> None:
         until_ms = round(self._clock.now().timestamp() * 1000)

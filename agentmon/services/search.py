@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import StoreError
 from agentmon.domain.search import parse_query
 from agentmon.services.log_moments import LogMoments
+from agentmon.store.own_connection import to_its_end
 from agentmon.store.search_reading import SearchInterruptedError, SearchReader
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ class SearchService:
         workspace_id = None if workspace is None else workspace.id
         self._asked += 1
         asked = self._asked
-        if self._reader is not None:
-            self._reader.interrupt()
+        self._interrupt()
         async with self._is_free:
             if asked != self._asked:
                 return None
@@ -91,8 +89,7 @@ class SearchService:
     async def close(self) -> None:
         """Break off what runs, and close the connection."""
         self._asked += 1
-        if self._reader is not None:
-            self._reader.interrupt()
+        self._interrupt()
         async with self._is_free:
             if self._reader is not None:
                 self._reader.close()
@@ -100,17 +97,17 @@ class SearchService:
 
     async def _opened(self) -> SearchReader:
         if self._reader is None:
-            self._reader = await asyncio.to_thread(SearchReader, self._database_path)
+            await to_its_end(asyncio.to_thread(self._open))
+        assert self._reader is not None, "_open sets it"
         return self._reader
+
+    def _open(self) -> None:
+        self._reader = SearchReader(self._database_path)
 
     async def _in_thread(self, work: Callable[[], _Answer]) -> _Answer:
         """Run the work in a thread; when nobody waits for it any more, break it off and wait for its end."""
-        working = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            if self._reader is not None:
-                self._reader.interrupt()
-            with contextlib.suppress(SearchInterruptedError, StoreError):
-                await working
-            raise
+        return await to_its_end(asyncio.to_thread(work), stop=self._interrupt)
+
+    def _interrupt(self) -> None:
+        if self._reader is not None:
+            self._reader.interrupt()

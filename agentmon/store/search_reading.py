@@ -143,7 +143,11 @@ class SearchReader:
             self._connection = sqlite3.connect(
                 f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT_S
             )
-            self._connection.execute("PRAGMA trusted_schema = OFF")
+            try:
+                self._connection.execute("PRAGMA trusted_schema = OFF")
+            except sqlite3.Error:
+                self.close()
+                raise
             self._connection.set_progress_handler(self._has_to_stop, _STEPS_BETWEEN_LOOKS)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
+from agentmon.store.own_connection import to_its_end
 from agentmon.worker.import_progress import find_running_import
 from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport
@@ -59,14 +60,12 @@ class HistoryFollowing:
             self._rest_s = _FIRST_LOOK_AFTER_S
             return
         importing = asyncio.create_task(self._import(history), name="import conversations")
-        try:
-            await asyncio.shield(importing)
-        except asyncio.CancelledError:
-            self._apart.end()
-            if self._importer is not None:
-                self._importer.stop()
-            await asyncio.wait([importing])
-            raise
+        await to_its_end(importing, stop=self._stop)
+
+    def _stop(self) -> None:
+        self._apart.end()
+        if self._importer is not None:
+            self._importer.stop()
 
     async def rest(self) -> None:
         """Wait until the next look is due."""

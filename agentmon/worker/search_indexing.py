@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
+from agentmon.store.own_connection import to_its_end
 from agentmon.store.search_indexing import SearchIndexing
 
 if TYPE_CHECKING:
@@ -35,12 +36,7 @@ class SearchFollowing:
             StoreError: The rest is taken up by a later look.
         """
         self._rest_s = _LOOK_EVERY_S
-        taking = asyncio.ensure_future(asyncio.to_thread(self._take_up, settings.log_mb * _MEGABYTE))
-        try:
-            await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            await asyncio.wait([taking])
-            raise
+        await to_its_end(asyncio.to_thread(self._take_up, settings.log_mb * _MEGABYTE))
 
     async def rest(self) -> None:
         """Wait until the next look is due."""

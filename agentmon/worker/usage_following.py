@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
 from agentmon.settings import SYSTEM_ZONE
+from agentmon.store.own_connection import to_its_end
 from agentmon.usage.sources import list_places
 from agentmon.worker.folder_watching import Changes, FolderWatch
 from agentmon.worker.problem_log import ProblemLog
@@ -136,14 +137,15 @@ class UsageFollowing:
     async def _import(self) -> None:
         importing = asyncio.create_task(self._import_changed(), name="import usage")
         try:
-            await asyncio.shield(importing)
+            await to_its_end(importing, stop=self._stop)
         except asyncio.CancelledError:
-            self._apart.end()
-            if self._importer is not None:
-                self._importer.stop()
-            await asyncio.wait([importing])
             self._close()
             raise
+
+    def _stop(self) -> None:
+        self._apart.end()
+        if self._importer is not None:
+            self._importer.stop()
 
     async def _import_changed(self) -> None:
         if self._importer is None:

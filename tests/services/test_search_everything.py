@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
+import threading
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,6 +18,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import new_id
 from agentmon.domain.search import SearchKind
 from agentmon.store.search_indexing import SearchIndexing
+from agentmon.store.search_reading import SearchReader
 from tests.stored_runs import stored
 
 if TYPE_CHECKING:
@@ -351,3 +354,31 @@ async def test_a_line_has_the_time_at_which_it_came(place: Stored) -> None:
     found = await hits(place, "in:logs walrus", SearchKind.LOGS)
 
     assert [(hit.line, hit.at.hour if hit.at else None) for hit in found] == [(2, 11), (1, 10)]
+
+
+async def test_a_search_that_is_cancelled_while_its_connection_opens_leaves_none_open(
+    place: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = place.services.search
+    is_opening, goes_on = threading.Event(), threading.Event()
+
+    class Slow(SearchReader):
+        def __init__(self, path: Path) -> None:
+            is_opening.set()
+            goes_on.wait(30)
+            super().__init__(path)
+
+    monkeypatch.setattr("agentmon.services.search.SearchReader", Slow)
+    searching = asyncio.create_task(service.search("words", workspace=None))
+    await asyncio.to_thread(is_opening.wait, 30)
+    searching.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.wait([searching])
+    assert searching.cancelled()
+    opened = service._reader
+    await service.close()
+
+    assert isinstance(opened, Slow)
+    with pytest.raises(sqlite3.ProgrammingError):
+        opened._connection.execute("SELECT 1")

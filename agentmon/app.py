@@ -321,7 +321,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             self._chosen_look = self._chosen_look._replace(theme=theme)
 
             async def keep() -> None:
-                await (await self.services()).settings.set("app.theme", theme)
+                services = await self.services()
+                await services.settings.set("app.theme", theme, actor=services.actor)
 
             _keeping: Worker[None] = self.run_worker(keep, name="theme", group="theme", exit_on_error=False)
 

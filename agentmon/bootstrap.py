@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agentmon import __version__
 from agentmon.domain.clock import SystemClock
 from agentmon.paths import find_paths
+from agentmon.services.actors import find_actor
 from agentmon.services.agent_asking import AgentAsking
 from agentmon.services.agent_files import AgentFileService
 from agentmon.services.agent_health import AgentHealthService
@@ -89,6 +90,7 @@ from agentmon.worker.status_intake import StatusIntake
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from agentmon.domain.events import Actor
     from agentmon.paths import Paths
     from agentmon.store.database import Database
 
@@ -98,6 +100,8 @@ class Services:
     """All use cases over one open database."""
 
     paths: Paths
+    actor: Actor
+    """In whose name this process acts."""
     notices: tuple[str, ...]
     """Sentences that a person should see once, such as an upgrade and where its backup lies."""
     workspaces: WorkspaceService
@@ -222,6 +226,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         sessions = SessionService(sessions=SessionRepository(database), agents=agents, queue=queue, clock=clock)
         yield Services(
             paths=paths,
+            actor=await find_actor(executions),
             notices=opened.notices,
             workspaces=workspaces,
             tasks=cards,

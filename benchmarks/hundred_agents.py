@@ -45,7 +45,7 @@ async def _measure(paths: Paths, *, runs: int, window_s: float) -> list[tuple[st
     folder = paths.data_dir.parent / "project"
     async with open_services() as services:
         workspace = await services.workspaces.open(folder)
-        await services.settings.set("worker.max_running", str(runs))
+        await services.settings.set("worker.max_running", str(runs), actor=services.actor)
         end_file = folder / "end"
         executions = []
         for number in range(runs):

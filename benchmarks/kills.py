@@ -62,7 +62,7 @@ async def _measure(paths: Paths, *, runs: int, kills: int, seed: int) -> tuple[i
     started = time.perf_counter()
     async with open_services() as services:
         workspace = await services.workspaces.open(paths.data_dir.parent / "project")
-        await services.settings.set("worker.max_running", "6")
+        await services.settings.set("worker.max_running", "6", actor=services.actor)
         script = f'for i in $(seq {LINES}); do echo "$0 $i"; sleep 0.01; done; exit $0'
         tasks = [
             await add_command(services, workspace, "sh", "-c", script, str(number % 7), title=f"run {number}")

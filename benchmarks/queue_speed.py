@@ -46,7 +46,7 @@ async def _measure() -> tuple[list[float], float, float]:
     async with open_services() as services:
         workspace = await services.workspaces.open(services.paths.data_dir.parent / "project")
         tasks = [await add_command(services, workspace, "true", title=f"true {number}") for number in range(2 * RUNS)]
-        await services.settings.set("worker.max_running", "4")
+        await services.settings.set("worker.max_running", "4", actor=services.actor)
         await services.workers.ensure_running()
         latencies_ms = []
         for task in tasks[:RUNS]:

@@ -73,7 +73,7 @@ def _watch(paths: Paths, project: Path) -> tuple[float, float, list[float]]:
 async def _start(paths: Paths, project: Path) -> list[TaskId]:
     async with open_services(paths) as services:
         workspace = await services.workspaces.open(project)
-        await services.settings.set("worker.max_running", str(SESSIONS))
+        await services.settings.set("worker.max_running", str(SESSIONS), actor=services.actor)
         tasks, executions = [], []
         for number in range(SESSIONS):
             words = ("sh", "-c", _BUSY_SCRIPT) if number < BUSY else ("sleep", "10000")

@@ -153,7 +153,7 @@ def measure(
 async def _start_runs(paths: Paths, project: Path, end_file: Path, runs: int) -> None:
     async with open_services(paths) as services:
         workspace = await services.workspaces.open(project)
-        await services.settings.set("worker.max_running", str(runs))
+        await services.settings.set("worker.max_running", str(runs), actor=services.actor)
         executions = []
         for number in range(1, runs + 1):
             words = ("sh", "-c", _SCRIPT, str(end_file), f"{number:03d}")

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.agent_argument import schema_from, schema_of
 from agentmon.cli.agent_editing import SlugArgument
 from agentmon.cli.agent_text import capability_lines
@@ -139,7 +138,7 @@ def add(slug: SlugArgument, key: KeyArgument, *, options: CapabilityOptions, as_
             danger_level=DangerLevel.CAUTION,
             timeout_s=0 if is_prompt else 300,
         )
-        return await services.agents.add_capability(slug, changes.applied(plain), actor=await find_actor(services))
+        return await services.agents.add_capability(slug, changes.applied(plain), actor=services.actor)
 
     agent = with_services(work)
     _tell(agent, agent.get_capability(key), as_json=as_json)
@@ -159,7 +158,7 @@ def edit(slug: SlugArgument, key: KeyArgument, *, options: CapabilityOptions, as
         changes = options.changes()
         if not changes.named():
             raise UsageError("what is to be changed?", hint="`agentmon agents capability edit --help` names all")
-        return await services.agents.edit_capability(slug, key, changes, actor=await find_actor(services))
+        return await services.agents.edit_capability(slug, key, changes, actor=services.actor)
 
     agent = with_services(work)
     _tell(agent, agent.get_capability(key), as_json=as_json)
@@ -173,7 +172,7 @@ def remove(slug: SlugArgument, key: KeyArgument, as_json: JsonOption = False) ->
     """
 
     async def work(services: Services) -> Agent:
-        return await services.agents.remove_capability(slug, key, actor=await find_actor(services))
+        return await services.agents.remove_capability(slug, key, actor=services.actor)
 
     _tell_done(with_services(work), f"{slug}.{key}: removed", as_json=as_json)
 
@@ -186,7 +185,7 @@ def restore(slug: SlugArgument, key: KeyArgument, as_json: JsonOption = False) -
     """
 
     async def work(services: Services) -> Agent:
-        return await services.agents.restore_capability(slug, key, actor=await find_actor(services))
+        return await services.agents.restore_capability(slug, key, actor=services.actor)
 
     _tell_done(with_services(work), f"{slug}.{key}: back", as_json=as_json)
 

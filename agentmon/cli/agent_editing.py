@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
 from agentmon.cli.option_groups import spreading
@@ -217,7 +216,7 @@ def try_out(slug: SlugArgument, as_json: JsonOption = False) -> None:
 
 def _changed(work: Callable[[Services, Actor], Awaitable[Agent]]) -> Agent:
     async def with_actor(services: Services) -> Agent:
-        return await work(services, await find_actor(services))
+        return await work(services, services.actor)
 
     return with_services(with_actor)
 
@@ -226,7 +225,7 @@ def _each(
     slugs: Sequence[str], work: Callable[[Services, str, Actor], Awaitable[Agent]], word: str, *, as_json: bool
 ) -> None:
     async def all_of_them(services: Services) -> list[Agent]:
-        actor = await find_actor(services)
+        actor = services.actor
         for slug in slugs:
             await services.agents.by_slug(slug, removed_too=True)
         return [await work(services, slug, actor) for slug in slugs]

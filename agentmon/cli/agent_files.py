@@ -9,7 +9,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.agent_text import file_lines
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
@@ -65,7 +64,7 @@ def import_(
 
     async def work(services: Services) -> tuple[ImportedAgent, ...]:
         return await services.agent_files.import_text(
-            text, place=place, replaces=is_replacing, is_dry=is_dry, actor=await find_actor(services)
+            text, place=place, replaces=is_replacing, is_dry=is_dry, actor=services.actor
         )
 
     imported = with_services(work)
@@ -114,7 +113,7 @@ def trust(
     chosen = _asked(state) if digest is None else digest
 
     async def work(services: Services, workspace: Workspace) -> AgentFileState:
-        return await services.agent_files.trust(workspace, chosen, actor=await find_actor(services))
+        return await services.agent_files.trust(workspace, chosen, actor=services.actor)
 
     trusted = with_workspace(folder, work)
     if as_json:
@@ -131,7 +130,7 @@ def untrust(folder: WorkspaceOption = None, as_json: JsonOption = False) -> None
     """
 
     async def work(services: Services, workspace: Workspace) -> AgentFileState:
-        return await services.agent_files.untrust(workspace, actor=await find_actor(services))
+        return await services.agent_files.untrust(workspace, actor=services.actor)
 
     state = with_workspace(folder, work)
     if as_json:

@@ -10,7 +10,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
@@ -125,7 +124,7 @@ async def _learned(question: _Question, services: Services) -> tuple[tuple[Capab
         on_progress=_tell_progress if question.has_person else None,
         on_problem=problems.append,
         ask=question.ask,
-        actor=await find_actor(services),
+        actor=services.actor,
     )
     for problem in problems:
         tell(f"note: {problem}")
@@ -136,7 +135,7 @@ async def _learned(question: _Question, services: Services) -> tuple[tuple[Capab
         _show(proposals)
         if not typer.confirm("Store these?", err=True):
             return proposals, False
-    await services.capability_scans.accept(question.slug, proposals, actor=await find_actor(services))
+    await services.capability_scans.accept(question.slug, proposals, actor=services.actor)
     return proposals, True
 
 

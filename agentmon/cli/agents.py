@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.agent_capabilities import group as capability_group
 from agentmon.cli.agent_editing import (
     SlugArgument,
@@ -118,7 +117,7 @@ def release(slug: SlugArgument, as_json: JsonOption = False) -> None:
     """
 
     async def work(services: Services) -> Agent:
-        return await services.agents.release(slug, actor=await find_actor(services))
+        return await services.agents.release(slug, actor=services.actor)
 
     agent = with_services(work)
     if as_json:
@@ -141,7 +140,7 @@ def limit(
     """
 
     async def work(services: Services) -> Agent:
-        return await services.agents.limit(slug, max_concurrent, actor=await find_actor(services))
+        return await services.agents.limit(slug, max_concurrent, actor=services.actor)
 
     agent = with_services(work)
     if as_json:
@@ -177,7 +176,7 @@ def tools(
 
     async def change(services: Services) -> Agent:
         if choices:
-            return await services.agents.set_tools(slug, choices, actor=await find_actor(services))
+            return await services.agents.set_tools(slug, choices, actor=services.actor)
         return await services.agents.by_slug(slug)
 
     agent = with_services(change)

@@ -7,7 +7,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import moment_gone
@@ -57,14 +56,14 @@ def archive(
                 moment,
                 None if all_workspaces else workspace,
                 cause=f"closed before {words}",
-                actor=await find_actor(services),
+                actor=services.actor,
             )
 
         _tell(with_workspace(folder, archive_closed), "archived", as_json=as_json, is_one=False)
         return
 
     async def archive_one(services: Services, task: Task) -> Task:
-        return await services.archive.archive(task.id, actor=await find_actor(services))
+        return await services.archive.archive(task.id, actor=services.actor)
 
     _do_each(numbers or (), folder, archive_one, "archived", as_json=as_json)
 
@@ -79,7 +78,7 @@ def unarchive(numbers: NumbersArgument = None, folder: WorkspaceOption = None, a
         raise UsageError("which tasks?", hint="agentmon task list --archived shows the archived ones")
 
     async def bring_back(services: Services, task: Task) -> Task:
-        return await services.archive.unarchive(task.id, actor=await find_actor(services))
+        return await services.archive.unarchive(task.id, actor=services.actor)
 
     _do_each(numbers, folder, bring_back, "brought back", as_json=as_json)
 

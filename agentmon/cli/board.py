@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import columns_of, fit, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
@@ -67,9 +66,9 @@ def board(
     async def work(services: Services, workspace: Workspace) -> BoardPage:
         require_known(text_filter)
         if forget:
-            await services.board.forget_filter(forget, actor=await find_actor(services))
+            await services.board.forget_filter(forget, actor=services.actor)
         if save:
-            await services.board.save_filter(save, text_filter, actor=await find_actor(services))
+            await services.board.save_filter(save, text_filter, actor=services.actor)
         fit_text = f"{await services.board.find_filter(saved)} {text_filter}" if saved else text_filter
         if archived:
             fit_text = f"{ARCHIVED_WORD} {fit_text}"

@@ -7,7 +7,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.budget_text import budget_form, budget_lines, removed_words, state_words
 from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import (
@@ -143,7 +142,7 @@ def set_budget(
             unit=BudgetUnit.TOKENS if is_in_tokens else BudgetUnit.MONEY,
             counts_cached=not is_cached_left_out,
             action=action,
-            actor=await find_actor(services),
+            actor=services.actor,
         )
 
     state = with_services(work)
@@ -165,7 +164,7 @@ def remove(
 
     async def work(services: Services) -> list[Budget]:
         found = [await services.budgets.find(name) for name in names]
-        actor = await find_actor(services)
+        actor = services.actor
         return [await services.budgets.remove(state.budget.id, actor=actor) for state in found]
 
     removed = with_services(work)

@@ -177,7 +177,7 @@ async def _run_all(services: Services, place: DemoPlace) -> BoardPage:
 async def _filled(services: Services, place: DemoPlace) -> tuple[Workspace, tuple[AddedDemoTask, ...]]:
     workspace = await services.workspaces.open(place.project)
     # Those that wait for a person would take the places of all others.
-    await services.settings.set("worker.max_running", str(_MAX_RUNNING))
+    await services.settings.set("worker.max_running", str(_MAX_RUNNING), actor=services.actor)
     added = await add_demo_tasks(services.tasks, services.agents, workspace)
     if any(entry.demo.slug == _ONE_AT_A_TIME for entry in added):
         await services.agents.limit(_ONE_AT_A_TIME, 1, actor=USER_ACTOR)

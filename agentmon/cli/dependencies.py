@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import (
     JsonOption,
@@ -55,9 +54,7 @@ def after(
     async def work(services: Services, workspace: Workspace) -> tuple[Task, TaskGraph]:
         task = await numbered_task(services, workspace, number)
         if added or removed:
-            await services.tasks.change_dependencies(
-                task.id, added=added, removed=removed, actor=await find_actor(services)
-            )
+            await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=services.actor)
         graph = await services.tasks.graph(task.id)
         return graph.tasks[task.id], graph
 

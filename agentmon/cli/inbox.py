@@ -9,7 +9,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
@@ -240,7 +239,7 @@ def _decide(
     name, digest = request.name, request.digest
 
     async def work(services: Services, workspace: Workspace) -> tuple[ApprovalListing, Approval]:
-        actor, named = await find_actor(services), request.named(workspace)
+        actor, named = services.actor, request.named(workspace)
         decided = await services.approvals.find_decided(named, actor=actor)
         if decided is not None:
             return decided, decided.approval

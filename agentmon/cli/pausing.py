@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
@@ -32,7 +31,7 @@ def pause(
     async def work(services: Services) -> tuple[QueuePause, int, int]:
         present = await services.queue.find_pause()
         try:
-            made = await services.queue.pause(actor=await find_actor(services), halts_running=halts_running)
+            made = await services.queue.pause(actor=services.actor, halts_running=halts_running)
         except ConflictError as error:
             since = f" since {local_words(present.since)}" if present is not None else ""
             raise ConflictError(f"{error}{since}", hint=error.hint) from error
@@ -58,7 +57,7 @@ def resume(as_json: JsonOption = False) -> None:
     """
 
     async def work(services: Services) -> tuple[QueuePause, int, int]:
-        return await services.queue.resume(actor=await find_actor(services)), *await _open_counts(services)
+        return await services.queue.resume(actor=services.actor), *await _open_counts(services)
 
     ended, running, queued = with_services(work)
     if as_json:

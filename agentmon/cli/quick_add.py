@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
@@ -47,7 +46,7 @@ def add(
     texts = _lines(words or [])
 
     async def work(services: Services, workspace: Workspace) -> tuple[tuple[Task, ...], list[str]]:
-        tasks = await services.quick_add.add(workspace, texts, actor=await find_actor(services), needs_program=is_run)
+        tasks = await services.quick_add.add(workspace, texts, actor=services.actor, needs_program=is_run)
         notes = [] if not is_run else await _run(services, tasks)
         return tuple([await services.tasks.get(task.id) for task in tasks]), notes
 
@@ -86,7 +85,7 @@ async def _run(services: Services, tasks: tuple[Task, ...]) -> list[str]:
     notes = []
     for task in tasks:
         try:
-            await services.queue.run(task.id, actor=await find_actor(services), environ=os.environ, when_ready=True)
+            await services.queue.run(task.id, actor=services.actor, environ=os.environ, when_ready=True)
         except AgentmonError as error:
             hint = f"; {error.hint}" if error.hint else ""
             notes.append(f"warning: #{task.number} was added, but does not run: {error}{hint}")

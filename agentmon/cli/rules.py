@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
@@ -98,7 +97,7 @@ def add(
             workspace_id=None if is_everywhere else workspace.id,
             agent_id=None if agent is None else (await services.agents.by_slug(agent)).id,
             note=note,
-            actor=await find_actor(services),
+            actor=services.actor,
         )
 
     _tell_rule(with_workspace(folder, work), "", as_json=as_json)
@@ -113,7 +112,7 @@ def remove(rule: RuleArgument, as_json: JsonOption = False) -> None:
 
     async def work(services: Services) -> ApprovalRule:
         found = await services.approvals.find_rule(rule)
-        await services.approvals.remove_rule(found.id, actor=await find_actor(services))
+        await services.approvals.remove_rule(found.id, actor=services.actor)
         return found
 
     _tell_rule(with_services(work), "removed: ", as_json=as_json)
@@ -206,7 +205,7 @@ def _try_history(folder: str | None, *, as_json: bool) -> None:
 def _switch(rule: str, *, is_enabled: bool) -> ApprovalRule:
     async def work(services: Services) -> ApprovalRule:
         found = await services.approvals.find_rule(rule)
-        await services.approvals.set_rule_enabled(found.id, is_enabled, actor=await find_actor(services))
+        await services.approvals.set_rule_enabled(found.id, is_enabled, actor=services.actor)
         return await services.approvals.find_rule(found.id)
 
     return with_services(work)

@@ -11,7 +11,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.local_time import moment_to_come
 from agentmon.cli.numbered_work import (
@@ -148,7 +147,7 @@ def run(
 
     async def work(services: Services, workspace: Workspace) -> tuple[list[TaskExecution], int]:
         async def begin(number: str) -> TaskExecution:
-            task, actor = await numbered_task(services, workspace, number), await find_actor(services)
+            task, actor = await numbered_task(services, workspace, number), services.actor
             named = idempotency_key(key, "run", {**asked, "task_id": task.id})
             begun = await services.queue.find_begun(named, actor=actor)
             if begun is not None:

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.cost_text import progress_words
@@ -151,7 +150,7 @@ def resume(name: SessionArgument, text: TextArgument, as_json: JsonOption = Fals
 
     async def work(services: Services) -> Execution:
         session = await services.sessions.find(name)
-        return await services.sessions.resume(session.id, _words(text), actor=await find_actor(services))
+        return await services.sessions.resume(session.id, _words(text), actor=services.actor)
 
     _tell_start(with_services(work), "goes on", as_json=as_json)
 
@@ -165,7 +164,7 @@ def fork(name: SessionArgument, text: TextArgument, as_json: JsonOption = False)
 
     async def work(services: Services) -> Execution:
         session = await services.sessions.find(name)
-        return await services.sessions.fork(session.id, _words(text), actor=await find_actor(services))
+        return await services.sessions.fork(session.id, _words(text), actor=services.actor)
 
     _tell_start(with_services(work), "goes on in a copy", as_json=as_json)
 
@@ -179,7 +178,7 @@ def restart(name: SessionArgument, as_json: JsonOption = False) -> None:
 
     async def work(services: Services) -> Execution:
         session = await services.sessions.find(name)
-        return await services.sessions.restart(session.id, actor=await find_actor(services))
+        return await services.sessions.restart(session.id, actor=services.actor)
 
     _tell_start(with_services(work), "begins anew", as_json=as_json)
 

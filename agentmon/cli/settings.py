@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document
@@ -42,10 +41,10 @@ def settings(
         if key is None:
             return await services.settings.all(workspace)
         if reset:
-            return (await services.settings.reset(key, actor=await find_actor(services), workspace=workspace),)
+            return (await services.settings.reset(key, actor=services.actor, workspace=workspace),)
         if value is None:
             return (await services.settings.get(key, workspace),)
-        actor = await find_actor(services)
+        actor = services.actor
         return (await services.settings.set(key, value, actor=actor, workspace=workspace),)
 
     chosen = with_workspace(folder, work)

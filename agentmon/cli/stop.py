@@ -8,7 +8,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.numbered_work import (
     NumbersArgument,
@@ -88,7 +87,7 @@ async def _stop_each(
         task = await numbered_task(services, workspace, number)
         execution = await services.queue.stop(
             task.id,
-            actor=await find_actor(services),
+            actor=services.actor,
             kill=is_kill,
             key=idempotency_key(key, "stop", {"task_id": task.id, "kill": is_kill}),
         )

@@ -8,7 +8,6 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
@@ -57,7 +56,7 @@ def storage(
 
 def _thin(*, is_confirmed: bool, as_json: bool) -> None:
     async def thin(services: Services) -> Mapping[str, int]:
-        return await services.storage.thin(actor=await find_actor(services))
+        return await services.storage.thin(actor=services.actor)
 
     due = [one for one in with_services(lambda services: services.storage.outlook()) if one.count]
     if due and not is_confirmed:

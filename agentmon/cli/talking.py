@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.context import JsonOption, KeyOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
@@ -39,7 +38,7 @@ def message(
     async def work(services: Services, workspace: Workspace) -> tuple[Task, SentMessage]:
         task = await numbered_task(services, workspace, number)
         named = idempotency_key(key, "message", {"task_id": task.id, "text": words})
-        return task, await services.conversations.send(task.id, words, actor=await find_actor(services), key=named)
+        return task, await services.conversations.send(task.id, words, actor=services.actor, key=named)
 
     task, sent = with_workspace(folder, work)
     if as_json:
@@ -112,7 +111,7 @@ def _command(
 ) -> None:
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number)
-        await act(services, task, await find_actor(services))
+        await act(services, task, services.actor)
         return task
 
     task = with_workspace(folder, work)

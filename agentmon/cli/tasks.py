@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.archive import archive, unarchive
 from agentmon.cli.audit import history
 from agentmon.cli.columns import table, terminal_width
@@ -81,7 +80,7 @@ def add(
         warn_of_secrets(options, draft.title)
         if is_run and draft.assignee_agent_id is None:
             raise UsageError("a task without a program cannot run", hint="add --command or --agent")
-        task = await services.tasks.add(workspace, draft, actor=await find_actor(services), after=numbers)
+        task = await services.tasks.add(workspace, draft, actor=services.actor, after=numbers)
         if task.schedule is not None:
             await services.queue.look_after()
         if not is_run:
@@ -89,7 +88,7 @@ def add(
         try:
             execution = await services.queue.run(
                 task.id,
-                actor=await find_actor(services),
+                actor=services.actor,
                 environ=os.environ,
                 not_before=not_before,
                 when_ready=start.is_when_ready,
@@ -216,16 +215,14 @@ def edit(
                 expected_version=task.version,
                 added=added,
                 removed=removed,
-                actor=await find_actor(services),
+                actor=services.actor,
             )
             if lent is not None:
                 lent.remove()
             if edited.schedule is not None:
                 await services.queue.look_after()
             return edited
-        await services.tasks.change_dependencies(
-            task.id, added=added, removed=removed, actor=await find_actor(services)
-        )
+        await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=services.actor)
         return await services.tasks.get(task.id)
 
     task = with_workspace(folder, work)
@@ -247,7 +244,7 @@ def move(
 
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number)
-        moved = await services.tasks.move(task.id, status, actor=await find_actor(services))
+        moved = await services.tasks.move(task.id, status, actor=services.actor)
         # What was queued after it may start now, and what runs may have to end.
         await services.queue.look_after()
         return moved
@@ -264,7 +261,7 @@ def delete(number: NumberArgument, folder: WorkspaceOption = None, as_json: Json
 
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number)
-        return await services.tasks.delete(task.id, actor=await find_actor(services))
+        return await services.tasks.delete(task.id, actor=services.actor)
 
     task = with_workspace(folder, work)
     if as_json:
@@ -283,7 +280,7 @@ def restore(number: NumberArgument, folder: WorkspaceOption = None, as_json: Jso
 
     async def work(services: Services, workspace: Workspace) -> Task:
         task = await numbered_task(services, workspace, number, deleted_too=True)
-        return await services.tasks.restore(task.id, actor=await find_actor(services))
+        return await services.tasks.restore(task.id, actor=services.actor)
 
     _print_task(with_workspace(folder, work), as_json=as_json)
 

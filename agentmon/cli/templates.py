@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.actor import find_actor
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_services, with_workspace
 from agentmon.cli.json_form import json_form
@@ -105,7 +104,7 @@ def save(
 
     async def work(services: Services, workspace: Workspace) -> str:
         task = await numbered_task(services, workspace, number)
-        actor = await find_actor(services)
+        actor = services.actor
         return str(await services.templates.save(name, draft_of(task), replaces=is_forced, actor=actor))
 
     file = with_workspace(folder, work)
@@ -123,7 +122,7 @@ def remove(name: NameArgument, as_json: JsonOption = False) -> None:
     """
 
     async def work(services: Services) -> str:
-        return str(await services.templates.remove(name, actor=await find_actor(services)))
+        return str(await services.templates.remove(name, actor=services.actor))
 
     file = with_services(work)
     if as_json:

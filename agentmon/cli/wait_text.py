@@ -36,15 +36,8 @@ async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
     prerequisites: tuple[Task, ...] = await services.tasks.dependencies(execution.task_id)
     return Obstacles(
         agent=await services.agents.get(execution.agent_id),
-        waits_for=[_named(task) for task in prerequisites if not task.releases],
+        waits_for=[task.awaited_name for task in prerequisites if not task.releases],
         is_paused=await services.queue.find_pause() is not None,
-    )
-
-
-def _named(task: Task) -> str:
-    """Return its number, with its state where it will not be done by itself."""
-    return (
-        f"#{task.number}" if task.status.is_open and task.deleted_at is None else f"#{task.number} ({task.state_label})"
     )
 
 

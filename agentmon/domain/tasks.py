@@ -84,6 +84,11 @@ class Task:
         return not self.releases and (self.deleted_at is not None or not self.status.is_open)
 
     @property
+    def awaited_name(self) -> str:
+        """What others that wait for it call it: its number, with its state where it will not be done by itself."""
+        return f"#{self.number} ({self.state_label.lower()})" if self.is_given_up else f"#{self.number}"
+
+    @property
     def state_label(self) -> str:
         """Its column, or that it was deleted."""
         return self.status.label if self.deleted_at is None else "Deleted"

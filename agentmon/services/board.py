@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.plain_text import plain_line
-from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.import_progress import find_running_import
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class BoardService:
         _require_saved(name, saved)
         return saved[name]
 
-    async def save_filter(self, name: str, text: str, *, actor: Actor = USER_ACTOR) -> None:
+    async def save_filter(self, name: str, text: str, *, actor: Actor) -> None:
         """Save the filter under the name, over one that has it.
 
         Raises:
@@ -100,7 +99,7 @@ class BoardService:
 
         await self._rows.change(FILTERS_KEY, changed, actor=actor, at=self._clock.now())
 
-    async def forget_filter(self, name: str, *, actor: Actor = USER_ACTOR) -> None:
+    async def forget_filter(self, name: str, *, actor: Actor) -> None:
         """Forget the saved filter of the name.
 
         Raises:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.capability_proposals import SCAN_SOURCES, ProposalChange, propose
 from agentmon.domain.errors import UsageError
-from agentmon.services.actors import USER_ACTOR
 from agentmon.services.agent_checks import require_person
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class CapabilityScanService:
         on_progress: Callable[[ScanProgress], None] | None = None,
         on_problem: Callable[[str], None] | None = None,
         ask: str | None = None,
-        actor: Actor = USER_ACTOR,
+        actor: Actor,
     ) -> tuple[CapabilityProposal, ...]:
         """Return what the sources know of a program, each capability once; nothing is stored.
 

@@ -14,7 +14,7 @@ from agentmon.domain.local_days import LocalDays
 from agentmon.schedule import check_zone
 from agentmon.services.cost_reports import CostReport, buckets_of
 from agentmon.services.day_spans import chosen_days, settled_zone
-from agentmon.store.own_connection import to_its_end
+from agentmon.threads import to_its_end
 from agentmon.worker.import_progress import find_running_import
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from agentmon.runners.discovery.packages import forget_packages, with_packages
 from agentmon.runners.discovery.places import find_places
 from agentmon.runners.discovery.shell_aliases import find_aliases
 from agentmon.runners.presets import agents_of, find_installed, load_library
-from agentmon.services.daemon_threads import in_daemon_thread
+from agentmon.threads import in_daemon_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

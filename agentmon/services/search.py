@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.search import parse_query
 from agentmon.services.log_moments import LogMoments
-from agentmon.store.own_connection import to_its_end
 from agentmon.store.search_reading import SearchInterruptedError, SearchReader
+from agentmon.threads import to_its_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable

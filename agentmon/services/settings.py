@@ -13,7 +13,6 @@ from agentmon.domain.events import ActorType
 from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
 from agentmon.schedule import check_zone
-from agentmon.services.actors import USER_ACTOR
 from agentmon.services.theme_names import THEME_KEY, require_theme
 from agentmon.settings import (
     SETTING_TABLES,
@@ -139,7 +138,7 @@ class SettingsService:
             load_settings(AppSettings, self._paths.settings_file, await self._repository.all()).execution_columns
         )
 
-    async def keep_execution_columns(self, columns: Sequence[ExecutionColumn], *, actor: Actor = USER_ACTOR) -> None:
+    async def keep_execution_columns(self, columns: Sequence[ExecutionColumn], *, actor: Actor) -> None:
         """Have the table of executions show these columns from now on."""
         await self.set(EXECUTION_COLUMNS_KEY, columns_text(tuple(columns)), actor=actor)
 
@@ -193,9 +192,7 @@ class SettingsService:
             raise NotFoundError(f"there is no setting {key}", hint=f"settings are: {', '.join(found)}")
         return found[key]
 
-    async def set(
-        self, key: str, text: str, *, actor: Actor = USER_ACTOR, workspace: Workspace | None = None
-    ) -> SettingValue:
+    async def set(self, key: str, text: str, *, actor: Actor, workspace: Workspace | None = None) -> SettingValue:
         """Store one setting; a running worker takes it at once, and the audit trail tells of it.
 
         Raises:
@@ -222,7 +219,7 @@ class SettingsService:
         wake_worker(self._paths.worker_socket)
         return await self.get(key, workspace)
 
-    async def reset(self, key: str, *, actor: Actor = USER_ACTOR, workspace: Workspace | None = None) -> SettingValue:
+    async def reset(self, key: str, *, actor: Actor, workspace: Workspace | None = None) -> SettingValue:
         """Let the settings file, the environment or the default say it again; return what is in force then.
 
         Raises:

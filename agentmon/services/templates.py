@@ -20,7 +20,6 @@ from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.domain.templates import TaskTemplate, TemplateError, check_template_name, template_of, written_form
 from agentmon.runners.task_environment import with_variable
 from agentmon.schedule import local_zone_name
-from agentmon.services.actors import USER_ACTOR
 from agentmon.services.folders import existing_folder
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class TemplateService:
         hint = f"there are: {known}" if known else "agentmon template save NAME --from NUMBER makes one from a task"
         raise NotFoundError(f"there is no template {wanted!r}", hint=hint)
 
-    async def save(self, name: str, draft: TaskDraft, *, replaces: bool = False, actor: Actor = USER_ACTOR) -> Path:
+    async def save(self, name: str, draft: TaskDraft, *, replaces: bool = False, actor: Actor) -> Path:
         """Write the draft as a template of the person's own; links, due date and budget are not part of it.
 
         Raises:
@@ -115,7 +114,7 @@ class TemplateService:
         template = _template_from(name, draft, agent)
         return await asyncio.to_thread(self._write, template, replaces=replaces)
 
-    async def remove(self, name: str, *, actor: Actor = USER_ACTOR) -> Path:
+    async def remove(self, name: str, *, actor: Actor) -> Path:
         """Remove a template of the person's own, also a broken one.
 
         Raises:

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from agentmon.store.database import BUSY_TIMEOUT, constraint_error, file_identity, require_same_file
 from agentmon.store.errors import store_error
 from agentmon.store.pragmas import set_pragmas
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
     from datetime import timedelta
     from pathlib import Path
-
-_ResultT = TypeVar("_ResultT")
-
-
-async def to_its_end(work: Awaitable[_ResultT], *, stop: Callable[[], None] | None = None) -> _ResultT:
-    """Return what the work returns; when the caller is cancelled, wait for its end first.
-
-    A thread cannot be cancelled, and what it uses or opens is closed only behind it.
-
-    Args:
-        work: What is awaited.
-        stop: Lets the work end soon.
-    """
-    working = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(working)
-    except asyncio.CancelledError:
-        if stop is not None:
-            stop()
-        await asyncio.wait([working])
-        if not working.cancelled():
-            # Nobody else asks for it.
-            working.exception()
-        raise
 
 
 class OwnConnection:

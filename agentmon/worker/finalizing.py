@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
+from agentmon.threads import in_daemon_thread
 from agentmon.worker.refusal_reading import with_refusal
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class EndStep(NamedTuple):
     name: str
     is_due: Callable[[ExecutionEnding], bool]
     work: Callable[[Watched, ExecutionEnding], ExecutionEnding]
-    """Returns the ending with what it found out; called in a thread, and once more after a kill."""
+    """Returns the ending with what it found out; called in a thread of its own, and once more after a kill."""
     limit_s: float
     """After that the end goes on without it."""
 
@@ -144,7 +146,7 @@ class Finalizer:
         assert before is not None, "only what has ended is taken in hand"
         try:
             async with asyncio.timeout(step.limit_s):
-                watched.ending = await asyncio.to_thread(step.work, watched, before)
+                watched.ending = await in_daemon_thread(partial(step.work, watched, before), name=step.name)
         except TimeoutError:
             problem = f"not done within {step.limit_s:g} s"
         except Exception as error:  # noqa: BLE001 - a step that fails must not keep a run from its end

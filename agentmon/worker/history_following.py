@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
-from agentmon.store.own_connection import to_its_end
+from agentmon.threads import to_its_end
 from agentmon.worker.import_progress import find_running_import
 from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport

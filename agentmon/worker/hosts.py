@@ -46,7 +46,7 @@ class Hosts:
         paths: Where its files are.
         clock: Dates what is written.
         on_news: Called when a start or an end came to something.
-        complain: Called with what a person should know.
+        complain: Called with what a person should know, and with what it is about.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Hosts:
         paths: Paths,
         clock: Clock,
         on_news: Callable[[], None],
-        complain: Callable[[str], None],
+        complain: Callable[[str, str], None],
     ) -> None:
         self._claims = claims
         self._live = live
@@ -116,7 +116,8 @@ class Hosts:
             now = self._clock.now()
             free = self._takeover.find_free(claims, after_s=settings.takeover_after_s, at=now)
             if len(free) < len(claims):
-                self._complain(f"{len(claims) - len(free)} runs belong to a worker of another folder or machine")
+                others = len(claims) - len(free)
+                self._complain(f"{others} runs belong to a worker of another folder or machine", "hosts")
             taken = await self._read_taken(free)
             for claimed in taken:
                 watched = await self._watch.add(claimed)

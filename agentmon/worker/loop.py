@@ -163,6 +163,7 @@ class WorkerLoop:
         self._spending_turn = Turn("budgets", self._look_at_budgets, longest_pause_s=_LONGEST_PAUSE_S)
         self._spending_lock = asyncio.Lock()
         self._seen_version: int | None = None
+        self._may_rules_differ = True
         self._has_undelivered = True
         self._polled_at = float("-inf")
         self._journals_read_at = float("-inf")
@@ -324,6 +325,7 @@ class WorkerLoop:
             self._commands.set()
             await self._read_state()
             self._seen_version = version
+            self._may_rules_differ = True
             for bell in (self._commands, self._approvals, self._spending, self._queue, self._news):
                 bell.set()
 
@@ -409,7 +411,12 @@ class WorkerLoop:
         await self._scheduler.queue_due()
 
     async def _approve(self) -> None:
-        has_decided = await self._approver.apply_rules(has_news=True)
+        has_news, self._may_rules_differ = self._may_rules_differ, False
+        try:
+            has_decided = await self._approver.apply_rules(has_news=has_news)
+        except BaseException:
+            self._may_rules_differ = True
+            raise
         has_decided = await self._approver.deny_late(self._settings.approvals.timeout_s) or has_decided
         if has_decided:
             self._commands.set()
@@ -464,9 +471,9 @@ class WorkerLoop:
         try:
             await self._telemetry.open()
         except OSError as error:
-            self._complain(f"telemetry cannot be received: {error}")
+            self._complain(f"telemetry cannot be received: {error}", of="telemetry")
 
-    def _complain(self, complaint: str, of: str = "") -> None:
+    def _complain(self, complaint: str, of: str) -> None:
         """Say in the log what is wrong of something, and the same again only after minutes."""
         now = time.monotonic()
         before, at = self._complaints.get(of, ("", 0.0))

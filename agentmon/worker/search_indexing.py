@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from agentmon.store.own_connection import to_its_end
 from agentmon.store.search_indexing import SearchIndexing
+from agentmon.threads import to_its_end
 
 if TYPE_CHECKING:
     from agentmon.paths import Paths

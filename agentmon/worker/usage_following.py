@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
 from agentmon.settings import SYSTEM_ZONE
-from agentmon.store.own_connection import to_its_end
+from agentmon.threads import to_its_end
 from agentmon.usage.sources import list_places
 from agentmon.worker.folder_watching import Changes, FolderWatch
 from agentmon.worker.problem_log import ProblemLog

@@ -34,7 +34,11 @@ async def test_what_a_real_agent_says_of_a_program_is_proposed(drive: Drive, tmp
     problems: list[str] = []
 
     found = await drive.services.capability_scans.scan(
-        "brewer", [CapabilitySource.LLM_GENERATED], ask=drive.agent.slug, on_problem=problems.append
+        "brewer",
+        [CapabilitySource.LLM_GENERATED],
+        ask=drive.agent.slug,
+        on_problem=problems.append,
+        actor=drive.services.actor,
     )
 
     assert problems == []

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.agents
 
 @pytest.mark.only("claude", "codex", "gemini")
 async def test_what_telemetry_told_gives_way_to_what_the_file_tells(drive: Drive) -> None:
-    await drive.services.settings.set("costs.import_history", "false")
-    await drive.services.settings.set("costs.live_telemetry", "true")
+    await drive.services.settings.set("costs.import_history", "false", actor=drive.services.actor)
+    await drive.services.settings.set("costs.live_telemetry", "true", actor=drive.services.actor)
     started = await start_own_screen(drive, "go #mock:plain")
 
     async def answers() -> list[Row]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.tasks import Task, Workspace
     from agentmon.paths import Paths
+    from agentmon.screens.frame import ServiceScreen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +109,23 @@ class Board:
         """Wait until a menu is there, with the place where it begins."""
         await until(lambda: any(menu.highlighted is not None for menu in self.app.screen.query(OptionList)), "the menu")
 
+    @staticmethod
+    def is_answered(screen: ServiceScreen[None]) -> bool:
+        """Whether what asked something with a dialog has done what was answered."""
+        return screen._dialog is None or screen._dialog.is_finished
+
     async def settled(self) -> None:
         """Wait until nothing is being written or read any more."""
         await self.pilot.pause()
         screen = self.screen
         await until(
-            lambda: not screen.is_writing and not screen._is_refreshing and not screen._is_refresh_wanted, "settled"
+            lambda: (
+                not screen.is_writing
+                and not screen._is_refreshing
+                and not screen._is_refresh_wanted
+                and (self.app.screen is not screen or self.is_answered(screen))
+            ),
+            "settled",
         )
         await self.pilot.pause()
 

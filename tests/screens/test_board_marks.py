@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentmon.domain.board import BoardPage, ColumnRequest
+    from agentmon.domain.events import Actor
     from agentmon.domain.tasks import Workspace
     from tests.screens.boards import Board
 
@@ -113,9 +114,9 @@ async def test_a_second_key_goes_on_from_the_order_of_the_first_though_it_is_not
         settings = (await board.app.services()).settings
         store, gate = settings.set, asyncio.Event()
 
-        async def store_late(key: str, value: str) -> None:
+        async def store_late(key: str, value: str, *, actor: Actor) -> None:
             await gate.wait()
-            await store(key, value)
+            await store(key, value, actor=actor)
 
         monkeypatch.setattr(settings, "set", store_late)
         await board.press("s")
@@ -144,8 +145,8 @@ async def test_a_move_is_undone_to_the_cards_own_place_while_sorted(place: Place
 async def test_a_column_over_its_limit_says_so(place: Place) -> None:
     await place.fill("a", "b")
     async with place.services() as (services, _):
-        await services.settings.set("board.limit_todo", "1")
-        await services.settings.set("board.limit_in_progress", "5")
+        await services.settings.set("board.limit_todo", "1", actor=services.actor)
+        await services.settings.set("board.limit_in_progress", "5", actor=services.actor)
 
     async with open_board(place) as board:
         assert "Todo 2/1 over" in board.column(TODO).render_line(0).text

@@ -241,8 +241,7 @@ async def choose(board: Board, screen: CostsScreen, word: str) -> None:
     entries = dialog.query_one(OptionList)
     entries.highlighted = [entry.word for entry in dialog._entries].index(word)
     await board.press("enter")
-    await board.until(lambda: board.app.screen is screen, "the costs")
-    await board.pilot.pause()
+    await board.until(lambda: board.app.screen is screen and board.is_answered(screen), "the costs")
     await board.until(lambda: screen._read_for == screen._wanted, "the costs again")
 
 
@@ -411,7 +410,7 @@ async def test_what_was_read_is_not_read_again_before_the_data_change(
         await board.press("h")
         await until_group(board, screen, CostGroup.MODEL)
         known = list(asked)
-        await services.settings.set("costs.decimals", "3")
+        await services.settings.set("costs.decimals", "3", actor=services.actor)
         await board.until(lambda: bool(asked), "a new look at the data")
 
         assert known == []

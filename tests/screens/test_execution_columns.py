@@ -52,7 +52,7 @@ async def test_the_last_column_cannot_be_hidden_and_escape_changes_nothing(tmp_p
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:
         services = await store.get_services()
-        await services.settings.keep_execution_columns((ExecutionColumn.STATE,))
+        await services.settings.keep_execution_columns((ExecutionColumn.STATE,), actor=services.actor)
         screen = ExecutionsScreen(store.get_services, store.get_workspace)
         stage.show(screen)  # type: ignore[arg-type] # a screen ends with its own type
         await until(pilot, lambda: stage.screen is screen and screen._is_loaded)
@@ -78,9 +78,9 @@ async def test_a_setting_with_an_unknown_column_is_refused_with_all_names(tmp_pa
         services = await store.get_services()
 
         with pytest.raises(UsageError, match="there is no column colour; columns are state, task, program"):
-            await services.settings.set(EXECUTION_COLUMNS_KEY, "state colour")
+            await services.settings.set(EXECUTION_COLUMNS_KEY, "state colour", actor=services.actor)
 
-        kept = await services.settings.set(EXECUTION_COLUMNS_KEY, "Task,  state,task")
+        kept = await services.settings.set(EXECUTION_COLUMNS_KEY, "Task,  state,task", actor=services.actor)
         assert kept.value == "task state"
 
 

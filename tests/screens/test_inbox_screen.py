@@ -11,6 +11,8 @@ from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskClosedNews, AskKind, AskNews, AskOutcome, AskQuestion
+from agentmon.domain.errors import ConflictError
+from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.executions import CommandType
 from agentmon.runners.danger import load_danger_rules
 from agentmon.screens.dialogs.name_dialog import NameDialog
@@ -101,6 +103,19 @@ async def test_a_request_is_shown_whole_and_y_allows_it_once(tmp_path: Path) -> 
             execution.id, types=(CommandType.ANSWER,)
         )
         assert [command.payload["input_digest"] for command in commands] == ["d1"]
+
+
+async def test_an_app_that_was_started_in_a_run_decides_nothing(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        place.services = replace(place.services, actor=Actor(type=ActorType.AGENT, id=execution.id))
+        await opened(stage, pilot, place, shown="rm -r build")
+
+        await pilot.press("y")
+        await until(pilot, lambda: bool(stage.failures))
+
+        assert isinstance(stage.failures[0], ConflictError)
+        assert len(await place.waiting()) == 1
 
 
 async def test_capital_y_allows_it_for_the_session(tmp_path: Path) -> None:

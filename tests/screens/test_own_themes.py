@@ -91,7 +91,7 @@ async def test_the_chosen_theme_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
 
         await until(is_kept)
         with pytest.raises(UsageError, match="no theme 'pinker'") as refused:
-            await services.settings.set("app.theme", "pinker")
+            await services.settings.set("app.theme", "pinker", actor=services.actor)
 
     assert "agentmon-light, agentmon-high-contrast, bad, pink;" in refused.value.hint
 

@@ -50,7 +50,7 @@ async def test_settings_say_how_it_is_told(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, _):
         news = TrailNews()
         await _find(news, place)
-        await place.services.settings.set("notifications.done", "bell")
+        await place.services.settings.set("notifications.done", "bell", actor=place.services.actor)
         await _end(place, "good", ExecutionStatus.SUCCEEDED)
 
         assert await _find(news, place) == ToldNews(has_bell=True)

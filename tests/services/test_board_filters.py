@@ -82,25 +82,25 @@ async def test_any_text_can_be_typed_as_a_filter(services: Services, workspace: 
 
 
 async def test_saved_filters_are_kept_found_and_forgotten(services: Services) -> None:
-    await services.board.save_filter(" mine ", "login  #auth")
-    await services.board.save_filter("other", "!1")
-    await services.board.save_filter("mine", "#auth")
+    await services.board.save_filter(" mine ", "login  #auth", actor=services.actor)
+    await services.board.save_filter("other", "!1", actor=services.actor)
+    await services.board.save_filter("mine", "#auth", actor=services.actor)
 
     assert dict(await services.board.filters()) == {"mine": "#auth", "other": "!1"}
     assert await services.board.find_filter("mine") == "#auth"
-    await services.board.forget_filter("mine")
+    await services.board.forget_filter("mine", actor=services.actor)
     with pytest.raises(NotFoundError, match="no saved filter") as refused:
         await services.board.find_filter("mine")
     assert refused.value.hint == "saved are: other"
     with pytest.raises(UsageError, match="needs a name"):
-        await services.board.save_filter("empty", " ")
+        await services.board.save_filter("empty", " ", actor=services.actor)
 
 
 async def test_filters_that_are_saved_at_the_same_time_are_all_kept(services: Services) -> None:
     names = [f"filter {number}" for number in range(8)]
 
-    await asyncio.gather(*[services.board.save_filter(name, "login") for name in names])
-    await asyncio.gather(*[services.board.forget_filter(name) for name in names[1:]])
+    await asyncio.gather(*[services.board.save_filter(name, "login", actor=services.actor) for name in names])
+    await asyncio.gather(*[services.board.forget_filter(name, actor=services.actor) for name in names[1:]])
 
     assert list(await services.board.filters()) == names[:1]
 
@@ -129,16 +129,16 @@ async def test_columns_are_sorted_as_it_is_set_or_asked(services: Services, work
     assert await titles(BoardSort.DUE) == ["low", "later", "again", "edited"]
     assert (await titles(BoardSort.CHANGED))[0] == "edited"
     assert await titles(None) == ["low", "edited", "later", "again"]
-    await services.settings.set("board.sort", "Priority")
+    await services.settings.set("board.sort", "Priority", actor=services.actor)
     assert await titles(None) == ["edited", "later", "again", "low"]
     with pytest.raises(UsageError, match="one of order, priority, due, changed"):
-        await services.settings.set("board.sort", "size")
+        await services.settings.set("board.sort", "size", actor=services.actor)
 
 
 async def test_a_column_has_a_limit_that_only_warns(services: Services, workspace: Workspace) -> None:
     for title in ("one", "two", "three"):
         await services.tasks.add(workspace, TaskDraft(title=title), actor=USER_ACTOR)
-    await services.settings.set("board.limit_todo", "2")
+    await services.settings.set("board.limit_todo", "2", actor=services.actor)
 
     whole, filtered = [
         (await services.board.page(workspace, [ColumnRequest(status=TaskStatus.TODO, text_filter=text)])).columns[

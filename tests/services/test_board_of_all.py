@@ -100,9 +100,9 @@ async def test_a_workspace_has_limits_of_its_own_and_the_board_of_all_says_which
     for workspace in (place.workspace, web):
         await _add(place, workspace, "one")
         await _add(place, workspace, "two")
-    await settings.set("board.limit_todo", "5")
+    await settings.set("board.limit_todo", "5", actor=USER_ACTOR)
 
-    await settings.set("workspace.limit_todo", "1", workspace=web)
+    await settings.set("workspace.limit_todo", "1", workspace=web, actor=USER_ACTOR)
 
     columns = [(await _page(place, one, BoardSort.ORDER)).columns[TODO] for one in (place.workspace, web, None)]
     assert [column.card_limit for column in columns] == [5, 1, None]
@@ -110,8 +110,8 @@ async def test_a_workspace_has_limits_of_its_own_and_the_board_of_all_says_which
     assert columns[2].workspaces_over == ("web",)
     assert (await settings.get("workspace.limit_todo", web)).value == 1
     with pytest.raises(UsageError, match="from 0 to 100000"):
-        await settings.set("workspace.limit_todo", "-1", workspace=web)
-    assert (await settings.reset("workspace.limit_todo", workspace=web)).value == 0
+        await settings.set("workspace.limit_todo", "-1", workspace=web, actor=USER_ACTOR)
+    assert (await settings.reset("workspace.limit_todo", workspace=web, actor=USER_ACTOR)).value == 0
 
 
 def test_short_names_are_as_long_as_it_takes_to_tell_them_apart() -> None:

@@ -84,11 +84,12 @@ async def test_sources_are_put_together_and_stored_only_when_they_are_accepted(
         [SHELL, HELP, MAN],
         on_progress=lambda progress: steps.append(progress.step),
         on_problem=problems.append,
+        actor=services.actor,
     )
     proposed = by_key(found)
     unchanged = await services.agents.by_slug("brewer")
     agent = await services.capability_scans.accept("brewer", found, actor=USER_ACTOR)
-    again = await services.capability_scans.scan("brewer", [HELP, SHELL])
+    again = await services.capability_scans.scan("brewer", [HELP, SHELL], actor=services.actor)
     runnable = {one.key: one for one in agent.capabilities}
 
     assert list(proposed) == ["run", "add-full", "delete"]
@@ -107,7 +108,7 @@ async def test_sources_are_put_together_and_stored_only_when_they_are_accepted(
 
 async def test_what_a_person_edited_stays_and_is_told(services: Services, program: Path) -> None:
     await agent_of(services, program)
-    first = await services.capability_scans.scan("brewer", [HELP])
+    first = await services.capability_scans.scan("brewer", [HELP], actor=services.actor)
     await services.capability_scans.accept("brewer", first, actor=USER_ACTOR)
     await services.agents.edit_capability(
         "brewer",
@@ -117,7 +118,7 @@ async def test_what_a_person_edited_stays_and_is_told(services: Services, progra
     )
     program.write_text(program.read_text().replace("Delete a thing", "Delete all").replace("--depth N", "--deep N"))
 
-    second = by_key(await services.capability_scans.scan("brewer", [HELP]))
+    second = by_key(await services.capability_scans.scan("brewer", [HELP], actor=services.actor))
     agent = await services.capability_scans.accept("brewer", tuple(second.values()), actor=USER_ACTOR)
     delete = next(one for one in agent.capabilities if one.key == "delete")
 
@@ -132,7 +133,7 @@ async def test_an_agent_accepts_nothing_and_a_key_that_came_meanwhile_is_not_ove
     services: Services, program: Path
 ) -> None:
     agent = await agent_of(services, program)
-    found = await services.capability_scans.scan("brewer", [HELP])
+    found = await services.capability_scans.scan("brewer", [HELP], actor=services.actor)
     own = Capability(
         id=CapabilityId(new_id()),
         agent_id=agent.id,
@@ -148,9 +149,9 @@ async def test_an_agent_accepts_nothing_and_a_key_that_came_meanwhile_is_not_ove
     with pytest.raises(ConflictError, match="capability delete already that no scan made"):
         await services.capability_scans.accept("brewer", found, actor=USER_ACTOR)
     with pytest.raises(UsageError, match="what should be asked"):
-        await services.capability_scans.scan("brewer", [])
+        await services.capability_scans.scan("brewer", [], actor=services.actor)
     with pytest.raises(UsageError, match="runs any command"):
-        await services.capability_scans.scan("command", [HELP])
+        await services.capability_scans.scan("command", [HELP], actor=services.actor)
 
     assert [one.key for one in (await services.agents.by_slug("brewer")).capabilities] == ["delete"]
 
@@ -164,7 +165,9 @@ async def test_a_program_of_which_nobody_knows_anything_is_told_source_by_source
     await agent_of(services, path)
     problems: list[str] = []
 
-    found = await services.capability_scans.scan("brewer", [HELP, MAN, SHELL], on_problem=problems.append)
+    found = await services.capability_scans.scan(
+        "brewer", [HELP, MAN, SHELL], on_problem=problems.append, actor=services.actor
+    )
 
     assert found == ()
     assert problems[0].startswith("mute --help tells nothing that can be learned")
@@ -186,7 +189,7 @@ async def test_the_tools_of_a_server_are_learned(services: Services) -> None:
     await services.agents.add(server)
     problems: list[str] = []
 
-    found = await services.capability_scans.scan("notes", [MCP], on_problem=problems.append)
+    found = await services.capability_scans.scan("notes", [MCP], on_problem=problems.append, actor=services.actor)
     learned = await services.capability_scans.accept("notes", found, actor=USER_ACTOR)
 
     assert [one.key for one in learned.capabilities] == ["find-notes", "delete-note", "add-note"]
@@ -222,6 +225,7 @@ async def test_an_agent_is_asked_by_a_run_and_only_what_the_program_knows_is_pro
         ask=demo.slug,
         on_problem=problems.append,
         on_progress=lambda progress: steps.append(progress.step),
+        actor=services.actor,
     )
     proposed = by_key(found)
     tasks = await services.workspaces.open(services.paths.questions_dir)
@@ -240,7 +244,12 @@ async def test_an_agent_is_asked_by_a_run_and_only_what_the_program_knows_is_pro
 
     answer.write_text("I would rather not say.")
     refused: list[str] = []
-    assert await services.capability_scans.scan("brewer", [LLM], ask=demo.slug, on_problem=refused.append) == ()
+    assert (
+        await services.capability_scans.scan(
+            "brewer", [LLM], ask=demo.slug, on_problem=refused.append, actor=services.actor
+        )
+        == ()
+    )
     assert refused[0].startswith("the agent did not answer in the form that it was asked for")
 
 
@@ -253,7 +262,9 @@ async def test_a_page_that_is_nested_without_end_does_not_stop_the_other_sources
     await agent_of(services, program)
     problems: list[str] = []
 
-    found = await services.capability_scans.scan("brewer", [MAN, HELP], on_problem=problems.append)
+    found = await services.capability_scans.scan(
+        "brewer", [MAN, HELP], on_problem=problems.append, actor=services.actor
+    )
 
     assert {"add", "delete"} <= set(by_key(found))
     assert problems == ["reading its manual page ended: it is nested too deep to be read"]

@@ -178,10 +178,10 @@ async def test_runs_of_another_folder_or_machine_are_a_warning(
 
 
 async def test_logs_that_may_outgrow_the_disk_are_a_warning_with_a_limit_that_fits(place: Stored) -> None:
-    await place.services.settings.set("worker.keep_logs_mb", "100000000")
+    await place.services.settings.set("worker.keep_logs_mb", "100000000", actor=place.services.actor)
 
     finding = await _finding(place, "disk")
-    await place.services.settings.set("worker.keep_logs_mb", "1")
+    await place.services.settings.set("worker.keep_logs_mb", "1", actor=place.services.actor)
     enough = await _finding(place, "disk")
 
     assert finding.level is FindingLevel.WARN

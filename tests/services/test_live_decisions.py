@@ -119,7 +119,7 @@ async def test_what_an_agent_did_is_in_the_summary_of_its_repository(services: S
 
 
 async def test_what_nobody_decides_in_time_is_denied_by_the_worker(services: Services, workspace: Workspace) -> None:
-    await services.settings.set("approvals.timeout_s", "0.2")
+    await services.settings.set("approvals.timeout_s", "0.2", actor=services.actor)
     task = await add_conversation(services, workspace)
 
     ended = await run_to_end(services, task)

@@ -97,7 +97,7 @@ async def test_a_bad_login_fails_at_once_and_says_what_to_do(services: Services,
 async def test_a_command_that_fails_five_times_in_a_row_is_parked_and_others_are_not(
     services: Services, workspace: Workspace
 ) -> None:
-    await services.settings.set("worker.max_running", "1")
+    await services.settings.set("worker.max_running", "1", actor=services.actor)
     tasks = [await add_command(services, workspace, "sh", "-c", "echo >> tried; exit 1") for _ in range(7)]
     runs = [await services.queue.run(task.id, actor=USER_ACTOR) for task in tasks]
     other = await add_command(services, workspace, "true")

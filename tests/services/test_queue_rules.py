@@ -57,7 +57,7 @@ async def test_a_run_with_a_time_starts_no_earlier(services: Services, workspace
 
 
 async def test_a_workspace_keeps_within_its_own_limit(services: Services, workspace: Workspace) -> None:
-    await services.settings.set("workspace.max_running", "1", workspace=workspace)
+    await services.settings.set("workspace.max_running", "1", workspace=workspace, actor=services.actor)
     tasks = [await add_command(services, workspace, "sleep", "300") for _ in range(2)]
     runs = [await services.queue.run(task.id, actor=USER_ACTOR) for task in tasks]
     await until_started(services, runs[0])
@@ -67,7 +67,7 @@ async def test_a_workspace_keeps_within_its_own_limit(services: Services, worksp
 
     assert (await services.executions.get(runs[1].id)).status is ExecutionStatus.QUEUED
     with pytest.raises(UsageError, match="whole number"):
-        await services.settings.set("workspace.max_running", "-1", workspace=workspace)
+        await services.settings.set("workspace.max_running", "-1", workspace=workspace, actor=services.actor)
 
 
 async def test_nothing_starts_while_the_queue_is_paused_also_after_a_crash(
@@ -118,7 +118,7 @@ async def test_a_halted_run_stands_still_and_goes_on_where_it_was(services: Serv
 async def test_a_running_card_is_cancelled_only_when_nothing_of_it_is_alive(
     services: Services, workspace: Workspace
 ) -> None:
-    await services.settings.set("worker.grace_s", "0.3")
+    await services.settings.set("worker.grace_s", "0.3", actor=services.actor)
     task = await add_command(services, workspace, "sh", "-c", "trap '' TERM; sleep 300")
     run = await services.queue.run(task.id, actor=USER_ACTOR)
     await until_started(services, run)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.bootstrap import open_services
 from agentmon.domain.errors import AgentNotInstalledError, ArgumentsError, ConflictError, UsageError
+from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import InputContext, TaskDraft
@@ -60,7 +62,7 @@ async def test_a_stopped_run_leaves_no_process_and_its_card_is_to_do_again(
     services: Services, workspace: Workspace
 ) -> None:
     script = "trap '' TERM; (setsid sleep 300 &) ; echo ready; sleep 300"
-    await services.settings.set("worker.grace_s", "0.3")
+    await services.settings.set("worker.grace_s", "0.3", actor=services.actor)
     task = await add_command(services, workspace, "sh", "-c", script)
     execution = await services.queue.run(task.id, actor=USER_ACTOR)
     log = services.executions.log_path(execution)
@@ -73,6 +75,22 @@ async def test_a_stopped_run_leaves_no_process_and_its_card_is_to_do_again(
     assert ended.status is ExecutionStatus.CANCELLED
     assert marked_processes(execution.id) == []
     assert (await services.tasks.get(task.id)).status is TaskStatus.TODO
+
+
+async def test_who_acts_is_settled_where_the_process_starts(
+    services: Services, workspace: Workspace, live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await add_command(services, workspace, "sleep", "300")
+    execution = await services.queue.run(task.id, actor=services.actor)
+    actors = []
+    for marker in (execution.id, "of another place"):
+        monkeypatch.setenv("AGENTMON_EXECUTION_ID", marker)
+        async with open_services(live_home.paths) as inside:
+            monkeypatch.delenv("AGENTMON_EXECUTION_ID")
+            actors.append(inside.actor)
+
+    assert services.actor == USER_ACTOR
+    assert actors == [Actor(type=ActorType.AGENT, id=execution.id), USER_ACTOR]
 
 
 async def test_a_second_run_of_a_running_task_is_refused(services: Services, workspace: Workspace) -> None:
@@ -154,7 +172,7 @@ async def test_a_folder_that_vanishes_between_queue_and_start_fails_the_run_with
 ) -> None:
     folder = tmp_path / "soon gone"
     folder.mkdir()
-    await services.settings.set("worker.max_running", "1")
+    await services.settings.set("worker.max_running", "1", actor=services.actor)
     holder = await add_command(services, workspace, "sleep", "300")
     held = await services.queue.run(holder.id, actor=USER_ACTOR)
     await until_started(services, held)
@@ -170,7 +188,7 @@ async def test_a_folder_that_vanishes_between_queue_and_start_fails_the_run_with
 
 
 async def test_a_queued_run_that_is_stopped_never_starts(services: Services, workspace: Workspace) -> None:
-    await services.settings.set("worker.max_running", "1")
+    await services.settings.set("worker.max_running", "1", actor=services.actor)
     holder = await add_command(services, workspace, "sleep", "300")
     held = await services.queue.run(holder.id, actor=USER_ACTOR)
     await until_started(services, held)
@@ -189,7 +207,7 @@ async def test_a_queued_run_that_is_stopped_never_starts(services: Services, wor
 
 
 async def test_never_more_runs_are_live_than_the_limit_allows(services: Services, workspace: Workspace) -> None:
-    await services.settings.set("worker.max_running", "2")
+    await services.settings.set("worker.max_running", "2", actor=services.actor)
     script = 'mkdir "live-$$"; ls -d live-* | wc -l >> seen; sleep 0.1; rmdir "live-$$"'
     tasks = [await add_command(services, workspace, "sh", "-c", script) for _ in range(8)]
 

@@ -28,7 +28,7 @@ async def test_a_setting_is_kept_and_wins_over_file_and_environment(
 
     async with open_services(live_home.paths) as services:
         before = {setting.key: setting.value for setting in await services.settings.all()}
-        await services.settings.set("worker.max_running", "9")
+        await services.settings.set("worker.max_running", "9", actor=services.actor)
     async with open_services(live_home.paths) as services:
         after = await services.settings.get("worker.max_running")
 
@@ -41,7 +41,7 @@ async def test_a_setting_is_kept_and_wins_over_file_and_environment(
 async def test_a_value_that_is_not_allowed_is_refused_and_not_kept(live_home: LiveHome, text: str) -> None:
     async with open_services(live_home.paths) as services:
         with pytest.raises(UsageError, match=r"worker\.max_running"):
-            await services.settings.set("worker.max_running", text)
+            await services.settings.set("worker.max_running", text, actor=services.actor)
 
         assert (await services.settings.get("worker.max_running")).value == 4
 
@@ -50,7 +50,7 @@ async def test_every_table_of_settings_can_be_seen_and_set(live_home: LiveHome) 
     assert set(SETTING_TABLES) == set(TableSettings.__subclasses__())
 
     async with open_services(live_home.paths) as services:
-        assert (await services.settings.set("search.log_mb", "100")).value == 100
+        assert (await services.settings.set("search.log_mb", "100", actor=services.actor)).value == 100
 
 
 async def test_an_unknown_setting_names_the_known_ones(live_home: LiveHome) -> None:
@@ -73,12 +73,12 @@ async def test_a_settings_file_that_cannot_be_read_says_where_it_lies(live_home:
 async def test_a_currency_needs_a_rate_and_dollars_need_none(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         with pytest.raises(UsageError, match=r"without costs\.exchange_rate nothing can be shown in EUR"):
-            await services.settings.set("costs.currency", "eur")
+            await services.settings.set("costs.currency", "eur", actor=services.actor)
         before = await services.settings.money()
-        await services.settings.set("costs.exchange_rate", "0.920")
+        await services.settings.set("costs.exchange_rate", "0.920", actor=services.actor)
         still_dollars = await services.settings.money()
-        await services.settings.set("costs.currency", "eur")
-        await services.settings.set("costs.decimals", "3")
+        await services.settings.set("costs.currency", "eur", actor=services.actor)
+        await services.settings.set("costs.decimals", "3", actor=services.actor)
 
         assert before == still_dollars == DOLLARS
         assert await services.settings.money() == MoneyFormat("EUR", "0.92", 3)
@@ -104,7 +104,7 @@ async def test_a_currency_needs_a_rate_and_dollars_need_none(live_home: LiveHome
 async def test_how_money_is_shown_is_checked(live_home: LiveHome, key: str, text: str) -> None:
     async with open_services(live_home.paths) as services:
         with pytest.raises(UsageError, match=key.replace(".", r"\.")):
-            await services.settings.set(key, text)
+            await services.settings.set(key, text, actor=services.actor)
 
         assert await services.settings.money() == DOLLARS
 
@@ -136,13 +136,13 @@ async def test_a_reset_setting_is_what_file_environment_and_default_say(
 ) -> None:
     monkeypatch.setenv("AGENTMON_WORKER_GRACE_S", "2.5")
     async with open_services(live_home.paths) as services:
-        await services.settings.set("worker.grace_s", "9")
-        await services.settings.set("worker.max_running", "9")
+        await services.settings.set("worker.grace_s", "9", actor=services.actor)
+        await services.settings.set("worker.max_running", "9", actor=services.actor)
         assert (await services.settings.get("worker.grace_s")).origin is SettingOrigin.STORED
 
-        grace = await services.settings.reset("worker.grace_s")
-        most = await services.settings.reset("worker.max_running")
-        again = await services.settings.reset("worker.max_running")
+        grace = await services.settings.reset("worker.grace_s", actor=services.actor)
+        most = await services.settings.reset("worker.max_running", actor=services.actor)
+        again = await services.settings.reset("worker.max_running", actor=services.actor)
 
         assert (grace.value, grace.origin) == (2.5, SettingOrigin.OUTSIDE)
         assert (most.value, most.origin) == (again.value, again.origin) == (4, SettingOrigin.DEFAULT)
@@ -152,11 +152,11 @@ async def test_a_reset_setting_is_what_file_environment_and_default_say(
 
 async def test_a_setting_that_another_one_needs_is_not_reset(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
-        await services.settings.set("costs.exchange_rate", "0.9")
-        await services.settings.set("costs.currency", "EUR")
+        await services.settings.set("costs.exchange_rate", "0.9", actor=services.actor)
+        await services.settings.set("costs.currency", "EUR", actor=services.actor)
 
         with pytest.raises(UsageError, match="EUR"):
-            await services.settings.reset("costs.exchange_rate")
+            await services.settings.reset("costs.exchange_rate", actor=services.actor)
 
         assert (await services.settings.get("costs.exchange_rate")).value == "0.9"
 

@@ -13,6 +13,7 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.operations import OperationType
 from agentmon.domain.summaries import SummaryPeriod
 from agentmon.paths import find_paths
+from agentmon.services.actors import USER_ACTOR
 from agentmon.services.settings import SettingsService
 from agentmon.services.summaries import SummaryService
 from agentmon.store.setting_rows import SettingRepository
@@ -71,7 +72,7 @@ async def test_a_day_has_the_hours_that_its_zone_gives_it(
     place: ConversationPlace, settings: SettingsService, zone_name: str, since: datetime, counts: list[int]
 ) -> None:
     await call_every_hour(place, since, 30)
-    await settings.set("costs.timezone", zone_name)
+    await settings.set("costs.timezone", zone_name, actor=USER_ACTOR)
 
     report = await summaries_at(place, settings, SPRING).daily(SummaryPeriod.DAY, since="20260301")
 
@@ -93,7 +94,7 @@ async def test_a_day_has_the_hours_that_its_zone_gives_it(
 async def test_the_last_days_weeks_and_months_end_today(
     place: ConversationPlace, settings: SettingsService, period: SummaryPeriod, last: int, since_day: str
 ) -> None:
-    await settings.set("costs.timezone", "Europe/Berlin")
+    await settings.set("costs.timezone", "Europe/Berlin", actor=USER_ACTOR)
 
     report = await summaries_at(place, settings, SPRING).daily(period, last=last)
 

@@ -22,8 +22,8 @@ async def test_the_database_counts_more_than_the_environment_and_that_more_than_
     environ = {"AGENTMON_APP_WELCOME": "no", "AGENTMON_APP_THEME": "b", "AGENTMON_APP_REDUCED_MOTION": "true"}
     before = find_look(paths.database_path, paths.settings_file, environ)
     async with open_services(paths) as services:
-        await services.settings.set("app.theme", "agentmon-light")
-        await services.settings.set("app.mouse", "true")
+        await services.settings.set("app.theme", "agentmon-light", actor=services.actor)
+        await services.settings.set("app.mouse", "true", actor=services.actor)
 
     after = find_look(paths.database_path, paths.settings_file, environ)
 

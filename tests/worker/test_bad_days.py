@@ -233,7 +233,7 @@ async def test_a_tmux_that_vanishes_for_a_moment_fails_no_run(
     monkeypatch.setenv("PATH", str(programs))
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
-        await services.settings.set("worker.max_running", "1")
+        await services.settings.set("worker.max_running", "1", actor=services.actor)
         holder = await add_command(services, workspace, "sleep", "300")
         held = await services.queue.run(holder.id, actor=USER_ACTOR)
         await until_started(services, held)

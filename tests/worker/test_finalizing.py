@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -174,18 +175,23 @@ async def test_every_end_passes_through_the_phase(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_pipe_in_the_place_of_its_notes_keeps_no_run_from_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["finalizing.jsonl", "output.log"])
+async def test_a_pipe_in_the_place_of_a_file_keeps_no_run_from_its_end(tmp_path: Path, name: str) -> None:
     async with stored(tmp_path) as place:
         claimed, folder = await claim(place)
         watch = watch_of(place.services.database, place.services.paths)
         await watch.add(claimed)
         write_journal(folder, STARTED, FAILED)
-        os.mkfifo(folder.path / "finalizing.jsonl")
+        (folder.path / name).unlink(missing_ok=True)
+        os.mkfifo(folder.path / name)
         await watch.read_journals()
 
         await finish(watch, place.services.database)
 
         assert (await place.services.executions.get(claimed.execution.id)).status is ExecutionStatus.FAILED
+        if name == "output.log":
+            (line,) = (folder.path / "finalizing.jsonl").read_text().splitlines()
+            assert "within" not in json.loads(line)["problem"]
 
 
 async def test_the_end_of_one_run_that_cannot_be_written_holds_up_no_other(

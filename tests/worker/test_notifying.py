@@ -194,8 +194,8 @@ async def test_a_worker_tells_by_itself_what_its_runs_did(live_home: LiveHome) -
     told = live_home.folder / "told"
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
-        await services.settings.set("notifications.command", f"cat >> {told}")
-        await services.settings.set("notifications.failed", "command")
+        await services.settings.set("notifications.command", f"cat >> {told}", actor=services.actor)
+        await services.settings.set("notifications.failed", "command", actor=services.actor)
         task = await add_command(services, workspace, "sh", "-c", "exit 4")
         await run_to_end(services, task)
 

@@ -102,7 +102,7 @@ async def test_a_run_whose_host_was_killed_while_no_worker_lived_is_settled_at_t
 async def test_a_claim_that_died_before_its_host_began_is_started_once(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
-        await services.settings.set("worker.max_running", "1")
+        await services.settings.set("worker.max_running", "1", actor=services.actor)
         holder = await add_command(services, workspace, "sleep", "300")
         held = await services.queue.run(holder.id, actor=USER_ACTOR)
         await until_started(services, held)

@@ -129,8 +129,8 @@ async def test_a_second_worker_on_one_database_leaves_a_living_ones_runs_alone_a
     second = find_paths(elsewhere)
     try:
         async with open_services(first) as services:
-            await services.settings.set("worker.takeover_after_s", "1")
-            await services.settings.set("worker.heartbeat_s", "1")
+            await services.settings.set("worker.takeover_after_s", "1", actor=services.actor)
+            await services.settings.set("worker.heartbeat_s", "1", actor=services.actor)
             workspace = await services.workspaces.open(live_home.project)
             task = await add_command(services, workspace, "sh", "-c", COUNT)
             run = await services.queue.run(task.id, actor=USER_ACTOR)

@@ -130,7 +130,7 @@ async def test_a_worker_that_may_not_import_leaves_the_files_alone(
     del history
     monkeypatch.setenv("AGENTMON_COSTS_IMPORT_HISTORY", "false")
     async with open_services(live_home.paths) as services:
-        await services.settings.set("costs.timezone", "Asia/Kolkata")
+        await services.settings.set("costs.timezone", "Asia/Kolkata", actor=services.actor)
         await services.costs.import_history()
         with closing(sqlite3.connect(live_home.paths.database_path)) as connection, connection:
             connection.execute("UPDATE llm_interactions SET price_version = ''")
@@ -194,7 +194,7 @@ async def test_days_follow_the_setting_of_the_zone(live_home: LiveHome, history:
     async with open_services(live_home.paths) as services:
         await services.costs.import_history()
         before = await services.costs.report(CostGroup.DAY, CostFilter())
-        await services.settings.set("costs.timezone", "asia/kolkata")
+        await services.settings.set("costs.timezone", "asia/kolkata", actor=services.actor)
         after = await services.costs.report(CostGroup.DAY, CostFilter())
         asked = await services.costs.report(CostGroup.DAY, CostFilter(), zone_name="UTC")
 

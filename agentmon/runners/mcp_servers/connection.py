@@ -27,7 +27,6 @@ async def connect(
     environ: Mapping[str, str],
     errors: TextIO,
     working_dir: str | None = None,
-    timeout_s: float | None = None,
 ) -> AsyncIterator[Client]:
     """Start a server and give a client of it.
 
@@ -36,7 +35,6 @@ async def connect(
         environ: Its environment.
         errors: An open file with a descriptor, which gets what the server says beside the protocol.
         working_dir: Where it starts; None means the folder of this process.
-        timeout_s: How long each answer may take; None means without end.
 
     Raises:
         RunnerError: The client library is missing, or the server cannot be started or does not speak the protocol.
@@ -63,7 +61,6 @@ async def connect(
     try:
         async with Client(
             stdio_client(parameters, errlog=errors),
-            read_timeout_seconds=timeout_s,
             client_info=Implementation(name="agentmon", version=__version__),
         ) as client:
             yield client

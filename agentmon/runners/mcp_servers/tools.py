@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import tempfile
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 
     from agentmon.domain.ids import AgentId
 
+_log = logging.getLogger(__name__)
+
 _TIMEOUT_S: Final = 30.0
 """Until the tools are known; a server that a package manager fetches first takes that long."""
+_END_EVERY_S: Final = 0.2
+_END_TRIES: Final = 50
 _MARKER: Final = "AGENTMON_MCP_SCAN_ID"
 _MOST_TOOLS: Final = 500
 _MOST_PAGES: Final = 50
@@ -70,28 +75,51 @@ async def scan_tools(
     mark = new_id()
     marked = {**environ, _MARKER: mark}
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        asking = asyncio.create_task(_ask(server, environ=marked, errors=errors, working_dir=working_dir))
         try:
-            async with (
-                asyncio.timeout(timeout_s),
-                connect(server, environ=marked, errors=errors, working_dir=working_dir, timeout_s=timeout_s) as client,
-            ):
-                tools: list[Tool] = []
-                cursor = None
-                for _ in range(_MOST_PAGES):
-                    page = await client.list_tools(cursor=cursor)
-                    tools += page.tools
-                    cursor = page.next_cursor
-                    if cursor is None or len(tools) >= _MOST_TOOLS:
-                        break
-        except TimeoutError as error:
-            message = f"the MCP server {server[0]} told no tools within {timeout_s:g} s"
-            raise RunnerError(message, hint=_said_last(errors)) from error
+            await asyncio.wait([asking], timeout=timeout_s)
+            is_late = not asking.done()
+        finally:
+            await asyncio.shield(_end(asking, f"{_MARKER}={mark}".encode()))
+        if is_late:
+            raise RunnerError(
+                f"the MCP server {server[0]} told no tools within {timeout_s:g} s", hint=_said_last(errors)
+            )
+        try:
+            tools = asking.result()
         except RunnerError as error:
             raise RunnerError(str(error), hint=error.hint or _said_last(errors)) from error
-        finally:
-            # The library ends the server's group; what has left it is found by the mark.
-            await asyncio.shield(asyncio.to_thread(_kill_marked, f"{_MARKER}={mark}".encode()))
-    return await asyncio.to_thread(_capabilities, tools[:_MOST_TOOLS], agent_id)
+    return await asyncio.to_thread(_capabilities, tools, agent_id)
+
+
+async def _ask(
+    server: Sequence[str], *, environ: Mapping[str, str], errors: TextIO, working_dir: str | None
+) -> Sequence[Tool]:
+    tools: list[Tool] = []
+    async with connect(server, environ=environ, errors=errors, working_dir=working_dir) as client:
+        cursor = None
+        for _ in range(_MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(tools) >= _MOST_TOOLS:
+                break
+    return tools[:_MOST_TOOLS]
+
+
+async def _end(asking: asyncio.Task[Sequence[Tool]], marker: bytes) -> None:
+    """End what asks, and all that the server left; the library ends its group alone, and waits for its pipes."""
+    asking.cancel()
+    for _ in range(_END_TRIES):
+        await asyncio.to_thread(_kill_marked, marker)
+        if (await asyncio.wait([asking], timeout=_END_EVERY_S))[0]:
+            break
+    else:
+        _log.warning("the client of an MCP server does not end; it is left to itself")
+    await asyncio.to_thread(_kill_marked, marker)
+    if asking.done() and not asking.cancelled():
+        # One that was late is not asked for it.
+        asking.exception()
 
 
 def _kill_marked(marker: bytes) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.errors import AgentmonError
 from agentmon.screens.board.undo import UndoStack
-from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.cells import even_line
 
 if TYPE_CHECKING:
@@ -59,7 +58,8 @@ def agents_text(agents: Sequence[Agent]) -> str:
 
 async def turn(screen: ServiceScreen[None], agents: Sequence[Agent], undo: AgentUndo) -> None:
     """Turn agents off when all of them are on, else those on that are off. Must run in a worker."""
-    service = (await screen.services()).agents
+    services = await screen.services()
+    service = services.agents
     is_turning_on = not all(agent.is_active for agent in agents)
     word, back = ("on", _disable) if is_turning_on else ("off", _enable)
     changed: list[Agent] = []
@@ -67,7 +67,7 @@ async def turn(screen: ServiceScreen[None], agents: Sequence[Agent], undo: Agent
         async with undo.order:
             for agent in agents:
                 if agent.is_active is not is_turning_on:
-                    await (service.enable if is_turning_on else service.disable)(agent.slug, actor=USER_ACTOR)
+                    await (service.enable if is_turning_on else service.disable)(agent.slug, actor=services.actor)
                     changed.append(agent)
     finally:
         if changed:
@@ -104,7 +104,7 @@ async def copy(screen: ServiceScreen[None], agent: Agent, undo: AgentUndo) -> st
     )
     if chosen is None:
         return None
-    made = await services.agents.duplicate(agent.slug, chosen.word, actor=USER_ACTOR)
+    made = await services.agents.duplicate(agent.slug, chosen.word, actor=services.actor)
     undo.push(AgentChange(f"the copy {made.slug}", [partial(remove_again, slug=made.slug)], agent.slug))
     screen.notify(f"{made.slug} is a copy of {agent.slug}; e changes it")
     screen.request_refresh(at_once=True)
@@ -118,7 +118,7 @@ async def remove(screen: ServiceScreen[None], agents: Sequence[Agent], undo: Age
     try:
         async with undo.order:
             for agent in agents:
-                await services.agents.remove(agent.slug, actor=USER_ACTOR)
+                await services.agents.remove(agent.slug, actor=services.actor)
                 removed.append(agent)
     finally:
         if removed:
@@ -135,7 +135,8 @@ async def release(screen: ServiceScreen[None], agent: Agent) -> None:
     Raises:
         ConflictError: It is not parked.
     """
-    await (await screen.services()).agents.release(agent.slug, actor=USER_ACTOR)
+    services = await screen.services()
+    await services.agents.release(agent.slug, actor=services.actor)
     screen.notify(f"{agent.slug} may start again")
     screen.request_refresh(at_once=True)
 
@@ -186,7 +187,7 @@ async def take_back(screen: ServiceScreen[_ResultT], undo: AgentUndo) -> str | N
 
 async def remove_again(services: Services, *, slug: str) -> None:
     """Take back that an agent was made."""
-    await services.agents.remove(slug, actor=USER_ACTOR)
+    await services.agents.remove(slug, actor=services.actor)
 
 
 def _edit_change(before: Agent, after: Agent) -> AgentChange:
@@ -206,23 +207,23 @@ async def _edit_back(services: Services, *, before: Agent, after: Agent) -> None
     if before.session_config != after.session_config and before.session_config is not None:
         old[_MODES] = before.session_config.permission_modes
     if old:
-        await services.agents.edit(before.slug, AgentChanges(**old), actor=USER_ACTOR)
+        await services.agents.edit(before.slug, AgentChanges(**old), actor=services.actor)
     tools = {
         name: before.tools.get(name)
         for name in {*before.tools, *after.tools}
         if before.tools.get(name) != after.tools.get(name)
     }
     if tools:
-        await services.agents.set_tools(before.slug, tools, actor=USER_ACTOR)
+        await services.agents.set_tools(before.slug, tools, actor=services.actor)
 
 
 async def _enable(services: Services, *, slug: str) -> None:
-    await services.agents.enable(slug, actor=USER_ACTOR)
+    await services.agents.enable(slug, actor=services.actor)
 
 
 async def _disable(services: Services, *, slug: str) -> None:
-    await services.agents.disable(slug, actor=USER_ACTOR)
+    await services.agents.disable(slug, actor=services.actor)
 
 
 async def _restore(services: Services, *, slug: str) -> None:
-    await services.agents.restore(slug, actor=USER_ACTOR)
+    await services.agents.restore(slug, actor=services.actor)

@@ -17,7 +17,6 @@ from agentmon.domain.errors import AgentmonError
 from agentmon.screens.agents.agent_fields import AgentFields
 from agentmon.screens.bindings import AGENT_EDITOR
 from agentmon.screens.dialogs.form_dialog import FormDialog
-from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.fold_line import FoldLine
 from agentmon.widgets.form import TextBox, plain_paragraphs
@@ -187,7 +186,7 @@ async def _store(
 ) -> Agent:
     stored = agent
     if changes:
-        stored = await services.agents.edit(agent.slug, replace(AgentChanges(), **changes), actor=USER_ACTOR)
+        stored = await services.agents.edit(agent.slug, replace(AgentChanges(), **changes), actor=services.actor)
     if tools:
-        stored = await services.agents.set_tools(agent.slug, tools, actor=USER_ACTOR)
+        stored = await services.agents.set_tools(agent.slug, tools, actor=services.actor)
     return stored

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.agent_changes import CapabilityChanges
 from agentmon.screens.agents.agent_actions import AgentChange
-from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
@@ -86,16 +85,16 @@ async def _edit_back(services: Services, *, slug: str, before: Capability, after
         if getattr(before, field.name) != getattr(now, field.name)
     }
     if old:
-        await services.agents.edit_capability(slug, now.key, CapabilityChanges(**old), actor=USER_ACTOR)
+        await services.agents.edit_capability(slug, now.key, CapabilityChanges(**old), actor=services.actor)
 
 
 async def _set_enabled(services: Services, *, slug: str, key: str, is_enabled: bool) -> None:
-    await services.agents.edit_capability(slug, key, CapabilityChanges(is_enabled=is_enabled), actor=USER_ACTOR)
+    await services.agents.edit_capability(slug, key, CapabilityChanges(is_enabled=is_enabled), actor=services.actor)
 
 
 async def _remove(services: Services, *, slug: str, key: str) -> None:
-    await services.agents.remove_capability(slug, key, actor=USER_ACTOR)
+    await services.agents.remove_capability(slug, key, actor=services.actor)
 
 
 async def _restore(services: Services, *, slug: str, key: str) -> None:
-    await services.agents.restore_capability(slug, key, actor=USER_ACTOR)
+    await services.agents.restore_capability(slug, key, actor=services.actor)

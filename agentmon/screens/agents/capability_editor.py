@@ -28,7 +28,6 @@ from agentmon.screens.agents.capability_preview import Preview, preview_of, prev
 from agentmon.screens.agents.field_words import parse_words, words_text
 from agentmon.screens.bindings import CAPABILITY_EDITOR
 from agentmon.screens.dialogs.form_dialog import FormDialog
-from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.arguments_form import ArgumentKind, argument_specs
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import FormField, TextBox, plain_paragraphs
@@ -286,11 +285,11 @@ class CapabilityEditor(FormDialog[Agent]):
             if not changes:
                 return self._agent
             return await self._services.agents.edit_capability(
-                self._agent.slug, key, replace(CapabilityChanges(), **changes), actor=USER_ACTOR
+                self._agent.slug, key, replace(CapabilityChanges(), **changes), actor=self._services.actor
             )
         own = (_DANGER,) if self._is_level_chosen else ()
         made = replace(CapabilityChanges(), **changes).applied(replace(self._first, key=key, edited_fields=own))
-        return await self._services.agents.add_capability(self._agent.slug, made, actor=USER_ACTOR)
+        return await self._services.agents.add_capability(self._agent.slug, made, actor=self._services.actor)
 
     # Inside.
 

@@ -16,7 +16,6 @@ from agentmon.screens.agents.capability_preview import preview_of
 from agentmon.screens.agents.proposal_rows import PROPOSAL_COLUMNS, proposal_detail, proposal_rows, sources_text
 from agentmon.screens.bindings import PROPOSALS
 from agentmon.screens.row_moves import RowMoves
-from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.cells import even_line, even_lines
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
@@ -201,6 +200,7 @@ class CapabilityProposals(RowMoves, Guarded, ModalScreen[Agent | None]):
                 on_progress=self._note_progress,
                 on_problem=self._problems.append,
                 ask=self._asked,
+                actor=self._services.actor,
             )
         except AgentmonError as error:
             self._problems.append(f"{error}; {error.hint}" if error.hint else str(error))
@@ -234,7 +234,7 @@ class CapabilityProposals(RowMoves, Guarded, ModalScreen[Agent | None]):
 
     async def _accept(self, chosen: Sequence[CapabilityProposal]) -> None:
         try:
-            agent = await self._services.capability_scans.accept(self._agent.slug, chosen, actor=USER_ACTOR)
+            agent = await self._services.capability_scans.accept(self._agent.slug, chosen, actor=self._services.actor)
         except AgentmonError as error:
             words = f"{error}\n{error.hint}" if error.hint else str(error)
             self.notify(f"Not stored: {words}", severity="warning", timeout=8, markup=False)

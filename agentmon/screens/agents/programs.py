@@ -16,7 +16,6 @@ from agentmon.screens.bindings import PROGRAMS
 from agentmon.screens.paced_screen import PacedScreen
 from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.row_moves import RowMoves
-from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.program_rows import PROGRAM_COLUMNS, PROGRAM_SORTER, ProgramNews, found_programs, matching
@@ -272,7 +271,7 @@ class ProgramsPage(RowMoves, PacedScreen[str | None]):
         try:
             async with self._undo.order:
                 for place in places:
-                    agent = await services.agents.add_program(place, actor=USER_ACTOR)
+                    agent = await services.agents.add_program(place, actor=services.actor)
                     made.append(agent)
         finally:
             self._mark(frozenset())

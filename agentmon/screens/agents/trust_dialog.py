@@ -14,7 +14,6 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.screens.agents.trust_text import file_text, trust_line
 from agentmon.screens.bindings import TRUST_DIALOG
-from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
@@ -116,7 +115,7 @@ class TrustDialog(Guarded, ModalScreen[bool | None]):
 
     async def _trust(self, shown: AgentFileState) -> None:
         try:
-            await self._services.agent_files.trust(self._of, shown.digest, actor=USER_ACTOR)
+            await self._services.agent_files.trust(self._of, shown.digest, actor=self._services.actor)
         except AgentmonError as error:
             self._refuse(error)
             await self._read()
@@ -127,7 +126,7 @@ class TrustDialog(Guarded, ModalScreen[bool | None]):
 
     async def _untrust(self) -> None:
         try:
-            await self._services.agent_files.untrust(self._of, actor=USER_ACTOR)
+            await self._services.agent_files.untrust(self._of, actor=self._services.actor)
         except AgentmonError as error:
             self._refuse(error)
             return

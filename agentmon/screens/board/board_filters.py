@@ -52,11 +52,11 @@ async def choose_filter(screen: ServiceScreen[None], present: str, programs: Ite
     if chosen is None:
         return None
     if chosen.kind == SAVE_AS:
-        await services.board.save_filter(chosen.word, present)
+        await services.board.save_filter(chosen.word, present, actor=services.actor)
         screen.notify(f"saved as “{chosen.word}”; f finds it again", markup=False)
         return None
     if chosen.kind == FORGET:
-        await services.board.forget_filter(chosen.word)
+        await services.board.forget_filter(chosen.word, actor=services.actor)
         screen.notify(f"forgot the filter “{chosen.word}”", markup=False)
         return None
     if chosen.kind == ALL_CARDS:

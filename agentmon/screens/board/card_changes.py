@@ -114,11 +114,9 @@ class CardChanges:
         stopping: list[Card],
         cut_off: list[Card],
     ) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
         place = await _own_place(services, card.task_id)
         before = None if status.is_open else await services.executions.newest(card.task_id)
-        moved = await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
+        moved = await services.tasks.move(card.task_id, status, actor=services.actor, index=index)
         if moved.status is not status:
             stopping.append(card)
             done.add(card, _take_back_cancel(card))
@@ -152,9 +150,7 @@ class CardChanges:
         """Delete the cards."""
 
         async def delete(services: Services, card: Card) -> Inverse:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-            await services.tasks.delete(card.task_id, actor=USER_ACTOR)
+            await services.tasks.delete(card.task_id, actor=services.actor)
             return _restore(card.task_id)
 
         self._change_each(cards, delete, verb="Deleted", words="the deletion of")
@@ -163,9 +159,7 @@ class CardChanges:
         """Archive the cards."""
 
         async def archive(services: Services, card: Card) -> Inverse:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-            await services.archive.archive(card.task_id, actor=USER_ACTOR)
+            await services.archive.archive(card.task_id, actor=services.actor)
             return _unarchive(card.task_id)
 
         self._change_each(cards, archive, verb="Archived", words="the archiving of")
@@ -174,9 +168,7 @@ class CardChanges:
         """Bring the cards back from the archive."""
 
         async def unarchive(services: Services, card: Card) -> Inverse:
-            from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-            await services.archive.unarchive(card.task_id, actor=USER_ACTOR)
+            await services.archive.unarchive(card.task_id, actor=services.actor)
             return _archive(card.task_id)
 
         self._change_each(cards, unarchive, verb="Brought back", words="the bringing back of", undone="archives")
@@ -314,24 +306,20 @@ async def _own_place(services: Services, task_id: TaskId) -> tuple[TaskStatus, i
 
 async def _shift_one(services: Services, card: Card, index: int, steps: int, end: int | None) -> int:
     """Move a card by the steps, but not to or beyond the card at ``end``, which moved before; return its index then."""
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
     wanted = max(0, index + steps)
     if end is not None:
         wanted = max(wanted, end + 1) if steps < 0 else min(wanted, end - 1)
     if wanted != index:
-        await services.tasks.shift(card.task_id, wanted - index, actor=USER_ACTOR)
+        await services.tasks.shift(card.task_id, wanted - index, actor=services.actor)
     return (await _own_place(services, card.task_id))[1]
 
 
 def _move_back(card: Card, moved_to: TaskStatus, status: TaskStatus, index: int) -> Inverse:
     async def move_back(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
         present = (await services.tasks.get(card.task_id)).status
         if present is not moved_to:
             raise ConflictError(f"{card.name} has moved on to {present.label} meanwhile, and stays there")
-        await services.tasks.move(card.task_id, status, actor=USER_ACTOR, index=index)
+        await services.tasks.move(card.task_id, status, actor=services.actor, index=index)
 
     return move_back
 
@@ -340,40 +328,32 @@ def _take_back_cancel(card: Card) -> Inverse:
     """Return the call that brings a card back which was cancelled while its run went on."""
 
     async def take_back(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
         newest = await services.executions.newest(card.task_id)
         if newest is not None and newest.status.is_live:
             raise _NotYetError(f"{card.name} is still being stopped", hint="ctrl+z brings it back after that")
         # To do again, as any stopped run: nothing of it is in progress any more.
-        await services.tasks.move(card.task_id, TaskStatus.TODO, actor=USER_ACTOR)
+        await services.tasks.move(card.task_id, TaskStatus.TODO, actor=services.actor)
 
     return take_back
 
 
 def _restore(task_id: TaskId) -> Inverse:
     async def restore(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        await services.tasks.restore(task_id, actor=USER_ACTOR)
+        await services.tasks.restore(task_id, actor=services.actor)
 
     return restore
 
 
 def _unarchive(task_id: TaskId) -> Inverse:
     async def unarchive(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        await services.archive.unarchive(task_id, actor=USER_ACTOR)
+        await services.archive.unarchive(task_id, actor=services.actor)
 
     return unarchive
 
 
 def _archive(task_id: TaskId) -> Inverse:
     async def archive(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        await services.archive.archive(task_id, actor=USER_ACTOR)
+        await services.archive.archive(task_id, actor=services.actor)
 
     return archive
 
@@ -387,8 +367,6 @@ def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, 
     old, edited = draft_of(before), draft_of(edit.after)
 
     async def edit_back(services: Services) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
         task = await services.tasks.get(before.id)
         present = draft_of(task)
         names = clashes(edited, old, present)
@@ -413,7 +391,7 @@ def _edit_change(before: Task, edit: StoredEdit, dependencies_after: tuple[int, 
             added=added,
             removed=removed,
             budget=changed_budget(budget, limit_of(old_budget), removed=old_budget) if edit.changed_budget else None,
-            actor=USER_ACTOR,
+            actor=services.actor,
         )
 
     return Change(words=f"the edit of #{before.number}", inverses=(edit_back,), task_id=before.id)

@@ -184,8 +184,6 @@ async def quick_add(screen: ServiceScreen[None]) -> tuple[Task, bool] | None:
 
     A line that cannot be stored comes back. Must run in a worker of the screen.
     """
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
-
     services = await screen.services()
     workspace = await screen.workspace()
     completer = services.quick_add.completer(workspace)
@@ -199,7 +197,7 @@ async def quick_add(screen: ServiceScreen[None]) -> tuple[Task, bool] | None:
         if answer is None:
             return None
         try:
-            (task,) = await services.quick_add.add(workspace, [answer.text], actor=USER_ACTOR)
+            (task,) = await services.quick_add.add(workspace, [answer.text], actor=services.actor)
         except AgentmonError as error:
             text = answer.text
             screen.notify(f"Not added: {error}", severity="warning", timeout=8, markup=False)

@@ -330,7 +330,7 @@ class BoardScreen(ServiceScreen[None]):
 
     async def _store_sort(self, sort: BoardSort) -> None:
         services = await self.services()
-        await services.settings.set(SORT_KEY, sort.value)
+        await services.settings.set(SORT_KEY, sort.value, actor=services.actor)
         # The line at the top says it as well: whoever goes on to the next order sees no heap of them.
         self.notify(_SORT_WORDS[sort], timeout=2)
         selected = self._current.selected
@@ -381,8 +381,8 @@ class BoardScreen(ServiceScreen[None]):
             choose_workspace,
         )
 
-        present = self._scope
-        chosen = await choose_workspace(self, None if present is None else present.id)
+        present = None if self._is_all else (await self._chosen_place()).id
+        chosen = await choose_workspace(self, present)
         if chosen is None:
             return
         self._places[self._place_key] = BoardPlace.of(self._current, self._board.values())

@@ -20,11 +20,9 @@ async def toggle_pause(screen: ServiceScreen[None]) -> None:
     Raises:
         ConflictError: Somebody else did the same at this moment.
     """
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
     services = await screen.services()
     if await services.queue.find_pause() is not None:
-        ended = await services.queue.resume(actor=USER_ACTOR)
+        ended = await services.queue.resume(actor=services.actor)
         screen.notify(_resumed_words(ended))
         screen.request_refresh()
         return
@@ -35,7 +33,7 @@ async def toggle_pause(screen: ServiceScreen[None]) -> None:
         if answer is None:
             return
         halts_running = answer == _HALT
-    await services.queue.pause(actor=USER_ACTOR, halts_running=halts_running)
+    await services.queue.pause(actor=services.actor, halts_running=halts_running)
     after = "what runs is halted" if halts_running else "nothing new starts"
     screen.notify(f"The queue is paused, {after} · P lets it go on")
     screen.request_refresh()

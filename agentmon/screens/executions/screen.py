@@ -352,7 +352,8 @@ class ExecutionsScreen(ServiceScreen[None]):
         table.columns = chosen
         if table.sorting is not None and table.sorting.column not in chosen:
             self._sort(None)
-        await (await self.services()).settings.keep_execution_columns(chosen)
+        services = await self.services()
+        await services.settings.keep_execution_columns(chosen, actor=services.actor)
         # What was read while they were not stored yet is as old as what was read before they were chosen.
         self._column_choices += 1
         self.request_refresh()

@@ -181,7 +181,7 @@ class RequestDialog(RequestScreen, ModalScreen[None]):
             self._show_choices()
 
     async def _answer(self, listing: ApprovalListing, answers: Mapping[str, str | Sequence[str]]) -> Approval:
-        services, actor = await self.services_and_actor()
+        services = await self.services()
         return await services.approvals.answer(
-            listing.approval.id, actor=actor, seen_digest=listing.approval.input_digest, answers=answers
+            listing.approval.id, actor=services.actor, seen_digest=listing.approval.input_digest, answers=answers
         )

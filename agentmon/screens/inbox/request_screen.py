@@ -20,11 +20,9 @@ from agentmon.widgets.request_words import decision_words
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
-    from agentmon.bootstrap import Services
     from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule
     from agentmon.domain.clock import Clock
     from agentmon.domain.conversation import AskQuestion
-    from agentmon.domain.events import Actor
     from agentmon.domain.ids import ApprovalId
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
     from agentmon.widgets.block_view import Block
@@ -234,10 +232,10 @@ class RequestScreen(ServiceScreen[None]):
         rule: ApprovalRule | None = None,
         typed_name: str | None = None,
     ) -> Approval:
-        services, actor = await self.services_and_actor()
+        services = await self.services()
         return await services.approvals.allow(
             listing.approval.id,
-            actor=actor,
+            actor=services.actor,
             seen_digest=listing.approval.input_digest,
             scope=scope,
             tool_input=tool_input,
@@ -276,10 +274,10 @@ class RequestScreen(ServiceScreen[None]):
             await self._decide(listing, self._refuse(listing, reason.strip(), interrupts=interrupts))
 
     async def _refuse(self, listing: ApprovalListing, reason: str, *, interrupts: bool) -> Approval:
-        services, actor = await self.services_and_actor()
+        services = await self.services()
         return await services.approvals.deny(
             listing.approval.id,
-            actor=actor,
+            actor=services.actor,
             seen_digest=listing.approval.input_digest,
             reason=reason,
             interrupts=interrupts,
@@ -296,12 +294,6 @@ class RequestScreen(ServiceScreen[None]):
         if text is not None:
             tool_input = json.loads(text)
             await self._decide(listing, self._let_go(listing, ApprovalScope.ONCE, tool_input=tool_input))
-
-    async def services_and_actor(self) -> tuple[Services, Actor]:
-        """Return the services and who decides."""
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
-        return await self.services(), USER_ACTOR
 
 
 def _json_complaint(text: str) -> str:

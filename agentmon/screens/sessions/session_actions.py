@@ -29,14 +29,13 @@ async def go_on(screen: ServiceScreen[None], listing: SessionListing) -> None:
         await send_message(screen, listing.session.task_id)
         return
     from agentmon.screens.dialogs.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
     obstacle = "" if listing.session.session_ref else "Its agent never named it, so nothing can go on with it."
     note = "" if obstacle else "A new run goes on with this conversation and your message."
     text = await screen.ask(TextDialog(f"Go on with: {_short(listing)}", note=note, obstacle=obstacle))
     if text is not None:
         services = await screen.services()
-        await services.sessions.resume(listing.session.id, text, actor=USER_ACTOR)
+        await services.sessions.resume(listing.session.id, text, actor=services.actor)
         screen.notify("The conversation goes on in a new run")
         screen.request_refresh()
 
@@ -48,13 +47,12 @@ async def fork(screen: ServiceScreen[None], listing: SessionListing) -> None:
         AgentmonError: It cannot be copied.
     """
     from agentmon.screens.dialogs.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
     note = "A new run goes on with a copy of it; this conversation stays as it is."
     text = await screen.ask(TextDialog(f"Fork: {_short(listing)}", note=note))
     if text is not None:
         services = await screen.services()
-        await services.sessions.fork(listing.session.id, text, actor=USER_ACTOR)
+        await services.sessions.fork(listing.session.id, text, actor=services.actor)
         screen.notify("A copy of the conversation goes on in a new run")
         screen.request_refresh()
 
@@ -66,7 +64,6 @@ async def restart(screen: ServiceScreen[None], listing: SessionListing) -> None:
         AgentmonError: It cannot be run.
     """
     from agentmon.screens.dialogs.choice import Answer, ChoiceDialog  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
     first = even_line(listing.session.initial_prompt, max_characters=400)
     answer = await screen.ask(
@@ -78,7 +75,7 @@ async def restart(screen: ServiceScreen[None], listing: SessionListing) -> None:
     )
     if answer is not None:
         services = await screen.services()
-        await services.sessions.restart(listing.session.id, actor=USER_ACTOR)
+        await services.sessions.restart(listing.session.id, actor=services.actor)
         screen.notify("A fresh conversation waits for its turn")
         screen.request_refresh()
 

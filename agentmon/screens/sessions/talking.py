@@ -46,7 +46,6 @@ async def send_message(screen: ServiceScreen[None], *task_ids: TaskId) -> bool:
         AgentmonError: It cannot be sent.
     """
     from agentmon.screens.dialogs.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
     services = await screen.services()
     ways = [(await services.tasks.get(task_id), await _message_way(services, task_id)) for task_id in task_ids]
@@ -65,7 +64,7 @@ async def send_message(screen: ServiceScreen[None], *task_ids: TaskId) -> bool:
         return False
     for task, _ in reached:
         try:
-            sent = await services.conversations.send(task.id, text, actor=USER_ACTOR)
+            sent = await services.conversations.send(task.id, text, actor=services.actor)
         except AgentmonError as error:
             if len(reached) == 1:
                 raise
@@ -83,11 +82,9 @@ async def interrupt(screen: ServiceScreen[None], task_id: TaskId) -> None:
     Raises:
         ConflictError: No agent runs that could be interrupted.
     """
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
     services = await screen.services()
     task = await services.tasks.get(task_id)
-    await services.conversations.interrupt(task_id, actor=USER_ACTOR)
+    await services.conversations.interrupt(task_id, actor=services.actor)
     screen.notify(f"#{task.number} is asked to stop and listen; m tells it what to do")
     screen.request_refresh()
 
@@ -121,7 +118,6 @@ async def change_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
         ConflictError: No conversation runs, or its agent cannot change that.
     """
     from agentmon.screens.dialogs.menu_dialog import MenuDialog  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
     services = await screen.services()
     task = await services.tasks.get(task_id)
@@ -136,9 +132,9 @@ async def change_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
     if chosen is None:
         return
     if chosen.kind == MODEL:
-        await services.conversations.switch(task_id, model=chosen.word, actor=USER_ACTOR)
+        await services.conversations.switch(task_id, model=chosen.word, actor=services.actor)
     else:
-        await services.conversations.switch(task_id, permission_mode=chosen.word, actor=USER_ACTOR)
+        await services.conversations.switch(task_id, permission_mode=chosen.word, actor=services.actor)
     screen.notify(f"#{task.number}: {chosen.kind} {even_line(chosen.word, max_characters=_LONGEST_TITLE)}")
     screen.request_refresh()
 

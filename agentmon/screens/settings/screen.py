@@ -141,7 +141,7 @@ class SettingsScreen(RowMoves, ServiceScreen[None]):
 
         async def keep(text: str) -> str:
             try:
-                await services.settings.set(setting.key, text, workspace=workspace)
+                await services.settings.set(setting.key, text, workspace=workspace, actor=services.actor)
             except AgentmonError as error:
                 return str(error)
             return ""
@@ -151,12 +151,12 @@ class SettingsScreen(RowMoves, ServiceScreen[None]):
 
     async def _set(self, key: str, text: str) -> None:
         services = await self.services()
-        await services.settings.set(key, text, workspace=await self.workspace())
+        await services.settings.set(key, text, workspace=await self.workspace(), actor=services.actor)
         self.request_refresh()
 
     async def _reset(self, key: str) -> None:
         services = await self.services()
-        await services.settings.reset(key, workspace=await self.workspace())
+        await services.settings.reset(key, workspace=await self.workspace(), actor=services.actor)
         self.request_refresh()
 
     @property

@@ -169,13 +169,12 @@ async def _store(
     """
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.domain.templates import with_title  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
 
     task = base.task
     if task is None:
         draft = with_title(edited.draft, edited.draft.title) if is_from_template else edited.draft
         budget = changed_budget(None, edited.budget_nano)
-        return await services.tasks.add(workspace, draft, actor=USER_ACTOR, after=edited.after, budget=budget), base
+        return await services.tasks.add(workspace, draft, actor=services.actor, after=edited.after, budget=budget), base
     newest = await services.tasks.get(task.id)
     if draft_of(newest) == draft_of(task):
         # It was only moved meanwhile, such as by the start of its run.
@@ -188,7 +187,7 @@ async def _store(
         added=added,
         removed=removed,
         budget=changed_budget(base.budget, edited.budget_nano),
-        actor=USER_ACTOR,
+        actor=services.actor,
     )
     return stored, replace(base, task=task)
 

@@ -76,7 +76,7 @@ class EditorMaking:
         return await self.services.tasks.picks(self.workspace, typed)
 
     async def _save_template(self, name: str, draft: TaskDraft, replaces: bool) -> str:
-        return str(await self.services.templates.save(name, draft, replaces=replaces))
+        return str(await self.services.templates.save(name, draft, replaces=replaces, actor=self.services.actor))
 
     async def _own_templates(self) -> tuple[str, ...]:
         shelf = await self.services.templates.list(self.workspace)

@@ -67,7 +67,6 @@ async def edit_description(screen: ServiceScreen[None], task_id: TaskId) -> Stor
     from agentmon.domain.tasks import draft_of  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.dialogs.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
     from agentmon.screens.tasks.editing import StoredEdit  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - after the first frame
 
     services = await screen.services()
     task = await services.tasks.get(task_id)
@@ -87,7 +86,7 @@ async def edit_description(screen: ServiceScreen[None], task_id: TaskId) -> Stor
         if newest.description != task.description:
             raise ConflictError("the description was changed by somebody else meanwhile")
         draft = replace(draft_of(newest), description=written.text)
-        after = await services.tasks.edit(task_id, draft, expected_version=newest.version, actor=USER_ACTOR)
+        after = await services.tasks.edit(task_id, draft, expected_version=newest.version, actor=services.actor)
     except AgentmonError as error:
         raise ConflictError(f"not saved: {error}", hint=f"what you wrote is in {lent.path}") from error
     lent.remove()

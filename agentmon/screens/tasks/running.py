@@ -8,7 +8,7 @@ from agentmon.domain.errors import AgentmonError, ConflictError, WaitsForTasksEr
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Failed
-from agentmon.widgets.state_words import numbers_text, short_moment
+from agentmon.widgets.state_words import short_moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,11 +85,9 @@ async def stop_run(screen: ServiceScreen[None], task_id: TaskId, *, kill: bool =
     Raises:
         ConflictError: Nothing of the task waits or runs.
     """
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
     services = await screen.services()
     try:
-        await services.queue.stop(task_id, actor=USER_ACTOR, kill=kill)
+        await services.queue.stop(task_id, actor=services.actor, kill=kill)
     finally:
         screen.request_refresh()
 
@@ -100,8 +98,6 @@ async def release_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
     Raises:
         NotFoundError: The task or the program is gone.
     """
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
-
     services = await screen.services()
     task = await services.tasks.get(task_id)
     newest = await services.executions.newest(task_id)
@@ -111,7 +107,7 @@ async def release_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
         return
     agent = await services.agents.get(agent_id)
     try:
-        await services.agents.release(agent.slug, actor=USER_ACTOR)
+        await services.agents.release(agent.slug, actor=services.actor)
     except ConflictError:
         starts = f"; r starts #{task.number} now" if newest is not None and newest.not_before is not None else ""
         screen.notify(f"{agent.slug} is not parked{starts}")
@@ -163,7 +159,6 @@ async def _run(
         AgentmonError: As ``QueueService.run``.
     """
     from agentmon.screens.tasks.conversation_form import ConversationChoice  # noqa: PLC0415 - not part of the first frame
-    from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not part of the first frame
 
     conversation = ConversationChoice() if choice is None else choice.conversation
     before = await services.executions.newest(task_id)
@@ -171,7 +166,7 @@ async def _run(
     try:
         execution = await services.queue.run(
             task_id,
-            actor=USER_ACTOR,
+            actor=services.actor,
             agent_slug=None if choice is None else choice.agent_slug,
             capability_key=None if choice is None else choice.capability_key,
             args=None if choice is None else choice.args,
@@ -210,8 +205,8 @@ async def _obstacle(services: Services, execution: Execution, *, now: datetime) 
         return f"{agent.off_words} · 4 shows the agents"
     if agent.parked_until is not None and agent.parked_until > now:
         return f"{_parked_words(agent, agent.parked_until, now)} · U lets it start again"
-    numbers = _awaited_numbers(await services.tasks.dependencies(execution.task_id))
-    return f"it starts after {numbers_text(numbers)}" if numbers else ""
+    awaited = _awaited_names(await services.tasks.dependencies(execution.task_id))
+    return f"it starts after {', '.join(awaited)}" if awaited else ""
 
 
 def _parked_words(agent: Agent, until: datetime, now: datetime) -> str:
@@ -225,9 +220,9 @@ async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_
     told = []
     for task_id in task_ids:
         task = await services.tasks.get(task_id)
-        told.append((task, _awaited_numbers(await services.tasks.dependencies(task_id))))
+        told.append((task, _awaited_names(await services.tasks.dependencies(task_id))))
     is_one = len(told) == 1
-    lines = [f"#{task.number} waits for {numbers_text(numbers)}" for task, numbers in told[:_MOST_NAMED]]
+    lines = [f"#{task.number} waits for {', '.join(names)}" for task, names in told[:_MOST_NAMED]]
     if len(told) > _MOST_NAMED:
         lines.append(f"and {len(told) - _MOST_NAMED} more wait as well")
     them = "it is" if is_one and len(told[0][1]) == 1 else "they are"
@@ -238,5 +233,5 @@ async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_
     return answer == _QUEUE
 
 
-def _awaited_numbers(tasks: Sequence[Task]) -> list[int]:
-    return [task.number for task in tasks if not task.releases]
+def _awaited_names(tasks: Sequence[Task]) -> list[str]:
+    return [task.awaited_name for task in tasks if not task.releases]

@@ -756,15 +756,13 @@ class TaskPage(TaskLogScreen):
             self.request_refresh()
 
     async def _archive(self) -> None:
-        from agentmon.services.actors import USER_ACTOR  # noqa: PLC0415 - not needed before
-
         services = await self.services()
         task = await services.tasks.get(self._task_id)
         if task.archived_at is None:
-            await services.archive.archive(task.id, actor=USER_ACTOR)
+            await services.archive.archive(task.id, actor=services.actor)
             self.notify(f"Archived #{task.number} · Z brings it back")
         else:
-            await services.archive.unarchive(task.id, actor=USER_ACTOR)
+            await services.archive.unarchive(task.id, actor=services.actor)
             self.notify(f"Brought #{task.number} back to {task.status.label}")
         self.request_refresh()
 

@@ -17,6 +17,7 @@ from agentmon.screens.agents.argument_dialog import ArgumentDialog
 from agentmon.screens.agents.capability_editor import CapabilityEditor
 from agentmon.screens.agents.capability_proposals import CapabilityProposals
 from agentmon.screens.agents.trust_dialog import TrustDialog
+from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.arguments_form import argument_specs
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text
@@ -126,7 +127,8 @@ class FixedScans:
 
 
 async def proposals(board: Board) -> None:
-    services = SimpleNamespace(capability_scans=FixedScans(proposed()), agents=(await board.app.services()).agents)
+    agents = (await board.app.services()).agents
+    services = SimpleNamespace(actor=USER_ACTOR, capability_scans=FixedScans(proposed()), agents=agents)
     await show(board, CapabilityProposals(cast("Services", services), a_tool()), "found")
 
 
@@ -164,7 +166,7 @@ class FixedFile:
 
 
 async def trust(board: Board, stands: FileTrust = FileTrust.CHANGED) -> None:
-    services = cast("Services", SimpleNamespace(agent_files=FixedFile(stands)))
+    services = cast("Services", SimpleNamespace(actor=USER_ACTOR, agent_files=FixedFile(stands)))
     workspace = await board.app.workspace()
     await show(board, TrustDialog(services, workspace, clock=FakeClock(NOW)), PATH)
 
@@ -172,7 +174,7 @@ async def trust(board: Board, stands: FileTrust = FileTrust.CHANGED) -> None:
 async def trust_long(board: Board) -> None:
     """Show a file that is longer than the window."""
     file = FixedFile(FileTrust.CHANGED, more="\n".join(f"Rule {number}." for number in range(60)))
-    services = cast("Services", SimpleNamespace(agent_files=file))
+    services = cast("Services", SimpleNamespace(actor=USER_ACTOR, agent_files=file))
     await show(board, TrustDialog(services, await board.app.workspace(), clock=FakeClock(NOW)), PATH)
 
 

@@ -147,4 +147,6 @@ async def open_board(
         await until(lambda: app._is_opened, "services are open")
         await board.settled()
         yield board
+        if app.is_running:
+            await until(lambda: not board.screen.is_writing, "what is shown is stored")
         assert not app.failures, app.failures

@@ -17,6 +17,7 @@ from agentmon.screens.agents.capability_editor import CapabilityEditor
 from agentmon.screens.agents.capability_proposals import CapabilityProposals
 from agentmon.screens.agents.trust_dialog import TrustDialog
 from agentmon.screens.agents.trust_text import file_text
+from agentmon.services.actors import USER_ACTOR
 from agentmon.widgets.arguments_form import argument_specs
 from tests.screen_stage import screen_text
 from tests.screens.agent_dialogs import FixedFile, FixedScans, file_state, proposed
@@ -87,7 +88,9 @@ async def dialogs(board: Board, text: str) -> list[Screen[Any]]:
     )
     fixed = cast(
         "Services",
-        SimpleNamespace(capability_scans=FixedScans((*found, *proposed()[2:])), agent_files=StrangeFile(text)),
+        SimpleNamespace(
+            actor=USER_ACTOR, capability_scans=FixedScans((*found, *proposed()[2:])), agent_files=StrangeFile(text)
+        ),
     )
     return [
         AgentEditor(services, coder),
@@ -110,7 +113,7 @@ async def test_nothing_in_the_dialogs_is_markup_and_their_rows_stay_straight(
                 await board.app.push_screen(dialog)
                 await board.until(lambda: board.app.screen is dialog and dialog.is_attached)  # noqa: B023 - awaited here
                 await board.pilot.pause()
-                assert_straight(board, f"{type(dialog).__name__} {text!r}")
+                await assert_straight(board, f"{type(dialog).__name__} {text!r}")
                 if text == MARKUP and not isinstance(dialog, ArgumentDialog):
                     assert MARKUP in screen_text(board.app), (type(dialog).__name__, screen_text(board.app))
                 await board.app.pop_screen()

@@ -12,7 +12,6 @@ from agentmon.screens.agents.agent_page import AgentPage
 from agentmon.screens.agents.programs import ProgramsPage
 from agentmon.screens.agents.screen import AgentsScreen
 from agentmon.screens.agents.trust_dialog import TrustDialog
-from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text
@@ -120,7 +119,7 @@ async def test_the_pane_and_the_page_tell_all_about_an_agent(tmp_path: Path, mon
         await seen(board, *told, "● 1 of 2 running")
 
         await board.press("c")
-        await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the name of a copy")
+        await board.until_menu()
         await board.press("enter")
         await board.press("escape")
         await board.until(lambda: table(board).selected_key == "coder-2", "the copy")

@@ -44,7 +44,7 @@ async def _fill(place: Place, *drafts: TaskDraft) -> None:
 async def _choose(board: Board, key: str, word: str) -> None:
     """Open a menu by its key and choose the entry."""
     await board.press(key)
-    await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+    await board.until_menu()
     dialog = board.app.screen
     assert isinstance(dialog, MenuDialog)
     at = [entry.word for entry in dialog._entries].index(word)
@@ -66,7 +66,7 @@ async def test_filters_are_chosen_saved_and_chosen_again(place: Place) -> None:
         await _choose(board, "f", "P1")
         await board.until(lambda: board.shown(TODO) == ["login"], "the label and the priority")
         await board.press("f")
-        await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+        await board.until_menu()
         board.app.screen.query_one("#free").focus()
         await board.press(*"mine", "enter")
         await board.told("saved as")

@@ -81,7 +81,7 @@ async def test_another_workspace_is_chosen_and_each_remembers_its_place(place: P
         await _choose(board, "web")
         assert (board.shown(TODO), board.shown(IN_PROGRESS)) == (["x", "y"], [])
         await board.press("W")
-        await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+        await board.until_menu()
         board.app.screen.query_one("#free").focus()
         await board.press(*str(place.root), "enter")
         await board.until(lambda: board.shown(TODO) == ["a", "b", "c"], "by its path")

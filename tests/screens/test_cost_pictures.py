@@ -107,7 +107,7 @@ async def costs(board: Board) -> None:
 async def filtering(board: Board) -> None:
     await costs(board)
     await board.press("f")
-    await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+    await board.until_menu()
 
 
 async def sorted_sessions(board: Board) -> None:

@@ -320,11 +320,14 @@ async def test_a_folder_that_is_typed_filters_what_lies_below_it(filled_place: P
     async with open_board(filled_place, clock=FakeClock(NOW)) as board:
         screen = await open_costs(board)
         await board.press("f")
-        await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the menu")
+        await board.until_menu()
         board.app.screen.query_one("#free", Input).value = "/home/dev"
         board.app.screen.query_one("#free", Input).focus()
         await board.press("enter")
-        await board.until(lambda: board.app.screen is screen and screen._read_for == screen._wanted, "the costs")
+        await board.until(
+            lambda: board.app.screen is screen and board.is_answered(screen) and screen._read_for == screen._wanted,
+            "the costs",
+        )
 
         await board.press("l", "l")
         await until_group(board, screen, CostGroup.PROJECT)

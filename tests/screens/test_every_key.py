@@ -570,6 +570,7 @@ SESSIONS = Place(
         "sessions.clear": hides("nothing has these words", "slash", *"zzz", "enter"),
         **row_effects("sessions"),
     },
+    base=lambda board: all(f"#{number}" in screen_text(board.app) for number in (1, 2, 3)),
 )
 
 
@@ -652,7 +653,8 @@ TALK_ON_ROW = Place(
 
 async def on_inbox(board: Board) -> None:
     await board.press("6")
-    if "History" in screen_text(board.app):
+    await board.until(lambda: isinstance(board.app.screen, InboxScreen), "the inbox")
+    if isinstance(inbox := board.app.screen, InboxScreen) and inbox._is_history:
         await board.press("h")
     await until_seen(board, "3 wait for you")
 

@@ -442,7 +442,7 @@ class Supervisor:
             agent_error=None if self._line is None else self._line.error,
         )
         if self._journal.is_behind:
-            self._pane.note("the disk is full; how the run ended is written when there is space")
+            self._pane.note("disk full: the result is saved as soon as there is space")
             self._pane.write(now)
             # Of one that was told to end the database knows enough: it is cancelled, whatever its host says.
             is_known = self._ending.outcome in {endings.STOPPED, endings.TERMINATED}

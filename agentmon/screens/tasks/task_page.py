@@ -374,8 +374,8 @@ class TaskPage(TaskLogScreen):
 
     @property
     def has_log_keys(self) -> bool:
-        """Whether the keys of the log mean something now."""
-        return self._tab == "log" and self._picked is not None
+        """Whether the keys of the log mean something now: also before it is read, for who types on."""
+        return self._tab == "log" and (self._picked is not None or self._shown is None)
 
     @property
     def has_conversation_keys(self) -> bool:
@@ -414,7 +414,9 @@ class TaskPage(TaskLogScreen):
     def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
         """Show the pane of the tab that was clicked."""
         event.stop()
-        self._show_pane(str(event.tab.id).removeprefix("tab-"))
+        # Another one may have been chosen since.
+        if event.tab.id == event.tabs.active:
+            self._show_pane(str(event.tab.id).removeprefix("tab-"))
 
     def _show_pane(self, name: str) -> None:
         panes = self.query_one("#panes", ContentSwitcher)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.runners.host.host_runs import Document, HostRun
     from tests.runners.host.scripted_agent import Act
 
-_WAITS = b"how the run ended is written when there is space"
+_WAITS = b"the result is saved as soon as there is space"
 
 
 class Disk:

@@ -30,7 +30,7 @@ from textual.reactive import Reactive
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError, DatabaseBusyError, DatabaseMovedError
 from agentmon.domain.plain_text import plain_lines
-from agentmon.screens.bindings import APP, key_word
+from agentmon.screens.bindings import APP, HARMFUL_ACTIONS, key_word
 from agentmon.screens.frame import (
     WRITES,
     AttachRequested,
@@ -335,6 +335,11 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def are_keys_held(self) -> bool:
         """Whether keys are meant for what is not on the screen yet."""
         return any(isinstance(screen, ServiceScreen) and screen.holds_keys for screen in self.screen_stack)
+
+    def is_harmful(self, key: str) -> bool:
+        """Whether the key deletes, starts, ends or decides something where one is now."""
+        active = self.active_bindings.get(key)
+        return active is not None and active.binding.action.partition("(")[0] in HARMFUL_ACTIONS
 
     async def on_keys_released(self, message: KeysReleased) -> None:
         """Give the held keys to what is shown now."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
@@ -126,6 +127,26 @@ def test_q_leaves_with_the_terminal_as_it_was(place: Place) -> None:
         assert code == 0
         assert app.modes == app.modes_before
     assert LEAVE_SCREEN in app.output
+
+
+async def test_a_key_whose_escape_sequence_comes_in_two_pieces_changes_nothing(place: Place) -> None:
+    await place.fill("the only card")
+    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+
+    with terminal(argv, environment(place)) as app:
+        app.read_until(lambda output: b"the only card" in output, "the board")
+        for rest in (b"[D", b"[Z", b"OP", b"[<64;3;3M", b"[200~DZPq\x1b[201~"):
+            app.send(b"\x1b")
+            # As long as a slow line makes of it: a lone ESC counts as the key before that.
+            await asyncio.sleep(0.25)
+            app.send(rest)
+        app.send(b"jq")
+        code = app.wait()
+
+    async with place.services() as (services, workspace):
+        (task,) = await services.tasks.list(workspace)
+        pause = await services.queue.find_pause()
+    assert (code, task.title, task.status, pause) == (0, "the only card", TaskStatus.TODO, None)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +309,23 @@ async def test_keys_that_come_before_the_editor_are_typed_into_it(place: Place) 
         )
         await board.press("ctrl+s")
         await board.until(lambda: board.shown(TaskStatus.TODO) == ["New q"], "the card")
+
+
+@pytest.mark.parametrize(("later_s", "is_done"), [(0.3, False), (1.0, True)])
+async def test_a_harmful_letter_right_behind_esc_does_nothing(place: Place, later_s: float, is_done: bool) -> None:
+    await place.fill("a", "b")
+
+    async with open_board(place) as board:
+        escape, letter = Key("escape", "\x1b"), Key("D", "D")
+        letter.time = escape.time + later_s
+        board.app.post_message(escape)
+        board.app.post_message(letter)
+        await board.until(lambda: bool(board.toasts), "what became of it")
+        await board.settled()
+
+        assert board.shown(TaskStatus.TODO) == (["b"] if is_done else ["a", "b"])
+        await board.press("j")
+        assert board.selected == "b"
 
 
 async def test_a_second_press_of_a_dialog_key_opens_one_dialog(place: Place) -> None:

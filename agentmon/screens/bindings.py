@@ -1288,6 +1288,37 @@ _KEY_NAMES: Final = {
 }
 
 
+HARMFUL_ACTIONS: Final = frozenset(
+    {
+        "allow",
+        "allow_always",
+        "allow_session",
+        "answer",
+        "archive",
+        "choose",
+        "delete_task",
+        "deny",
+        "deny_and_interrupt",
+        "interrupt",
+        "kill",
+        "move_card",
+        "remove",
+        "remove_argument",
+        "remove_capability",
+        "reset",
+        "restart",
+        "run",
+        "stop",
+        "toggle_pause",
+        "trust",
+        "turn",
+        "turn_capability",
+        "untrust",
+    }
+)
+"""What decides, deletes, starts or ends at once: a letter that may have been meant otherwise does none of it."""
+
+
 def key_words(key: str) -> str:
     """Return the keys of a binding as people call them: ``h · ←``."""
     return " · ".join(key_word(part.strip()) for part in key.split(","))

@@ -1,18 +1,23 @@
-"""The terminal as the app writes to it, also when it is gone."""
+"""The terminal as the app reads and writes it, also when it is slow or gone."""
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from textual import constants
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+
+from agentmon.widgets.whole_keys import WholeKeyParser, escape_delay_s
 
 if TYPE_CHECKING:
     from textual.app import App
 
 
 class Terminal(LinuxDriver):
-    """Lets the app end when its terminal is gone.
+    """Reads escape sequences whole that come in pieces, and lets the app end when its terminal is gone.
 
     Textual writes in a thread, which ends with the first write that fails; the app would then wait for ever until that
     thread makes room for more.
@@ -24,6 +29,12 @@ class Terminal(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         if self._file is not None:
             self._file = _Output(self._file)  # type: ignore[assignment] # all that the driver asks of it
+
+    def run_input_thread(self) -> None:
+        """Read what is typed until the app ends."""
+        constants.ESCAPE_DELAY = escape_delay_s(os.environ)  # type: ignore[misc] # read anew at each key
+        linux_driver.XTermParser = WholeKeyParser  # type: ignore[attr-defined] # what the driver makes
+        super().run_input_thread()
 
 
 class _Output:

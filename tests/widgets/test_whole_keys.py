@@ -1,0 +1,49 @@
+"""Escape sequences that come in two pieces."""
+
+from __future__ import annotations
+
+import pytest
+from textual import constants, events
+
+from agentmon.widgets.whole_keys import WholeKeyParser
+
+
+@pytest.fixture(autouse=True)
+def delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ESCAPE_DELAY", 0.0)
+
+
+def keys(*pieces: str) -> list[str]:
+    """Return the keys that come of the pieces, with time enough between them for a lone ESC to count as one."""
+    parser = WholeKeyParser()
+    tokens = []
+    for piece in pieces:
+        tokens += [*parser.feed(piece), *parser.tick()]
+    return [token.key if isinstance(token, events.Key) else type(token).__name__ for token in tokens]
+
+
+@pytest.mark.parametrize(
+    ("rest", "meant"),
+    [
+        ("[D", "left"),
+        ("[Z", "shift+tab"),
+        ("OP", "f1"),
+        ("[3~", "delete"),
+        ("[1;5C", "ctrl+right"),
+        ("[<0;5;6M", "MouseDown"),
+        ("[200~D\x1b[201~", "Paste"),
+    ],
+)
+def test_the_rest_of_a_sequence_behind_a_lone_esc_is_no_letters(rest: str, meant: str) -> None:
+    assert keys("\x1b", rest) == ["escape", meant]
+    assert keys(f"\x1b{rest}") == [meant]
+
+
+@pytest.mark.parametrize("rest", ["d", "D", "[", "O", "0"])
+def test_what_a_person_types_behind_esc_is_what_it_was(rest: str) -> None:
+    assert keys("\x1b", rest) == ["escape", *keys(rest)]
+
+
+def test_a_sequence_like_letters_without_esc_before_them_are_letters() -> None:
+    assert keys("\x1b", "j", "[D") == ["escape", "j", "left_square_bracket", "D"]
+    assert keys("[D") == ["left_square_bracket", "D"]

@@ -93,6 +93,7 @@ _BACKGROUND_LOOK_S: Final = 2.0
 """How soon it is seen that the worker is halted, or that a loop fails."""
 _BUSY_LOOK_S: Final = 1.0
 _OPEN_AGAIN_AFTER_S: Final = 1.0
+_FAR_S: Final = float("inf")
 _MADE_BEFORE_COLLECTION: Final = 5_000
 """Objects more than before, after which the collector looks at the new ones."""
 _UNCLEAN_END: Final = (
@@ -164,6 +165,10 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             # Before anything asks for it: an assignment works out all styles again.
             self._reactive_theme = look.theme
         super().__init__()
+        self.esc_doubt_s = 0.3
+        """So long after a lone ESC a letter may be the rest of alt and a letter, which came apart on its way."""
+        self.replaced_doubt_s = 0.5
+        """So long after something else came under the cursor a key may be meant for what was there."""
         self._chosen_look = look
         self._is_alone = is_alone
         self._own_keys: Mapping[str, str] = {}
@@ -336,10 +341,19 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         """Whether keys are meant for what is not on the screen yet."""
         return any(isinstance(screen, ServiceScreen) and screen.holds_keys for screen in self.screen_stack)
 
-    def is_harmful(self, key: str) -> bool:
-        """Whether the key deletes, starts, ends or decides something where one is now."""
-        active = self.active_bindings.get(key)
-        return active is not None and active.binding.action.partition("(")[0] in HARMFUL_ACTIONS
+    def doubt(self, key: events.Key, before: events.Event | None) -> str:
+        """Return why a key that deletes, starts, ends or decides something is hardly meant to; empty when it is."""
+        behind_esc_s = key.time - before.time if isinstance(before, events.Key) and before.key == "escape" else _FAR_S
+        screen = self.screen
+        replaced_s = key.time - screen.replaced_at if isinstance(screen, ServiceScreen) else _FAR_S
+        if not key.is_printable or (behind_esc_s >= self.esc_doubt_s and replaced_s >= self.replaced_doubt_s):
+            return ""
+        if self.focused is not None and self.focused.check_consume_key(key.key, key.character):
+            return ""
+        active = self.active_bindings.get(key.key)
+        if active is None or active.binding.action.partition("(")[0] not in HARMFUL_ACTIONS:
+            return ""
+        return "it came right after esc" if behind_esc_s < self.esc_doubt_s else "something else came under the cursor"
 
     async def on_keys_released(self, message: KeysReleased) -> None:
         """Give the held keys to what is shown now."""

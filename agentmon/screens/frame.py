@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.tasks import Workspace
+    from agentmon.widgets.cursor_table import CursorTable
 
     ServicesGetter: TypeAlias = Callable[[], Awaitable[Services]]
     WorkspaceGetter: TypeAlias = Callable[[], Awaitable[Workspace]]
@@ -96,6 +97,8 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         super().__init__(name=name)
         self.services = services
         self.workspace = workspace
+        self.replaced_at = float("-inf")
+        """When what was under the cursor went away and something else came there, by the clock of events."""
         self.is_queue_paused = False
         """Whether the queue was paused when the screen was refreshed last."""
         self._is_refresh_wanted = False
@@ -214,6 +217,11 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
     def on_screen_resume(self) -> None:
         """Catch up with what changed while another screen was shown."""
         self.request_refresh()
+
+    def on_cursor_table_replaced(self, message: CursorTable.Replaced) -> None:
+        """Note that keys may be meant for the row that was there."""
+        message.stop()
+        self.replaced_at = monotonic()
 
     def on_store_changed(self, message: StoreChanged) -> None:
         """Refresh."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -60,6 +61,9 @@ class CursorTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
         self._cursor = 0
         self._selected_key: str | None = None
         self._hovered: int | None = None
+
+    class Replaced(Message):
+        """The row under the cursor went away, and the cursor stands on another one."""
 
     # What a subclass says.
 
@@ -144,6 +148,8 @@ class CursorTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
         """
         before = self._cursor
         kept = None if self._selected_key is None else row_of.get(self._selected_key)
+        if kept is None and self._selected_key is not None and row_of:
+            self.post_message(self.Replaced())
         self._cursor = max(0, min(before if kept is None else kept, self.row_count - 1))
         self._fit_virtual_size()
         if kept is not None and self.scroll_offset.y:

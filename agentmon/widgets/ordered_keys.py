@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.app import App
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 _PATIENCE_S: Final = 2.0
 """How long a key waits for one whose handler takes its time; more than a busy machine makes of any honest handler."""
 _LOOK_INTERVAL_S: Final = 0.05
-_DOUBT_S: Final = 0.6
-"""So long after a lone ESC a letter may be the rest of alt and a letter, which came apart on its way."""
 
 
 class KeyHandled(Message):
@@ -54,9 +52,9 @@ class OrderedKeys(App[None]):
         """Whether what is typed has to wait for what it is meant for."""
         return False
 
-    def is_harmful(self, key: str) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether the key would do now what is not easily taken back."""
-        return False
+    def doubt(self, key: events.Key, before: events.Event | None) -> str:  # noqa: ARG002 - for subclasses
+        """Return why the key, typed after another event, is hardly meant for what it would do; empty when it is."""
+        return ""
 
     async def on_event(self, event: events.Event) -> None:
         """Put what is typed behind what was typed before; nothing is typed into an application that is leaving."""
@@ -72,9 +70,10 @@ class OrderedKeys(App[None]):
         """Hand on what waits, as far as it can go now."""
         while self._typed and self._follower is None and not self.are_keys_held:
             target = self.focused or self.screen
-            event = self._typed.popleft()
-            if self._is_doubtful(event):
-                self.notify(f"{event.key} came right after esc and was ignored; press it again")
+            event, before = self._typed.popleft(), self._handed
+            self._handed = event
+            if isinstance(event, events.Key) and (doubt := self.doubt(event, before)):
+                self.notify(f"{event.key} ignored: {doubt}. Press it again.")
                 continue
             await super().on_event(event)
             follower = KeyHandled()
@@ -82,15 +81,6 @@ class OrderedKeys(App[None]):
                 self._follower, self._target, self._handed_on_at = follower, target, monotonic()
         if self._typed and self._follower is not None and self._look is None:
             self._look = self.set_interval(_LOOK_INTERVAL_S, self._look_after_follower, name="keys")
-
-    def _is_doubtful(self, event: events.Key | events.Paste) -> TypeGuard[events.Key]:
-        before, self._handed = self._handed, event
-        if not isinstance(event, events.Key) or not isinstance(before, events.Key) or before.key != "escape":
-            return False
-        if event.time - before.time > _DOUBT_S or not event.is_printable:
-            return False
-        is_for_field = self.focused is not None and self.focused.check_consume_key(event.key, event.character)
-        return not is_for_field and self.is_harmful(event.key)
 
     async def on_key_handled(self, message: KeyHandled) -> None:
         """Hand the next one on."""

@@ -106,8 +106,14 @@ class Board:
         await until(lambda: any(words in toast for toast in self.toasts), words)
 
     async def until_menu(self) -> None:
-        """Wait until a menu is there, with the place where it begins."""
-        await until(lambda: any(menu.highlighted is not None for menu in self.app.screen.query(OptionList)), "the menu")
+        """Wait until a menu is there, with the place where it begins: it has that when it gets the focus."""
+        await until(
+            lambda: (
+                self.app.focused is not None
+                and any(menu.highlighted is not None for menu in self.app.screen.query(OptionList))
+            ),
+            "the menu",
+        )
 
     @staticmethod
     def is_answered(screen: ServiceScreen[None]) -> bool:
@@ -142,6 +148,8 @@ async def open_board(
     place: Place, *, size: tuple[int, int] = (120, 40), clock: Clock | None = None
 ) -> AsyncIterator[Board]:
     app = AgentmonApp(place.paths, place.root, clock=clock)
+    # A pilot types as fast as it can, and what it means.
+    app.esc_doubt_s = app.replaced_doubt_s = 0.0
     async with app.run_test(size=size) as pilot:
         board = Board(app, pilot)
         await until(lambda: app._is_opened, "services are open")

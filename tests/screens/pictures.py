@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped] # it has no types
+from textual._compositor import LayoutUpdate
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from agentmon.screens.failure import FailureScreen
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from syrupy.assertion import SnapshotAssertion
+    from textual.app import App
     from textual.screen import Screen
+    from textual.strip import Strip
 
     from tests.screens.boards import Board
 
@@ -79,16 +83,29 @@ async def take_form(board: Board, one: Picture, size: tuple[int, int], theme: st
         raise AssertionError(f"{one.name} never came in {size}; shown is:\n{screen_text(app)}") from error
     if not one.keeps_toasts:
         app.clear_notifications()
-    before = ""
-    while before != (before := screen_text(app)):
+    before = None
+    while before != (before := drawn(app)):
         await board.pilot.pause()
+
+
+def drawn(app: App[None]) -> list[list[Strip]]:
+    """Return what a frame shows, with its styles; what is below a dialog is that of this frame too."""
+    frame = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    assert isinstance(frame, LayoutUpdate), "a full one"
+    return [list(strip) for strip in frame.strips]
 
 
 def is_there(board: Board, one: Picture, size: tuple[int, int]) -> bool:
     """Return whether the screen has this size and nothing of it is being read any more."""
     shown = board.app.screen
-    is_reading = isinstance(shown, ServiceScreen) and (shown._is_refreshing or shown._is_refresh_wanted)
-    return tuple(shown.size) == size and isinstance(shown, one.shows) and not is_reading and one.ready(board)
+    # Around a dialog one sees what is below it.
+    is_reading = any(
+        isinstance(screen, ServiceScreen) and (screen._is_refreshing or screen._is_refresh_wanted)
+        for screen in board.app.screen_stack
+    )
+    is_focused = board.app.focused is not None or not (isinstance(shown, ModalScreen) and shown.AUTO_FOCUS)
+    is_settled = is_focused and not is_reading
+    return tuple(shown.size) == size and isinstance(shown, one.shows) and is_settled and one.ready(board)
 
 
 async def go_back(board: Board) -> None:
@@ -108,4 +125,5 @@ async def go_back(board: Board) -> None:
     await board.pilot.resize_terminal(*SMALL)
     if app.current_mode != "board":
         await board.press("1")
+    await board.until(lambda: app.screen is board.screen, "the board")
     await board.settled()

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.geometry import Size
 
 from agentmon.domain.clock import FakeClock
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft
 from agentmon.screens.dialogs.confirm import ConfirmDialog
@@ -21,6 +25,7 @@ from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker
 from tests.screen_stage import screen_text
 from tests.screens.boards import Place, make_place, open_board
+from tests.stored_runs import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -259,7 +264,7 @@ async def test_a_change_from_outside_shows_by_itself(place: Place) -> None:
         assert board.selected == "a"
 
 
-async def test_a_card_that_moves_by_itself_leaves_the_selection_where_it_is(place: Place) -> None:
+async def test_the_selection_goes_along_with_its_card_when_somebody_else_moves_it(place: Place) -> None:
     tasks = await place.fill("a", "b", "c")
 
     async with open_board(place) as board:
@@ -267,9 +272,50 @@ async def test_a_card_that_moves_by_itself_leaves_the_selection_where_it_is(plac
         async with place.services() as (services, _workspace):
             await services.tasks.move(tasks[1].id, DONE, actor=USER_ACTOR)
 
-        await board.until(lambda: board.shown(DONE) == ["b"])
-        assert board.app.focused is board.column(TODO)
-        assert board.selected == "c"
+        await board.until(lambda: board.shown(DONE) == ["b"] and board.app.focused is board.column(DONE), "along")
+        assert board.selected == "b"
+
+
+async def test_a_key_is_not_for_a_card_that_came_under_the_cursor_by_itself(place: Place) -> None:
+    tasks = await place.fill("a", "b")
+
+    async with open_board(place) as board:
+        board.app.replaced_doubt_s = 0.5
+        await board.press("j", "k")
+        async with place.services() as (services, _workspace):
+            await services.tasks.delete(tasks[0].id, actor=USER_ACTOR)
+        await board.until(lambda: board.shown(TODO) == ["b"], "only the other is left")
+        await board.until(lambda: board.screen.replaced_at > 0, "noted")
+        for later_s, count in ((0.4, 1), (0.6, 0)):
+            key = Key("D", "D")
+            key.time = board.screen.replaced_at + later_s
+            board.app.post_message(key)
+            await board.until(lambda: bool(board.toasts), "what became of it")
+            await board.settled()
+            assert len(board.shown(TODO)) == count
+            board.app.clear_notifications()
+
+
+async def test_stopping_an_agent_whose_card_nobody_selected_asks_first(place: Place) -> None:
+    async with place.services() as (services, workspace):
+        stored = Stored(services, workspace)
+        task = await stored.add_task()
+        execution = await stored.add_run(task.id, ExecutionStatus.RUNNING)
+        with closing(sqlite3.connect(place.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET mode = ?", (ExecutionMode.STREAM_JSON.value,))
+
+    async with open_board(place) as board:
+        await board.press("l", "h")
+        board.screen._followed_id = None
+        await board.press("x")
+        await board.until(lambda: isinstance(board.app.screen, ConfirmDialog), "a question")
+        await board.press("n")
+        await board.settled()
+        async with place.services() as (services, _):
+            assert (await services.executions.get(execution.id)).status is ExecutionStatus.RUNNING
+
+        await board.press("x")
+        await board.told("Stopping")
 
 
 async def test_running_a_task_without_a_program_says_what_to_do_and_the_app_lives(place: Place) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Vertical
@@ -19,7 +20,7 @@ from agentmon.screens.bindings import BOARD
 from agentmon.screens.board.board_place import BoardPlace
 from agentmon.screens.board.card_changes import CardChanges, Move
 from agentmon.screens.frame import AttachRequested, FirstFrameShown, ServiceScreen
-from agentmon.screens.tasks.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
+from agentmon.screens.tasks.running import ask_kill, ask_run_choice, ask_stop, release_agent, run_tasks, stop_run
 from agentmon.screens.wait_clock import WaitClock
 from agentmon.store.first_frame import read_first_board
 from agentmon.widgets.board_column import FOLDED_WIDTH, MIN_WIDTH, BoardColumn
@@ -122,6 +123,11 @@ class BoardScreen(ServiceScreen[None]):
         self.workspace = self._working_place
         self._starting: set[TaskId] = set()
         self._followed_id: TaskId | None = None
+        """The card that a person selected or ran last, which the selection goes along with; None for none."""
+        self._seen_id: TaskId | None = None
+        """The card that was under the cursor last."""
+        self._seen_changes = 0
+        """How many changes a person had begun here by then."""
         self._is_preview_wanted = True
         self._is_empty = False
         self._is_first_frame_shown = False
@@ -263,7 +269,7 @@ class BoardScreen(ServiceScreen[None]):
                 column.hint = _NOTHING_FOUND if self._text_filter else _EMPTY_COLUMN
 
     def _go_along(self, card: Card, index: int) -> None:
-        """Keep the card that was run from here selected while its run moves it, until another one is selected."""
+        """Keep the card that a person selected or ran selected while its run moves it, until another one is."""
         column = self._board[card.status]
         if column is not self._current and isinstance(self.focused, BoardColumn):
             column.follow(card.task_id, index)
@@ -390,11 +396,9 @@ class BoardScreen(ServiceScreen[None]):
         if not isinstance(chosen, AllWorkspaces):
             self._shown = chosen
         self._set_marked({})
-        self._followed_id = None
         place = self._places.get(self._place_key)
         self._is_place_wanted = place is None
-        for column in self._board.values():
-            column.restart()
+        self._restart_columns()
         if place is not None:
             self._go_to(place.restore(self._board))
         self.request_refresh()
@@ -476,9 +480,24 @@ class BoardScreen(ServiceScreen[None]):
         message.stop()
         if message.column is self._current:
             selected = message.column.selected
-            if message.is_by_person and selected is not None and selected.task_id != self._followed_id:
-                self._followed_id = None
+            if message.is_by_person:
+                self._followed_id = None if selected is None else selected.task_id
+            self._note_selected(is_by_chance=not message.is_by_person)
             self.call_after_refresh(self._update_preview)
+
+    def _restart_columns(self) -> None:
+        """Go to the first cards of what a person wants to see now."""
+        self._followed_id = self._seen_id = None
+        for column in self._board.values():
+            column.restart()
+
+    def _note_selected(self, *, is_by_chance: bool) -> None:
+        selected = self._current.selected
+        selected_id = None if selected is None else selected.task_id
+        is_others = is_by_chance and self._seen_changes == self._changes.begun_count
+        if is_others and self._seen_id is not None and selected_id not in (None, self._seen_id, self._followed_id):
+            self.replaced_at = monotonic()
+        self._seen_id, self._seen_changes = selected_id, self._changes.begun_count
 
     def on_board_column_page_needed(self, message: BoardColumn.PageNeeded) -> None:
         """Read what came into view, once what is known of it is on the terminal."""
@@ -543,8 +562,10 @@ class BoardScreen(ServiceScreen[None]):
 
     def action_go_column(self, direction: int) -> None:
         """Go to the column beside this one; at the edge of the board it stays."""
-        self._followed_id = None
         self._go_to(self._column_beside(self._current, direction))
+        selected = self._current.selected
+        self._followed_id = None if selected is None else selected.task_id
+        self._note_selected(is_by_chance=False)
 
     def action_fold(self) -> None:
         """Fold or unfold the current column."""
@@ -635,8 +656,7 @@ class BoardScreen(ServiceScreen[None]):
         if event.input.id == "filter" and text_filter != self._text_filter:
             self._text_filter = text_filter
             self._tell_filter()
-            for column in self._board.values():
-                column.restart()
+            self._restart_columns()
             self.request_refresh(at_once=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -806,9 +826,21 @@ class BoardScreen(ServiceScreen[None]):
         if len(cards) > 1 and not running:
             self.notify("none of the marked cards is queued or running")
             return
+        if not self._marked and cards and self._is_at_work_by_chance(cards[0]):
+            self.open_dialog(self._stop_asked(cards[0]), name="stop")
+            return
         for card in running if len(cards) > 1 else cards:
             self.start(stop_run(self, card.task_id), name=f"stop {card.name}")
         self._set_marked({})
+
+    def _is_at_work_by_chance(self, card: Card) -> bool:
+        """Whether an agent is at work on the card, which nobody has selected by hand."""
+        return card.task_id != self._followed_id and card.is_conversation and is_ongoing(card)
+
+    async def _stop_asked(self, card: Card) -> None:
+        self._followed_id = card.task_id
+        if await ask_stop(self, card.name, card.title):
+            await stop_run(self, card.task_id)
 
     def action_kill(self) -> None:
         """Ask, then end the programs by force."""

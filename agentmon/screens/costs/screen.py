@@ -188,7 +188,6 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
             self.request_refresh()
             return
         self._read_for, self._shown = wanted, snapshot
-        await self._look_at_import()
         self._show()
         self._land()
         is_opening, self._opens_when_read = self._opens_when_read and self.is_current, False
@@ -196,6 +195,7 @@ class CostsScreen(RowMoves, ServiceScreen[None]):
             self._table.open_selected()
         else:
             self.release_keys()
+        await self._look_at_import()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the row under the cursor allows."""

@@ -87,9 +87,12 @@ async def stop_run(screen: ServiceScreen[None], task_id: TaskId, *, kill: bool =
     """
     services = await screen.services()
     try:
-        await services.queue.stop(task_id, actor=services.actor, kill=kill)
+        stopped = await services.queue.stop(task_id, actor=services.actor, kill=kill)
     finally:
         screen.request_refresh()
+    if stopped.mode.is_conversation and stopped.status.is_open:
+        task = await services.tasks.get(task_id)
+        screen.notify(f"Stopping #{task.number} · m resumes its conversation")
 
 
 async def release_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
@@ -115,6 +118,16 @@ async def release_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
         screen.notify(f"{agent.slug} starts again; its failures are forgotten")
     finally:
         screen.request_refresh()
+
+
+async def ask_stop(screen: ServiceScreen[None], name: str, title: str) -> bool:
+    """Ask whether the agent at work on a task that nobody has selected is stopped. Must run in a worker."""
+    from agentmon.screens.dialogs.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
+
+    question = f"Stop {name} {even_line(title, max_characters=_LONGEST_TITLE)}?"
+    loss = "Its agent is at work, and the card came under the cursor by itself. What was written so far stays."
+    answer: bool | None = await screen.ask(ConfirmDialog(question, loss=loss, yes="Stop"))
+    return answer is True
 
 
 async def ask_kill(screen: ServiceScreen[None], tasks: Sequence[tuple[int | str, str]]) -> bool:

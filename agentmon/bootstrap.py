@@ -37,6 +37,7 @@ from agentmon.services.request_checks import RequestChecks
 from agentmon.services.search import SearchService
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
+from agentmon.services.shown_screens import ScreenService
 from agentmon.services.storage import StorageService
 from agentmon.services.summaries import SummaryService
 from agentmon.services.tasks import TaskService
@@ -113,6 +114,7 @@ class Services:
     notifications: NotificationService
     queue: QueueService
     executions: ExecutionService
+    screens: ScreenService
     approvals: ApprovalService
     conversations: ConversationService
     explaining: ExplainService
@@ -267,6 +269,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             sessions=sessions,
             search=search,
             executions=ExecutionService(executions, paths),
+            screens=ScreenService(executions, paths),
             agents=agents,
             agent_files=agent_files,
             discovery=discovery,

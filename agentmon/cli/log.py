@@ -36,7 +36,7 @@ from agentmon.logs.log_times import LogTimes
 from agentmon.logs.pattern import LogPattern
 from agentmon.logs.places import ClockPlace, SpanPlace, parse_place
 from agentmon.logs.saving import write_new_file
-from agentmon.logs.streams import LogStream
+from agentmon.logs.streams import LogStream, streams_of
 
 _LOOK_INTERVAL_S = 0.1
 
@@ -75,9 +75,13 @@ def log(
         str | None, typer.Option("--to", metavar="PLACE", help="Up to a line, a share or a time, as with --from.")
     ] = None,
     stream: Annotated[
-        LogStream,
-        typer.Option("--stream", help="All output, or of a conversation over a protocol the errors or the protocol."),
-    ] = LogStream.OUTPUT,
+        LogStream | None,
+        typer.Option(
+            "--stream",
+            help="The screen, which is the default where a program repaints it; all output; or of a conversation "
+            "over a protocol the errors or the protocol.",
+        ),
+    ] = None,
     is_coloured: Annotated[
         bool | None,
         typer.Option("--color/--no-color", help="Keep the colours of the program; by itself only in a terminal."),
@@ -85,6 +89,9 @@ def log(
     as_json: JsonOption = False,
 ) -> None:
     """Print what a task's newest run printed, safe for the terminal.
+
+    Of a program that repaints, such as an agent in its own screen, it is the screen as it stands, below what scrolled
+    off it: --stream output gives the lines as they came, --raw every byte.
 
     A run that failed and was tried again has a log of each try: --try 1 is the first, without --try it is the last.
     Times are those that the host noted, every second or two.
@@ -111,12 +118,16 @@ def log(
         if try_number is None and execution.attempt:
             tell(_tries_note(number, execution))
         places = (from_place, to_place)
-        times = await _times(services, execution, path, stream, places)
-        path = stream.path(path)
+        is_whole = not is_raw and not is_following and places == (None, None)
+        shown = _shown_stream(path, stream, is_whole=is_whole)
+        times = await _times(services, execution, path, shown, places)
+        text = await services.screens.text_of(execution, path) if shown is LogStream.SCREEN else None
+        path = shown.path(path)
         check_readable(path)
         start, stop = await asyncio.to_thread(_span, path, places, times)
         wanted = Wanted(
             path=path,
+            text=text,
             is_raw=is_raw,
             is_coloured=_is_coloured(is_coloured) and save_path is None and not as_json,
             line_count=line_count,
@@ -131,19 +142,26 @@ def log(
         elif as_json:
             if is_following and not is_earlier:
                 await services.queue.wait(execution.id)
-            document = await asyncio.to_thread(_document, wanted, execution, stream)
+            document = await asyncio.to_thread(_document, wanted, execution, shown)
             say_document(document)
         elif is_following and not is_earlier:
             await _follow(services, wanted, execution)
         else:
             count = await asyncio.to_thread(_print_present, wanted)
             if not wanted.path.exists():
-                tell(_absence(execution, stream, is_earlier=is_earlier))
+                tell(_absence(execution, shown, is_earlier=is_earlier))
             elif not count and wanted.pattern is not None:
                 tell("no line matches")
                 raise typer.Exit(1)
 
     with_workspace(folder, work)
+
+
+def _shown_stream(path: Path, stream: LogStream | None, *, is_whole: bool) -> LogStream:
+    """Return what is printed: what was asked for, else the screen of a program that repaints it."""
+    if stream is LogStream.SCREEN and not is_whole:
+        raise UsageError("a screen has no --raw, --follow, --from and --to", hint="leave --stream screen out")
+    return stream or (streams_of(path)[0] if is_whole else LogStream.OUTPUT)
 
 
 def _check_ways(*, is_raw: bool, as_json: bool, is_following: bool, save_path: Path | None) -> None:
@@ -162,7 +180,7 @@ def _check_parts(*, is_following: bool, is_raw: bool, to_place: str | None, expr
 
 def _absence(execution: Execution, stream: LogStream, *, is_earlier: bool) -> str:
     """Return why there is nothing to print."""
-    if stream is not LogStream.OUTPUT:
+    if stream not in {LogStream.OUTPUT, LogStream.SCREEN}:
         return f"this run has no {stream.value} apart: only conversations over a protocol may have"
     what = "that try printed nothing" if is_earlier else "no output yet"
     return f"{what}: the run is {execution.status.value.replace('_', ' ')}"
@@ -297,7 +315,7 @@ def _save(wanted: Wanted, target: Path, overwrite: bool) -> int:
 
 
 def _document(wanted: Wanted, execution: Execution, stream: LogStream) -> dict[str, object]:
-    size_bytes, line_count = size_and_line_count(wanted.path)
+    size_bytes, line_count = size_and_line_count(wanted)
     document: dict[str, object] = {
         "execution_id": execution.id,
         "path": str(wanted.path),

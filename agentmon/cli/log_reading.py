@@ -13,6 +13,7 @@ from agentmon.logs.log_times import LogTimes
 from agentmon.logs.pattern import LogPattern
 from agentmon.logs.places import ClockPlace, LinePlace, LogPlace, SharePlace, SpanPlace
 from agentmon.logs.search import Direction, search_log
+from agentmon.logs.text_log import TextLog
 
 _INDEX_SLICE_S = 1.0
 
@@ -22,6 +23,8 @@ class Wanted:
     """What to print of one log."""
 
     path: Path
+    text: bytes | None = None
+    """What a terminal shows of the log, where that is wanted in its place."""
     is_raw: bool = False
     is_coloured: bool = False
     line_count: int | None = None
@@ -32,6 +35,10 @@ class Wanted:
     """Where it begins, at the start of a line."""
     stop: int | None = None
     """Where it ends, at the start of a line; None for the end of the log."""
+
+    def open(self) -> LogFile:
+        """Return what is read; whoever asked closes it."""
+        return LogFile(self.path) if self.text is None else TextLog(self.text)
 
     def shown(self, line: bytes) -> str:
         """Return a line as it is printed."""
@@ -51,10 +58,10 @@ def check_readable(path: Path) -> None:
 
 def present_lines(wanted: Wanted) -> Iterator[bytes]:
     """Yield what is there by now, line by line without line feeds; nothing when there is no log."""
-    if wanted.pattern is None and wanted.line_count is None:
+    if wanted.text is None and wanted.pattern is None and wanted.line_count is None:
         yield from iter_line_bytes(wanted.path, first_offset=wanted.start, stop_offset=wanted.stop)
         return
-    with LogFile(wanted.path) as log:
+    with wanted.open() as log:
         for line in _chosen_lines(log, wanted):
             yield line.content
 
@@ -87,13 +94,13 @@ def followed_lines(wanted: Wanted, wait_for_more: Callable[[], bool]) -> Iterato
 
 def matching_offsets(wanted: Wanted) -> list[int]:
     """Return where the lines begin that are wanted."""
-    with LogFile(wanted.path) as log:
+    with wanted.open() as log:
         return [line.start for line in _chosen_lines(log, wanted)]
 
 
-def size_and_line_count(path: Path) -> tuple[int, int | None]:
-    """Return the bytes and the lines of a whole log."""
-    with LogFile(path) as log:
+def size_and_line_count(wanted: Wanted) -> tuple[int, int | None]:
+    """Return the bytes and the lines of all that is read."""
+    with wanted.open() as log:
         while not log.index_more(_INDEX_SLICE_S):
             pass
         return log.size, log.line_count

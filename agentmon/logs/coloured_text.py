@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from agentmon.logs.line_text import PLAIN_STYLE, styled_runs
 
 if TYPE_CHECKING:
-    from agentmon.logs.line_text import Colour, TextStyle
+    from collections.abc import Iterable
+
+    from agentmon.logs.line_text import Colour, StyledRun, TextStyle
 
 _END: Final = "\x1b[0m"
 _BRIGHT: Final = 8
@@ -17,9 +19,12 @@ _PALETTE: Final = 16
 
 def coloured_text(line: bytes) -> str:
     """Return one line (without its line feed) as a terminal would leave it, coloured as the program coloured it."""
-    return "".join(
-        run.text if run.style is PLAIN_STYLE else f"{_sequence(run.style)}{run.text}{_END}" for run in styled_runs(line)
-    )
+    return coloured_runs(styled_runs(line))
+
+
+def coloured_runs(runs: Iterable[StyledRun]) -> str:
+    """Return runs of text for a terminal, each with its colours and none behind it."""
+    return "".join(run.text if run.style == PLAIN_STYLE else f"{_sequence(run.style)}{run.text}{_END}" for run in runs)
 
 
 @lru_cache(maxsize=1024)

@@ -6,8 +6,10 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
+from agentmon.logs.line_text import plain_text
 from agentmon.logs.log_file import LogFile
 from agentmon.logs.search import search_log
+from agentmon.logs.text_log import TextLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,22 +52,31 @@ def write_new_file(target: Path, pieces: Iterable[bytes], *, overwrite: bool = F
     return byte_count
 
 
-def save_log(source: Path, target: Path, *, pattern: LogMatcher | None = None, overwrite: bool = False) -> int:
+def save_log(
+    source: Path,
+    target: Path,
+    *,
+    pattern: LogMatcher | None = None,
+    overwrite: bool = False,
+    text: bytes | None = None,
+) -> int:
     """Write a log as the program wrote it, or its matching lines, to a file and return the size in bytes.
 
-    What comes while it is being written is left out.
+    What comes while it is being written is left out. A ``text`` that is shown in its place is written without colours.
 
     Raises:
         NotFoundError: There is no log.
         ConflictError: There is a file of this name already, and it is not to be overwritten.
         UsageError: It cannot be written, or it is the log itself.
     """
-    with LogFile(source) as log:
+    with LogFile(source) if text is None else TextLog(text) as log:
         if not log.size:
             raise NotFoundError("the log is empty or gone: there is nothing to save")
-        if target.exists() and target.samefile(source):
+        if target.exists() and source.exists() and target.samefile(source):
             raise UsageError("that is the log itself; name another file")
         pieces = _all_bytes(log) if pattern is None else _matching_bytes(log, pattern)
+        if text is not None:
+            pieces = (f"{plain_text(line)}\n".encode() for line in b"".join(pieces).splitlines())
         return write_new_file(target, pieces, overwrite=overwrite)
 
 

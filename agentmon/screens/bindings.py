@@ -415,7 +415,7 @@ TASK_PAGE: Final = [
         "Stream",
         show=False,
         id="task.stream",
-        tooltip="Show all output, the errors alone, or the protocol.",
+        tooltip="Show the screen, all output, the errors alone, or the protocol.",
     ),
     Binding(
         "b",

@@ -21,7 +21,9 @@ async def save_shown_log(screen: ServiceScreen[None], wanted: LogPane.SaveWanted
     target = _target(wanted.target)
 
     async def save(*, overwrite: bool) -> None:
-        size = await asyncio.to_thread(save_log, wanted.source, target, pattern=wanted.pattern, overwrite=overwrite)
+        size = await asyncio.to_thread(
+            save_log, wanted.source, target, pattern=wanted.pattern, overwrite=overwrite, text=wanted.text
+        )
         what = "the log" if wanted.pattern is None else "the lines that match"
         screen.notify(f"Saved {what}, {size_text(size)}, to {target}", markup=False)
 

@@ -84,6 +84,10 @@ class CardPreview(Guarded, Vertical):
             self.set_class(log_path is None, "-without-log")
         self.poll()
 
+    def show_screen(self, text: bytes | None) -> None:
+        """Show what a terminal shows in the place of the log; None shows the log again."""
+        self._log.show_text(text)
+
     def poll(self) -> None:
         """Look whether the log has grown."""
         if self._shown_path is not None:

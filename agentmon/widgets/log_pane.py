@@ -70,11 +70,15 @@ class LogPane(Guarded, Vertical):
             self.place = place
 
     class SaveWanted(Message):
-        """A person wants the log, or of it what the filter shows, in a file."""
+        """A person wants the log, or of it what the filter shows, in a file.
 
-        def __init__(self, source: Path, target: str, pattern: LogPattern | None) -> None:
+        ``text`` is what is shown in the place of the log; None when it is the log.
+        """
+
+        def __init__(self, source: Path, target: str, pattern: LogPattern | None, text: bytes | None = None) -> None:
             super().__init__()
             self.source = source
+            self.text = text
             self.target = target
             self.pattern = pattern
 
@@ -243,7 +247,7 @@ class LogPane(Guarded, Vertical):
                     self._close_prompt()
                     if typed.strip() and self.path is not None:
                         pattern = None if self.view.filtered is None else self.view.filtered.pattern
-                        self.post_message(self.SaveWanted(self.path, typed.strip(), pattern))
+                        self.post_message(self.SaveWanted(self.path, typed.strip(), pattern, self.view.text))
         except UsageError as error:
             self.say(str(error), is_error=True)
 

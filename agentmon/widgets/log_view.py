@@ -12,6 +12,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from agentmon.logs.log_file import LogFile
+from agentmon.logs.text_log import TextLog
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.log_copying import lines_text, marked_span, selected_text
@@ -164,6 +165,11 @@ class LogView(Guarded, Widget, can_focus=True):
         return rows[0].line.start
 
     @property
+    def text(self) -> bytes | None:
+        """What is shown in the place of the file; None when the file is."""
+        return self._log.read(0, self._log.size) if isinstance(self._log, TextLog) else None
+
+    @property
     def shown_text(self) -> str:
         """The text of the rows in view, one line each."""
         return "\n".join(row.line.text[row.start : row.end] for row in self._frame())
@@ -207,6 +213,20 @@ class LogView(Guarded, Widget, can_focus=True):
         return self._mark is not None
 
     # What the owner calls
+
+    def show_text(self, text: bytes | None) -> None:
+        """Show a text in the place of the file, or what has become of it; None shows the file again."""
+        if text is None:
+            if isinstance(self._log, TextLog):
+                self._open(self.path)
+                self._repaint()
+            return
+        if not isinstance(self._log, TextLog):
+            self._take_log(TextLog())
+            self._repaint()
+        if isinstance(self._log, TextLog):
+            self._log.replace(text)
+        self.poll()
 
     def poll(self) -> None:
         """Look at the file again and repaint what changed; cheap when nothing did."""
@@ -506,6 +526,9 @@ class LogView(Guarded, Widget, can_focus=True):
     # Inside
 
     def _open(self, path: Path | None) -> None:
+        self._take_log(None if path is None else LogFile(path))
+
+    def _take_log(self, log: LogFile | None) -> None:
         if self._log:
             self._log.close()
         self._log = self._reader = self._current_offset = self._wanted_line = None
@@ -513,10 +536,10 @@ class LogView(Guarded, Widget, can_focus=True):
         self._mark = self._times = None
         self._rows = []
         self._top, self._left = TOP, 0
-        if path is not None:
-            self._log = LogFile(path)
-            self._log.refresh()
-            self._reader = RowReader(self._log)
+        if log is not None:
+            self._log = log
+            log.refresh()
+            self._reader = RowReader(log)
 
     def _repaint(self) -> None:
         self._is_stale = True
@@ -638,6 +661,8 @@ class LogView(Guarded, Widget, can_focus=True):
     def _placeholder(self) -> str:
         if self._finds.filter is not None and self._log is not None and self._log.size:
             return "No line matches." if self._finds.filter.is_complete else "Looking for lines that match…"
+        if isinstance(self._log, TextLog):
+            return ""
         problem = self._log.problem if self._log else ""
         return f"The log cannot be read: {problem}." if problem else self.placeholder
 

@@ -115,3 +115,22 @@ async def _mark_removed(cli: CommandLine, execution: dict[str, object], *, is_to
 
 def _wait_for_retry(cli: CommandLine, number: str) -> None:
     wait_for(lambda: cli("executions", "--task", number, "--json").document()[0]["attempt"] > 0)
+
+
+def test_the_log_of_a_program_that_repaints_is_what_a_terminal_shows(cli: CommandLine) -> None:
+    number = cli.add(
+        "paints", "--command", r"printf 'first\nasks\n> no\033[1A\033[2K\033[Gready\n\033[2K\033[31mred\033[0m'"
+    )
+    cli("run", number, "--wait")
+
+    assert cli("log", number).stdout == "first\nready\nred\n"
+    assert cli("log", number, "-n", "1").stdout == "red\n"
+    assert cli("log", number, "--grep", "asks").code == 1
+    assert cli("log", number, "--color", "-n", "1").stdout == "\x1b[31mred\x1b[0m\n"
+    document = cli("log", number, "--json").document()
+    assert (document["stream"], document["lines"]) == ("screen", ["first", "ready", "red"])
+    assert "asks" in cli("log", number, "--stream", "output").stdout
+    assert cli("log", number, "--from", "1").stdout.startswith("first\nasks\n")
+    assert "asks\n> no\x1b[1A" in cli("log", number, "--raw").stdout
+    refused = cli("log", number, "--raw", "--stream", "screen")
+    assert (refused.code, "--stream screen" in refused.stderr) == (2, True)

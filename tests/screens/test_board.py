@@ -511,3 +511,18 @@ async def test_a_wheel_click_and_drag_move_selection_and_card(place: Place) -> N
         assert board.shown(DONE) == ["b"]
         assert board.selected == "b"
     assert await place.titles(DONE) == ["b"]
+
+
+async def test_the_preview_shows_the_screen_of_a_program_that_repaints(tmp_path: Path) -> None:
+    place = make_place(tmp_path)
+    async with place.services() as (services, workspace):
+        stored_rows = Stored(services, workspace)
+        await stored_rows.add_run(
+            (await stored_rows.add_task("painted")).id,
+            ExecutionStatus.FAILED,
+            output=b"Trust this?\r\n> Yes\x1b[1A\x1b[2K\x1b[G\x1b[1Bready",
+        )
+
+    async with open_board(place, size=(200, 60)) as board:
+        await board.until(lambda: "ready" in screen_text(board.app), "its screen")
+        assert "Trust this?" not in screen_text(board.app)

@@ -635,3 +635,61 @@ async def test_capital_s_saves_the_log_and_asks_before_it_overwrites(tmp_path: P
         await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
         await pilot.press("y")
         await until(pilot, lambda: target.read_bytes() == b"line 7 of the log\n")
+
+
+PAINTED = b"Trust this?\r\n> 1. Yes\r\n  2. No" + b"\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K\x1b[Gready\r\n> here"
+
+
+async def test_the_log_of_a_program_that_repaints_is_its_last_screen_and_s_shows_what_came(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(100, 30)) as pilot:
+        task = await store.add_task()
+        await store.add_run(task.id, output=PAINTED)
+        page = await opened(stage, pilot, store, task.id, tab="log")
+        await sees(stage, pilot, "ready", "> here", "last screen")
+        assert "2. No" not in screen_text(stage)
+
+        await pilot.press("S")
+        page.query_one("#log-prompt", LineInput).value = str(tmp_path / "saved")
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "saved").exists)
+        assert (tmp_path / "saved").read_text() == "ready\n> here\n"
+
+        await pilot.press("s")
+        await sees(stage, pilot, "Trust this?")
+        page.post_message(StoreChanged())
+        await pilot.pause()
+        assert "Trust this?" in screen_text(stage)
+        await pilot.press("s")
+        await sees(stage, pilot, "> here", "last screen")
+
+
+async def test_a_place_in_the_output_shows_the_output_of_a_program_that_repaints(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(100, 30)) as pilot:
+        task = await store.add_task()
+        run = await store.add_run(task.id, output=PAINTED)
+        await opened(stage, pilot, store, task.id, execution_id=run.id, at=LogSpot(offset=3, words="Trust"))
+
+        await sees(stage, pilot, "Trust this?", "/Trust")
+
+
+async def test_a_screen_is_shown_live_and_follows_what_its_program_paints(live_home: LiveHome) -> None:
+    stage = Stage()
+    async with open_services(live_home.paths) as services, stage.run_test(size=(100, 30)) as pilot:
+        store = Stored(services, await services.workspaces.open(live_home.project))
+        script = (
+            "printf 'asks\\n> no'; printf '\\033[1A\\033[2K\\033[Gat work'; while [ ! -e go ]; do sleep 0.05; done; "
+            "printf '\\033[H\\033[2Jdone soon'; while [ ! -e end ]; do sleep 0.05; done"
+        )
+        task = await store.add_task("live", "sh", "-c", script)
+        await opened(stage, pilot, store, task.id, tab="log")
+
+        await pilot.press("r")
+        await sees(stage, pilot, "at work", "> no")
+        await until(pilot, lambda: "asks" not in screen_text(stage))
+        (live_home.project / "go").touch()
+        await sees(stage, pilot, "done soon")
+        await until(pilot, lambda: "> no" not in screen_text(stage))
+        (live_home.project / "end").touch()
+        await services.queue.wait((await services.executions.of_task(task.id))[0].id)

@@ -32,9 +32,16 @@ class PaneLooks:
 
 
 class PaneQuestion:
-    """The commands of one look, and how its answer is read; what a pane shows cannot pass for a part of it."""
+    """The commands of one look, and how its answer is read; what a pane shows cannot pass for a part of it.
 
-    def __init__(self, pane_ids: Collection[str]) -> None:
+    Args:
+        pane_ids: The panes whose screens are looked at.
+        history_lines: How many lines that scrolled off a screen come before it.
+        is_coloured: Whether the lines keep their colours, as sequences of SGR that go on in the next line.
+    """
+
+    def __init__(self, pane_ids: Collection[str], *, history_lines: int = 0, is_coloured: bool = False) -> None:
+        capture = ("capture-pane", "-p", *(("-e",) if is_coloured else ()), "-S", f"-{history_lines}")
         self._mark = f"agentmon-look-{secrets.token_hex(8)}"
         self.commands: tuple[Sequence[str], ...] = (
             ("list-panes", "-a", "-F", f"{self._mark}|{_FIELDS}"),
@@ -43,7 +50,7 @@ class PaneQuestion:
                 for pane_id in pane_ids
                 for command in (
                     ("display-message", "-p", f"{self._mark}={pane_id}"),
-                    ("capture-pane", "-p", "-t", pane_id),
+                    (*capture, "-t", pane_id),
                 )
             ),
             ("display-message", "-p", f"{self._mark}=end"),

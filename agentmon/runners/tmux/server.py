@@ -201,8 +201,12 @@ class Tmux:
         screen_lines = "\n".join(line.rstrip() for line in answer.lines).rstrip().split("\n")
         return "\n".join(screen_lines[-lines:])
 
-    async def look_at_panes(self, pane_ids: Collection[str]) -> PaneLooks:
+    async def look_at_panes(
+        self, pane_ids: Collection[str], *, history_lines: int = 0, is_coloured: bool = False
+    ) -> PaneLooks:
         """Return which panes agentmon made, and what those of these ids show, asked in one call.
+
+        ``history_lines`` and ``is_coloured`` mean what they mean for ``PaneQuestion``.
 
         A pane that is gone by then breaks the call off: those after it have no screen in the answer, and nothing
         follows about them.
@@ -210,7 +214,7 @@ class Tmux:
         Raises:
             TmuxUnavailableError: What is there cannot be told.
         """
-        question = PaneQuestion(pane_ids)
+        question = PaneQuestion(pane_ids, history_lines=history_lines, is_coloured=is_coloured)
         answer = await self._commands.run(*question.commands)
         if answer.outcome is Outcome.DONE or answer.lines:
             return question.read(answer.lines)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
     from agentmon.screens.frame import ServicesGetter, StoreReplaced, WorkspaceGetter
+    from agentmon.screens.screen_feed import ScreenFeed
     from agentmon.screens.tasks.run_dialog import RunChoice
     from agentmon.widgets.card_preview import CardPreview
 
@@ -133,6 +134,7 @@ class BoardScreen(ServiceScreen[None]):
         self._is_first_frame_shown = False
         self._are_styles_fresh = False
         self._preview: CardPreview | None = None
+        self._preview_feed: ScreenFeed | None = None
         self._tick: Timer | None = None
         self._waits = WaitClock(self, self._on_wait_end)
         self._log_poll: Timer | None = None
@@ -314,8 +316,9 @@ class BoardScreen(ServiceScreen[None]):
             self._preview.now = now
 
     def _on_log_poll(self) -> None:
-        if self._preview is not None and self.is_current:
+        if self._preview is not None and self._preview_feed is not None and self.is_current:
             self._preview.poll()
+            self._preview_feed.poll()
 
     def _show_minute(self) -> None:
         present = self._clock.now().astimezone()
@@ -455,15 +458,19 @@ class BoardScreen(ServiceScreen[None]):
         if not self._has_preview or not self._is_first_frame_shown:
             return
         if self._preview is None:
+            from agentmon.screens.screen_feed import ScreenFeed  # noqa: PLC0415 - not part of the first frame
             from agentmon.widgets.card_preview import CardPreview  # noqa: PLC0415 - not part of the first frame
 
             self._preview = CardPreview(id="card-preview")
+            self._preview_feed = ScreenFeed(self, self._preview.show_screen)
             self.query_one("#preview").mount(self._preview)
         log_path = None
         if card is not None and card.execution_id is not None:
             log_path = self._paths.execution_dir(card.execution_id) / "output.log"
         self._preview.now = self._clock.now()
         self._preview.show(card, log_path)
+        if self._preview_feed is not None:
+            self._preview_feed.follow(None if card is None else card.execution_id, log_path)
         self._pace()
 
     # Messages of the columns.

@@ -10,6 +10,7 @@ from agentmon.logs.search import Direction
 from agentmon.logs.streams import LogStream, streams_of
 from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.log_saving import save_shown_log
+from agentmon.screens.screen_feed import ScreenFeed
 from agentmon.widgets.log_pane import LogPane, Prompt
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class TaskLogScreen(ServiceScreen[None]):
     def __init__(self, services: ServicesGetter, workspace: WorkspaceGetter) -> None:
         super().__init__(services, workspace)
         self._stream = LogStream.OUTPUT
+        self._is_stream_chosen = False
+        self._feed = ScreenFeed(self, self._show_screen)
         self._output_log: Path | None = None
         self._times_reader: LogTimesReader | None = None
         self._shows_times = False
@@ -77,13 +80,24 @@ class TaskLogScreen(ServiceScreen[None]):
         """Show the log of another run, or of the same one again."""
         if output_log != self._output_log:
             self._output_log = output_log
-            self._stream = LogStream.OUTPUT
+            self._is_stream_chosen = False
             self._times_reader = None
+        self._choose_stream()
         self._show_stream()
+
+    def poll_log(self) -> None:
+        """Look whether the log has grown."""
+        view = self.query_one(LogPane).view
+        known_size = view.byte_size
+        self.query_one(LogPane).poll()
+        if self._stream is LogStream.OUTPUT and view.byte_size != known_size:
+            self._choose_stream()
+            self._show_stream()
+        self._feed.poll()
 
     def show_output(self) -> None:
         """Show the whole output again, whichever stream was shown."""
-        self._stream = LogStream.OUTPUT
+        self._stream, self._is_stream_chosen = LogStream.OUTPUT, True
         self._show_stream()
 
     @property
@@ -91,6 +105,9 @@ class TaskLogScreen(ServiceScreen[None]):
         """What the heading says of the stream: nothing for the output."""
         if self._stream is LogStream.OUTPUT or self._output_log is None:
             return ""
+        if self._stream is LogStream.SCREEN:
+            run = self.log_run
+            return "screen" if run is not None and run.status.is_live else "last screen"
         try:
             size = size_text(self._stream.path(self._output_log).stat().st_size)
         except OSError:
@@ -179,7 +196,7 @@ class TaskLogScreen(ServiceScreen[None]):
             self.query_one(LogPane).say(_ONE_STREAM)
             return
         at = streams.index(self._stream) if self._stream in streams else 0
-        self._stream = streams[(at + 1) % len(streams)]
+        self._stream, self._is_stream_chosen = streams[(at + 1) % len(streams)], True
         self._show_stream()
         self.request_refresh()
 
@@ -195,12 +212,23 @@ class TaskLogScreen(ServiceScreen[None]):
 
     # Inside
 
+    def _choose_stream(self) -> None:
+        """Show a screen where there is one, unless a person chose another stream."""
+        if self._output_log is not None and not self._is_stream_chosen and not self._shows_times:
+            self._stream = streams_of(self._output_log)[0]
+
+    def _show_screen(self, text: bytes | None) -> None:
+        self.query_one(LogPane).view.show_text(text)
+
     def _show_stream(self) -> None:
         if self._output_log is None:
             return
         pane = self.query_one(LogPane)
         is_output = self._stream is LogStream.OUTPUT
         pane.path = self._stream.path(self._output_log)
+        run = self.log_run
+        is_screen = self._stream is LogStream.SCREEN and run is not None
+        self._feed.follow(run.id if is_screen and run is not None else None, self._output_log if is_screen else None)
         if not is_output:
             pane.view.show_times(None)
         elif self._shows_times and not pane.view.has_times:

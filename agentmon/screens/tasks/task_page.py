@@ -180,7 +180,7 @@ class TaskPage(TaskLogScreen):
         # The tabs have keys of their own, so that arrows belong to what the tabs show.
         self.query_one(Tabs).can_focus = False
         self._seconds = self.set_interval(1.0, self._tick, name="seconds", pause=True)
-        self._log_poll = self.set_interval(LOG_POLL_INTERVAL_S, self._poll_log, name="log", pause=True)
+        self._log_poll = self.set_interval(LOG_POLL_INTERVAL_S, self.poll_log, name="log", pause=True)
 
     async def refresh_snapshot(self) -> None:
         """Read the task and all that belongs to it."""
@@ -645,6 +645,7 @@ class TaskPage(TaskLogScreen):
         spot, self._wanted_spot = self._wanted_spot, None
         match spot:
             case LogSpot(offset=offset, words=words) if self._picked is not None:
+                self.show_output()
                 self.query_one(LogPane).show_spot(offset, words)
             case TalkSpot(key=key):
                 self.query_one(ConversationPane).view.select(key)
@@ -681,9 +682,6 @@ class TaskPage(TaskLogScreen):
         self._show_heading()
         self.query_one("#runs", ExecutionTable).tick()
         self.renew_times()
-
-    def _poll_log(self) -> None:
-        self.query_one(LogPane).poll()
 
     def _focus_pane(self) -> None:
         places: dict[str, Widget] = {

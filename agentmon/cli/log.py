@@ -16,11 +16,11 @@ from agentmon.cli.log_reading import (
     check_order,
     check_readable,
     follow_offset,
-    followed_lines,
     matching_offsets,
     offset_of,
     present_bytes,
     present_lines,
+    print_followed,
     size_and_line_count,
 )
 from agentmon.cli.output import flush, say, say_bytes, say_clean_line, say_document, tell
@@ -267,10 +267,7 @@ async def _follow(services: Services, wanted: Wanted, execution: Execution) -> N
                     return
                 say_bytes(chunk)
         else:
-            for line in followed_lines(wanted, wait_for_more):
-                if is_left.is_set():
-                    return
-                say_clean_line(wanted.shown(line))
+            print_followed(wanted, wait_for_more, is_left.is_set)
 
     async def wait_for_end() -> None:
         await services.queue.wait(execution.id)

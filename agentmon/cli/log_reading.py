@@ -4,18 +4,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentmon.cli.output import say_clean_line, say_clean_part
 from agentmon.domain.errors import NotFoundError, UsageError
-from agentmon.logs.coloured_text import coloured_text
+from agentmon.logs.coloured_text import coloured_rest
 from agentmon.logs.line_text import plain_text
 from agentmon.logs.log_file import LogFile, LogLine
 from agentmon.logs.log_text import iter_line_bytes, iter_raw_chunks
 from agentmon.logs.log_times import LogTimes
 from agentmon.logs.pattern import LogPattern
 from agentmon.logs.places import ClockPlace, LinePlace, LogPlace, SharePlace, SpanPlace
+from agentmon.logs.rewritten_lines import is_rewritten
 from agentmon.logs.search import Direction, search_log
 from agentmon.logs.text_log import TextLog
 
 _INDEX_SLICE_S = 1.0
+_LOOKS_AT_REST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,11 @@ class Wanted:
 
     def shown(self, line: bytes) -> str:
         """Return a line as it is printed."""
-        return coloured_text(line) if self.is_coloured else plain_text(line)
+        return self.shown_from(line, 0)
+
+    def shown_from(self, line: bytes, start: int) -> str:
+        """Return a line as it is printed, without the first ``start`` characters of its text."""
+        return coloured_rest(line, start) if self.is_coloured else plain_text(line)[start:]
 
 
 def check_readable(path: Path) -> None:
@@ -84,12 +91,54 @@ def follow_offset(wanted: Wanted) -> int:
         return next((line.start for line in _chosen_lines(log, wanted)), log.size)
 
 
-def followed_lines(wanted: Wanted, wait_for_more: Callable[[], bool]) -> Iterator[bytes]:
-    """Yield what is there and what comes, line by line, until ``wait_for_more`` returns False."""
-    lines = iter_line_bytes(wanted.path, first_offset=follow_offset(wanted), wait_for_more=wait_for_more)
-    for line in lines:
-        if wanted.pattern is None or wanted.pattern.matches(line):
-            yield line
+def print_followed(wanted: Wanted, wait_for_more: Callable[[], bool], is_left: Callable[[], bool]) -> None:
+    """Print what is there and what comes, until ``wait_for_more`` returns False or nobody listens any more.
+
+    A line that is not finished is printed as far as it has come, and finished later.
+    """
+    last = _LastLine(wanted)
+    for line in iter_line_bytes(
+        wanted.path,
+        first_offset=follow_offset(wanted),
+        wait_for_more=wait_for_more,
+        take_unfinished=last.show,
+    ):
+        if is_left():
+            return
+        last.finish(line)
+
+
+class _LastLine:
+    """The line at which a followed log has come, of which a part is printed."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._printed = ""
+        self._line = b""
+        self._looks = 0
+
+    def show(self, line: bytes) -> None:
+        """Print what came of a line that is not finished; of one that is rewritten, only what rests."""
+        self._looks = self._looks + 1 if line == self._line else 0
+        self._line = line
+        text = plain_text(line)
+        is_moving = is_rewritten(line) and self._looks < _LOOKS_AT_REST
+        if is_moving or not text.startswith(self._printed) or not self._is_wanted(line):
+            return
+        say_clean_part(self._wanted.shown_from(line, len(self._printed)))
+        self._printed = text
+
+    def finish(self, line: bytes) -> None:
+        """Print the rest of a line that is finished, or all of it where it was written over."""
+        printed, self._printed, self._line = self._printed, "", b""
+        if printed and not plain_text(line).startswith(printed):
+            say_clean_line("")
+            printed = ""
+        if printed or self._is_wanted(line):
+            say_clean_line(self._wanted.shown_from(line, len(printed)))
+
+    def _is_wanted(self, line: bytes) -> bool:
+        return self._wanted.pattern is None or self._wanted.pattern.matches(line)
 
 
 def matching_offsets(wanted: Wanted) -> list[int]:

@@ -58,6 +58,11 @@ def say_clean_line(line: str) -> None:
     _write(line)
 
 
+def say_clean_part(part: str) -> None:
+    """Print a part of a line that is known to be safe; what follows goes on behind it."""
+    sys.stdout.write(part)
+
+
 def discard_output() -> None:
     """Send whatever is still printed nowhere: the reader of standard output went away."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

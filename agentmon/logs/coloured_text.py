@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,16 @@ _PALETTE: Final = 16
 def coloured_text(line: bytes) -> str:
     """Return one line (without its line feed) as a terminal would leave it, coloured as the program coloured it."""
     return coloured_runs(styled_runs(line))
+
+
+def coloured_rest(line: bytes, start: int) -> str:
+    """Return what ``coloured_text`` returns, without the first ``start`` characters of the text."""
+    rest = []
+    for run in styled_runs(line):
+        if len(run.text) > start:
+            rest.append(replace(run, text=run.text[start:]))
+        start = max(0, start - len(run.text))
+    return coloured_runs(rest)
 
 
 def coloured_runs(runs: Iterable[StyledRun]) -> str:

@@ -37,13 +37,15 @@ def iter_line_bytes(
     first_offset: int = 0,
     stop_offset: int | None = None,
     wait_for_more: Callable[[], bool] | None = None,
+    take_unfinished: Callable[[bytes], None] | None = None,
 ) -> Iterator[bytes]:
     """Yield the lines of a log from ``first_offset`` up to ``stop_offset`` as they are, without line feeds.
 
     Without ``wait_for_more`` it ends at the end of the file, an unfinished last line included. With it, it follows:
     whenever nothing more is there, ``wait_for_more`` is called, which waits as it sees fit and returns whether to look
-    again; after False whatever is there by then still comes. A file that a capped one replaces is followed without
-    losing or repeating lines; a file that is missing or cannot be opened has no lines yet.
+    again; after False whatever is there by then still comes. Before each wait ``take_unfinished`` is given the last
+    line as far as it has come, which is yielded once it is finished. A file that a capped one replaces is followed
+    without losing or repeating lines; a file that is missing or cannot be opened has no lines yet.
     """
     source = _Source(path, first_offset)
     rest = b""
@@ -69,6 +71,8 @@ def iter_line_bytes(
             elif is_over or wait_for_more is None:
                 break
             else:
+                if rest and take_unfinished is not None:
+                    take_unfinished(rest)
                 is_over = not wait_for_more()
         if rest:
             yield rest

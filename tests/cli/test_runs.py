@@ -162,6 +162,18 @@ def test_a_followed_log_ends_with_the_run_and_misses_nothing(cli: CommandLine) -
     assert clean_output == expected
 
 
+def test_a_followed_log_shows_a_line_that_is_not_finished_and_finishes_it(cli: CommandLine) -> None:
+    number = cli.add("asks", "--command", "sh -c 'printf \"password: \"; read answer; echo got it'")
+    cli("run", number)
+    following = cli.start_alone("log", number, "-f")
+    assert following.stdout is not None
+
+    assert following.stdout.read(len(b"password: ")) == b"password: "
+    assert cli("stop", number, "--wait").code == 0
+    rest, _ = following.communicate(timeout=60)
+    assert rest == b"\n"
+
+
 @pytest.mark.proof
 def test_a_follower_whose_reader_goes_away_ends_quietly_and_so_does_an_interrupted_one(cli: CommandLine) -> None:
     number = cli.add("talks on", "--command", "sh -c 'while echo line; do sleep 0.1; done'")

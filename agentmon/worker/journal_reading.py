@@ -174,8 +174,10 @@ def _last_line(
         said = card_line(one.news, max_characters=LAST_LINE_MAX_CHARACTERS)
         if said is not None:
             break
+    # Of a screen that is painted over, the newest bytes are no line.
+    is_told_otherwise = said is not None or mode.is_protocol or mode is ExecutionMode.TMUX
     has_failed_silently = ending is not None and ending.status is ExecutionStatus.FAILED and ending.error is None
-    if not outputs or (not has_failed_silently and (said is not None or mode.is_protocol)):
+    if not outputs or (not has_failed_silently and is_told_otherwise):
         return said
     return plain_line(redact(outputs[-1].last_line), max_characters=LAST_LINE_MAX_CHARACTERS)
 

@@ -6,7 +6,8 @@ _TAIL_BYTES = 4096
 _MAX_CHARACTERS = 200
 _ESCAPE = "\x1b"
 _BELL = "\x07"
-_TO_COLUMN_1 = ("\x1b[1G", "\x1b[G")
+_MAX_DIGITS = 6
+_LEAVES_LINE = frozenset("ABEFHdfru")
 
 
 class Progress:
@@ -36,18 +37,57 @@ class Progress:
         self._tail = chunk[-_TAIL_BYTES:] if len(chunk) >= _TAIL_BYTES else (self._tail + chunk)[-_TAIL_BYTES:]
 
     def last_line(self) -> str:
-        """Return the newest line with visible text, without escape sequences, at most 200 characters."""
-        tail = self._tail.decode("utf-8", "replace")
-        for code in _TO_COLUMN_1:
-            tail = tail.replace(code, "\r")
-        for line in reversed(tail.split("\n")):
-            # A progress bar rewrites its line after each carriage return, or ends each state with one.
-            for state in reversed(line.split("\r")):
-                text = visible_text(state)
-                if text:
-                    self._last_line = text[:_MAX_CHARACTERS]
-                    return self._last_line
+        """Return the newest line that a terminal shows text in, without escape sequences, at most 200 characters."""
+        for line in reversed(shown_lines(self._tail.decode("utf-8", "replace"))):
+            text = visible_text(line)
+            if text:
+                self._last_line = text[:_MAX_CHARACTERS]
+                break
         return self._last_line
+
+
+def shown_lines(text: str) -> list[str]:
+    """Return the lines of a text as a terminal leaves them: what is written over or erased in its line is gone.
+
+    What follows a move out of the line is a line of its own.
+    """
+    lines: list[list[str]] = [[]]
+    column = 0
+    first, *others = text.split(_ESCAPE)
+    for parameters, final, piece in [("", "", first), *map(_sequence, others)]:
+        cells = lines[-1]
+        number = int(parameters) if parameters.isdecimal() and len(parameters) < _MAX_DIGITS else 0
+        if final in _LEAVES_LINE or (final == "J" and number > 1):
+            cells, column = [], 0
+            lines.append(cells)
+        elif final == "C":
+            column = min(column + max(1, number), _TAIL_BYTES)
+        elif final == "D":
+            column = max(0, column - max(1, number))
+        elif final in {"G", "`"}:
+            column = min(max(0, number - 1), _TAIL_BYTES)
+        elif final in {"J", "K"}:
+            cells[:] = cells[:column] if number == 0 else [" "] * len(cells) if number == 2 else cells  # noqa: PLR2004
+        column = _write(lines, piece, column)
+    return ["".join(cells) for cells in lines]
+
+
+def _write(lines: list[list[str]], text: str, column: int) -> int:
+    """Write plain text from a column of the last line on, and return the column after it."""
+    cells = lines[-1]
+    for letter in text:
+        if letter == "\n":
+            cells, column = [], 0
+            lines.append(cells)
+        elif letter == "\r":
+            column = 0
+        elif letter == "\b":
+            column = max(0, column - 1)
+        else:
+            cells.extend(" " * (column - len(cells)))
+            cells[column : column + 1] = letter
+            column += 1
+    return column
 
 
 def visible_text(line: str) -> str:
@@ -62,13 +102,20 @@ def visible_text(line: str) -> str:
 
 
 def _after_sequence(piece: str) -> str:
-    """Return what follows the escape sequence whose escape character stood before the piece (source: ECMA-48)."""
+    return _sequence(piece)[2]
+
+
+def _sequence(piece: str) -> tuple[str, str, str]:
+    """Return what follows an escape character: parameters and final letter of its sequence, and what comes after it.
+
+    Source: ECMA-48, 5.4 and 5.6.
+    """
     kind = piece[:1]
     if kind == "[":
         for position, letter in enumerate(piece[1:], 1):
             if "@" <= letter <= "~":
-                return piece[position + 1 :]
-        return ""
+                return piece[1:position], letter, piece[position + 1 :]
+        return "", "", ""
     if kind in {"]", "P", "X", "^", "_"}:
-        return piece.partition(_BELL)[2]  # one ended by ESC \ ends at the next piece
-    return piece.lstrip(" !\"#$%&'()*+,-./")[1:]
+        return "", "", piece.partition(_BELL)[2]  # one ended by ESC \ ends at the next piece
+    return "", "", piece.lstrip(" !\"#$%&'()*+,-./")[1:]

@@ -140,8 +140,16 @@ def test_line_ends_are_restored_wherever_the_reads_fall() -> None:
         (b"first\n" + b"x" * 10_000, "x" * 200),
         (b"kept\n" + b"\n" * 10_000, "kept"),
         (b"", ""),
+        (b"10 % of a lot\r\x1b[K20 %", "20 %"),
+        (b"100 %\r 90", "90 %"),
+        (b"kept\nspins\r\x1b[2K", "kept"),
+        (b"secret\b\b\b\x1b[Kond", "second"),
+        (b"one\n\x1b[1A\x1b[2K\x1b[Gbar 3\n\x1b[1A\x1b[2Kbar 4", "bar 4"),
+        (b"old text\x1b[12;3Hnew", "new"),
+        (b"a\x1b[3Cb\x1b[1Gc", "c   b"),
+        (b"x\x1b[99999999999999999999Cy", "x y"),
     ],
-    ids=[f"case{number}" for number in range(14)],
+    ids=[f"case{number}" for number in range(22)],
 )
 def test_the_last_line_is_the_newest_with_visible_text(written: bytes, last_line: str) -> None:
     progress = Progress()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from agentmon.runners.screens.reading import read_screen, read_title
+from agentmon.runners.screens.reading import read_screen, read_title, shows_menu
 from agentmon.runners.screens.states import Finding, ScreenState
 
 if TYPE_CHECKING:
@@ -140,6 +140,9 @@ class ScreenJudge:
             if agreed is None:
                 doubt = f"{own.source} says {own.state}, its screen says {lines.state if lines else 'nothing'}"
                 return Verdict(finding=None, doubt=doubt, sources=sources), _DISAGREEMENT_AFTER_S
+            if lines is None and own.state.is_free and shows_menu(look.screen):
+                doubt = f"{own.source} says {own.state}, its screen shows a menu that no rule knows"
+                return Verdict(finding=None, doubt=doubt, sources=sources), _UNKNOWN_AFTER_S
             # What is asked is wiped a moment before the signal says so.
             is_bare = own.state.is_asking and (lines is None or not lines.state.is_asking)
             is_wiped = is_bare and self._verdict.state is not None and self._verdict.state.is_asking

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +11,6 @@ from agentmon.domain.redaction import redact
 from agentmon.runners.screens.states import Finding
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Sequence
 
     from agentmon.runners.screens.rules import ScreenRule, ScreenRules
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 NOTE_MAX_CHARACTERS: Final = 200
 _FRAME: Final = " │┃║"
 _BOX_WITHIN_LINES: Final = 45
+_MENU_WITHIN_LINES: Final = 20
+_CHOICE: Final = re.compile(r"[ │┃║]*([❯›>▶●◉]?)\s*\d{1,2}[.)] \S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +48,18 @@ def read_title(rules: ScreenRules, screen: ScreenText) -> Finding | None:
 
 
 def read_screen(rules: ScreenRules, screen: ScreenText) -> Finding | None:
-    """Return what the lines say, by the first rule that fits them; None when none does."""
+    """Return what the lines say, by the first rule that fits them; None when none does.
+
+    While the agent draws its input box, it asks below the box alone: above it stands what was said.
+    """
     return _first(rules, screen, is_for_title=False)
+
+
+def shows_menu(screen: ScreenText) -> bool:
+    """Return whether the end of the screen has numbered choices, one of them chosen: somebody is asked something."""
+    lines = screen.lines[-_MENU_WITHIN_LINES:]
+    numbers = [match for line in lines if (match := _CHOICE.match(line)) is not None]
+    return len(numbers) > 1 and any(match[1] for match in numbers)
 
 
 def box_text(rules: ScreenRules, screen: ScreenText) -> str | None:
@@ -85,12 +97,16 @@ def _has_blank_added(before: Sequence[str], now: Sequence[str]) -> bool:
 
 
 def _first(rules: ScreenRules, screen: ScreenText, *, is_for_title: bool) -> Finding | None:
+    box_line_count: int | None = None
     for rule in rules.rules:
         if rule.is_for_title is not is_for_title:
             continue
-        text = screen.title if is_for_title else screen.last(rule.last_lines)
-        found = rule.pattern.search(text)
-        if found is None or (rule.unless is not None and rule.unless.search(text)):
+        count = rule.last_lines
+        if rule.state.is_asking and not rule.is_above_box:
+            box_line_count = len(_drawn_box(rules, screen)) if box_line_count is None else box_line_count
+            count = min(count, box_line_count or count)
+        found = _fits(rule, screen.title if is_for_title else screen.last(count))
+        if found is None:
             continue
         return Finding(
             state=rule.state,
@@ -100,6 +116,20 @@ def _first(rules: ScreenRules, screen: ScreenText, *, is_for_title: bool) -> Fin
             evidence=_line(found.group(0)),
         )
     return None
+
+
+def _fits(rule: ScreenRule, text: str) -> re.Match[str] | None:
+    found = rule.pattern.search(text)
+    return None if found is None or (rule.unless is not None and rule.unless.search(text)) else found
+
+
+def _drawn_box(rules: ScreenRules, screen: ScreenText) -> tuple[str, ...]:
+    """Return the rows from the input box of an agent on that takes a prompt now; none while something else is drawn."""
+    is_free = any(
+        rule.state.is_free and not rule.is_for_title and _fits(rule, screen.last(rule.last_lines)) is not None
+        for rule in rules.rules
+    )
+    return box_rows(rules, screen) if is_free else ()
 
 
 def _note(rule: ScreenRule, found: re.Match[str]) -> str:

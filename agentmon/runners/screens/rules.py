@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PACKAGE_FOLDER: Final = Path(__file__).parent
 _SUFFIX: Final = ".screen.toml"
-_RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "note"})
+_RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "above_box", "note"})
 _FILE_KEYS: Final = frozenset(
     {"agent", "programs", "signal", "box", "box_hints", "paste_marks", "rule"}
     | {"interrupt_keys", "ready_s", "settled_s", "guarded", "guard"}
@@ -38,6 +38,8 @@ class ScreenRule:
     pattern: re.Pattern[str]
     unless: re.Pattern[str] | None
     last_lines: int
+    is_above_box: bool
+    """Whether what is asked may stand above the input box of an agent that draws it meanwhile."""
     note: str
     where: str
     """File and line of the rule."""
@@ -188,6 +190,7 @@ def _rule(table: object, where: str) -> ScreenRule:
         pattern=re.compile(_text(table["pattern"]), re.MULTILINE),
         unless=re.compile(_text(unless), re.MULTILINE) if unless is not None else None,
         last_lines=last_lines,
+        is_above_box=_yes_or_no(table.get("above_box", False)),
         note=_text(table.get("note", ""), may_be_empty=True),
         where=where,
     )
@@ -210,6 +213,12 @@ def _seconds(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 60:  # noqa: PLR2004 - a minute
         raise TypeError(f"{value!r} must be a number of seconds below 60")
     return float(value)
+
+
+def _yes_or_no(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} must be true or false")
+    return value
 
 
 def _text(value: object, *, may_be_empty: bool = False) -> str:

@@ -190,3 +190,32 @@ def test_a_request_that_is_not_drawn_yet_counts_at_once_and_one_that_is_wiped_ke
         "permission: Bash command touch made-by-agent && echo ran",
     ]
     assert [verdict.is_drawn for verdict in verdicts[:2]] == [False, True]
+
+
+def test_a_menu_in_words_that_no_rule_knows_is_unknown_although_the_signal_says_idle() -> None:
+    judge = judge_of()
+    menu = ScreenText.of("", ["● Done.", "", "Which plan suits you", "  1. Pro", "❯ 2. Max", "  3. None"])
+
+    verdicts = [judge.judge(Look(at=at, screen=menu, signal=FREE)) for at in (0.0, 1.1)]
+
+    assert verdicts[-1].state is None
+    assert "menu" in verdicts[-1].doubt
+
+
+def test_a_list_in_an_answer_is_no_menu() -> None:
+    judge = judge_of()
+    screen = ScreenText.of("", ["● Two ways:", "  1. this", "  2. that", "> quoted", "something new"])
+
+    verdicts = [judge.judge(Look(at=at, screen=screen, signal=FREE)) for at in (0.0, 2.0)]
+
+    assert verdicts[-1].state is ScreenState.READY
+
+
+def test_quoted_words_do_not_outrank_the_agent_s_own_signal() -> None:
+    judge = judge_of()
+    lines = READY_SCREEN.lines
+    screen = ScreenText.of("", ["● It asks: Select login method:", *lines])
+
+    verdicts = [judge.judge(Look(at=at, screen=screen, signal=FREE)) for at in (0.0, 2.0)]
+
+    assert verdicts[-1].state is ScreenState.READY

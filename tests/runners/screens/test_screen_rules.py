@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentmon.domain.errors import UsageError
-from agentmon.runners.screens.reading import ScreenText, box_text, read_screen, read_title
+from agentmon.runners.screens.reading import ScreenText, box_rows, box_text, read_screen, read_title
 from agentmon.runners.screens.rules import NO_RULES, find_rules
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -246,3 +246,44 @@ def test_a_trust_dialog_of_gemini_that_was_answered_asks_nothing_any_more() -> N
     assert state_of(dialog) == "dialog"
     assert state_of([*dialog, *restart]) is None
     assert state_of([*dialog, *restart, *box]) == "ready"
+
+
+QUOTED = {
+    "claude": (
+        "claude-21_after_allow_idle",
+        "● It says:|  Select login method:| Do you want to proceed?| ❯ 1. Yes|",
+    ),
+    "codex": ("codex-05_after_allow", "• It prints Sign in with ChatGPT|  Would you like to run it?|› 1. Yes|"),
+    "gemini": ("gemini-03_after_allow", "✦ Do you trust this folder?|Select Theme|How would you like to authenticate|"),
+    "opencode": (
+        "opencode-03_after_allow",
+        "     Connect a provider|  △ Permission required|  # x|  Update available|",
+    ),
+}
+
+
+@pytest.mark.parametrize("agent", QUOTED)
+def test_what_an_agent_says_is_not_what_its_screen_asks(agent: str) -> None:
+    name, words = QUOTED[agent]
+    lines = screen_of(name).lines
+    rules = find_rules(agent)
+    box_line_count = len(box_rows(rules, screen_of(name)))
+    at = next(at for at in range(len(lines) - box_line_count - 1, 0, -1) if not lines[at].strip(" ▄┃"))
+
+    found = read_screen(rules, ScreenText.of("", [*lines[:at], *words.split("|"), *lines[at:]]))
+
+    assert found is not None
+    assert found.state.is_free, found
+
+
+def test_a_logout_above_the_box_asks_and_one_that_is_quoted_does_not() -> None:
+    lines = screen_of("claude-21_after_allow_idle").lines
+    box = len(lines) - len(box_rows(find_rules("claude"), screen_of("claude-21_after_allow_idle"))) - 1
+
+    def state_of(*words: str) -> str:
+        found = read_screen(find_rules("claude"), ScreenText.of("", [*lines[:box], *words, "", *lines[box:]]))
+        return "" if found is None else found.state.value
+
+    assert state_of("● Invalid API key · Please run /login") == "dialog"
+    assert state_of("● It says: Invalid API key · Please run /login") == "ready"
+    assert state_of("● Invalid API key · Please run /login", "● All is well again.") == "ready"

@@ -138,7 +138,9 @@ def _reasons(card: Card) -> list[tuple[str, str]]:
         lines.append((cause_text(card.error, card.exit_code), colour))
     if card.state is LiveState.NEEDS_YOU:
         lines.append((f"◆ {need_words(card)}", "$warning"))
-        lines.append(("y shows it whole and decides; m sends a message; a enters its terminal.", "$text-muted"))
+        hint = "y shows it whole and decides; m sends a message; a enters its terminal."
+        is_plain_program = not card.is_conversation and card.started_at is not None
+        lines.append(("a enters its terminal." if is_plain_program else hint, "$text-muted"))
     if card.state is LiveState.STUCK:
         lines.append((stuck_hint(card.error), "$text-muted"))
     if card.state is LiveState.PARKED:

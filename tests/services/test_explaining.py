@@ -62,3 +62,23 @@ async def test_a_task_that_was_never_run_has_nothing_to_explain(live_home: LiveH
 
         with pytest.raises(ConflictError, match="never run"):
             await services.explaining.explain(task.id)
+
+
+async def test_a_plain_program_that_asks_in_its_terminal_needs_a_person_and_says_what_tells(
+    live_home: LiveHome,
+) -> None:
+    async with open_services() as services:
+        workspace = await services.workspaces.open(live_home.project)
+        task = await add_command(services, workspace, "python3", "-c", "import getpass; getpass.getpass('Password: ')")
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+        await until_note(services, execution, "asks in its terminal: Password:")
+
+        explanation = await services.explaining.explain(task.id)
+        (counts,) = await services.workspaces.counts()
+        await services.queue.stop(task.id, actor=USER_ACTOR)
+        await services.queue.wait(execution.id)
+
+    assert explanation.state == "needs you"
+    assert "reads without echo" in explanation.source
+    assert any("asks in its terminal" in entry for entry in explanation.entries)
+    assert counts.needs_you == 1

@@ -49,6 +49,16 @@ def read_processes(marker: bytes) -> list[Process]:
     return list(_from_proc(marker) if _HAS_PROC else read_with_ps(marker))
 
 
+def find_group(group: int) -> list[int]:
+    """Return the living processes of a group; none where the system has no ``/proc``."""
+    found = []
+    for name in os.listdir("/proc") if _HAS_PROC else ():
+        fields = _read_stat(int(name)) if name.isdigit() else None
+        if fields is not None and fields[_GROUP] == str(group):
+            found.append(int(name))
+    return found
+
+
 def find_start_time(pid: int) -> str | None:
     """Return when the process started, in the system's own form; ``None`` when there is none alive."""
     if _HAS_PROC:

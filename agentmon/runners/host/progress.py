@@ -45,6 +45,12 @@ class Progress:
                 break
         return self._last_line
 
+    def open_line(self) -> str:
+        """Return the text of the last line while it is unfinished; empty when it has none, or is finished."""
+        if not self._is_mid_line:
+            return ""
+        return visible_text(shown_lines(self._tail.decode("utf-8", "replace"))[-1])[-_MAX_CHARACTERS:]
+
 
 def shown_lines(text: str) -> list[str]:
     """Return the lines of a text as a terminal leaves them: what is written over or erased in its line is gone.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentmon.runners.host.output_log import OutputLog
     from agentmon.runners.host.pane import Pane
     from agentmon.runners.host.progress import Progress
+    from agentmon.runners.host.terminal_question import TerminalQuestion
 
 _BATCH_BYTES = 256 * 1024
 _FULL_READ_BYTES = 4000
@@ -40,17 +41,25 @@ class Pump:
         "_output",
         "_pane",
         "_progress",
+        "_question",
         "_tail",
         "_typed",
         "_typed_bytes",
     )
 
     is_blocked = False
-    next_step = float("inf")
     outcome: str | None = None
     error: str | None = None
 
-    def __init__(self, agent: Agent, journal: Journal, output: OutputLog, progress: Progress, pane: Pane) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        journal: Journal,
+        output: OutputLog,
+        progress: Progress,
+        pane: Pane,
+        question: TerminalQuestion | None = None,
+    ) -> None:
         self._agent = agent
         self._journal = journal
         self._is_paste_marked = False
@@ -60,6 +69,8 @@ class Pump:
         self._typed_bytes = 0
         self._output = output
         self._progress = progress
+        self._question = question
+        """None for an agent in its own screen, which is read by rules."""
         self._pane = pane
         self._newlines = terminal.NewlineUndo()
         self._keys = bytearray()
@@ -80,8 +91,15 @@ class Pump:
     def begin(self) -> None:
         """Say nothing: the program begins."""
 
+    @property
+    def next_step(self) -> float:
+        """When ``advance`` has something to do, on the monotonic clock."""
+        return float("inf") if self._question is None else self._question.next_look
+
     def advance(self, now: float) -> None:
-        """Do nothing: a terminal has nothing that becomes due."""
+        """Look whether the program waits for a person."""
+        if self._question is not None:
+            self._question.look(now)
 
     def is_overdue(self, now: float) -> bool:
         """Return false: a program decides itself when it ends."""
@@ -142,6 +160,8 @@ class Pump:
         if written:
             self._output.append(written)
         self._follow_paste_mode(chunk)
+        if self._question is not None:
+            self._question.note_output(now)
         self._pane.show(chunk, now, is_line_by_line=modes.is_line_by_line)
         return True
 

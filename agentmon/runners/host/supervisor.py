@@ -21,6 +21,7 @@ from agentmon.runners.host.pump import Pump
 from agentmon.runners.host.report_pace import ReportPace
 from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
 from agentmon.runners.host.spec import MARKER_VARIABLE
+from agentmon.runners.host.terminal_question import TerminalQuestion
 from agentmon.runners.host.time_limit import TimeLimit
 
 TYPE_CHECKING = False
@@ -161,7 +162,9 @@ class Supervisor:
         window_size = self._pane.find_window_size() or (self._spec.rows, self._spec.columns)
         agent = agents.start(self._spec, variables, window_size)
         self._note_start(agent.pid)
-        return Pump(agent, self._journal, self._output, self._progress, self._pane)
+        is_read_by_rules = self._spec.mode == "tmux"
+        question = None if is_read_by_rules else TerminalQuestion(agent, self._journal, self._progress)
+        return Pump(agent, self._journal, self._output, self._progress, self._pane, question)
 
     def _note_start(self, pid: int) -> None:
         self._family.agent_pid = pid

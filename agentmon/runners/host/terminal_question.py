@@ -1,0 +1,100 @@
+"""Whether a program waits for a person at its terminal: its output rests on an open line while it reads there."""
+
+from __future__ import annotations
+
+import os
+import termios
+
+from agentmon.runners.host import process_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentmon.runners.host.agent import Agent
+    from agentmon.runners.host.journal import Journal
+    from agentmon.runners.host.progress import Progress
+
+_AT_REST_S = 1.0
+_MOST_REST_S = 30.0
+_LFLAG = 3
+_READ_CALLS = {"x86_64": (0, 19), "aarch64": (63, 65), "riscv64": (63, 65)}
+"""Numbers of read and readv. Source: the tables of system calls of Linux 6.1."""
+_TERMINAL_NAMES = ("/dev/tty", "/dev/pts/")
+_MAX_QUESTION_CHARACTERS = 120
+
+
+class TerminalQuestion:
+    """Tells the journal when the program begins to wait for a person, and when it goes on.
+
+    A program that merely thinks is never taken for one that waits: reading has to be seen, or echo to be off while the
+    terminal takes whole lines, as it is for a password.
+    """
+
+    __slots__ = ("_agent", "_is_asking", "_journal", "_progress", "_rest_s", "next_look")
+
+    def __init__(self, agent: Agent, journal: Journal, progress: Progress) -> None:
+        self._agent = agent
+        self._journal = journal
+        self._progress = progress
+        self._is_asking = False
+        self._rest_s = _AT_REST_S
+        self.next_look = float("inf")
+        """On the monotonic clock."""
+
+    def note_output(self, now: float) -> None:
+        """Take note of output: whatever it asked, it goes on."""
+        self._rest_s = _AT_REST_S
+        self.next_look = now + self._rest_s
+        if self._is_asking:
+            self._tell_work()
+
+    def look(self, now: float) -> None:
+        """Look whether it waits, when it is time to."""
+        if now < self.next_look:
+            return
+        question = self._progress.open_line()
+        if not question:
+            self.next_look = float("inf")
+            return
+        signal = self._find_signal()
+        if signal and not self._is_asking:
+            self._is_asking = True
+            note = f"asks in its terminal: {question[-_MAX_QUESTION_CHARACTERS:]}"
+            self._tell({"activity": "waiting", "note": note, "source": f"its terminal: {signal}"})
+        elif not signal and self._is_asking:
+            self._tell_work()
+        self._rest_s = _AT_REST_S if self._is_asking else min(2 * self._rest_s, _MOST_REST_S)
+        self.next_look = now + self._rest_s
+
+    def _tell_work(self) -> None:
+        self._is_asking = False
+        self._tell({"activity": "working", "note": "", "source": "its terminal: it goes on"})
+
+    def _tell(self, event: dict[str, str]) -> None:
+        self._journal.add("agent_event", event={"kind": "activity", **event})
+
+    def _find_signal(self) -> str:
+        """Return what tells that it waits; empty when nothing does."""
+        try:
+            modes = termios.tcgetattr(self._agent.inner_terminal)[_LFLAG]
+            group = os.tcgetpgrp(self._agent.outer_end)
+        except (OSError, termios.error):
+            return ""
+        takes_lines, echoes = bool(modes & termios.ICANON), bool(modes & termios.ECHO)
+        if takes_lines and not echoes:
+            return "output rests on an open line, and the terminal reads without echo"
+        if any(_reads_terminal(pid) for pid in process_table.find_group(group)):
+            how = "whole lines" if takes_lines else "single keys"
+            return f"output rests on an open line, and the program reads {how} from the terminal"
+        return ""
+
+
+def _reads_terminal(pid: int) -> bool:
+    """Return whether the process is held by a read of a terminal; False where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/syscall", "rb") as file:
+            number, descriptor = file.read(256).split()[:2]
+        if int(number) not in _READ_CALLS.get(os.uname().machine, ()):
+            return False
+        return os.readlink(f"/proc/{pid}/fd/{int(descriptor, 16)}").startswith(_TERMINAL_NAMES)
+    except (OSError, ValueError):
+        return False

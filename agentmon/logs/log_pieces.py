@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Final
 from agentmon.logs.line_text import plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 PIECE_BYTES: Final = 24 * 1024
 """A piece is no longer, unless a line is; then it is cut here all the same."""
 _COUNT_BYTES: Final = 1024 * 1024
+# Source: ECMA-48, 8.3: CUU and CPL, CUD and CNL.
+_MOVE_UP: Final = re.compile(rb"\x1b\[[0-9]{0,3}[AF]")
+_MOVE: Final = re.compile(rb"\x1b\[([0-9]{0,3})([ABEF])")
 _NEEDS_TERMINAL: Final = re.compile(rb"[\x1b\r\b]|\xc2[\x80-\x9f]")
 
 
@@ -66,10 +69,37 @@ def count_lines(descriptor: int, start: int, end: int) -> int:
 
 
 def piece_text(content: bytes) -> str:
-    """Return what a person sees in some lines: without control codes, with as many line feeds."""
+    """Return what a person sees in some lines: without control codes, with as many line feeds.
+
+    A line that a later one of them is painted over is empty.
+    """
     if _NEEDS_TERMINAL.search(content) is None:
         return content.decode("utf-8", "replace")
-    return "\n".join(plain_text(line) for line in content.split(b"\n"))
+    lines = content.split(b"\n")
+    texts = [plain_text(line) for line in lines]
+    if _MOVE_UP.search(content) is not None:
+        for hidden in _painted_over(lines, texts):
+            texts[hidden] = ""
+    return "\n".join(texts)
+
+
+def _painted_over(lines: Sequence[bytes], texts: Sequence[str]) -> Iterator[int]:
+    """Yield the numbers of the lines in whose rows something else was written after the cursor had gone up."""
+    row = 0
+    newest: dict[int, int] = {}
+    for number, line in enumerate(lines):
+        written, rest = row, line
+        for move in _MOVE.finditer(line):
+            count = int(move[1] or 1)
+            row += -count if move[2] in b"AF" else count
+            rest = line[move.end() :]
+        if rest is not line and (b"\x1b[2K" in rest or plain_text(rest).strip()):
+            written = row
+        if texts[number].strip():
+            if written in newest:
+                yield newest[written]
+            newest[written] = number
+        row += 1
 
 
 def line_offset(content: bytes, line: int) -> int:

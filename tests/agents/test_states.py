@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.sessions import SessionStatus
+from agentmon.logs.line_text import plain_text
 from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
@@ -311,3 +313,24 @@ async def test_a_conversation_asks_a_question(drive: Drive, seen: Seen) -> None:
         asked.id, actor=USER_ACTOR, seen_digest=asked.input_digest, answers={"Which colour?": "Red"}
     )
     assert (await drive.until_over(started)).status is ExecutionStatus.SUCCEEDED
+
+
+async def test_an_own_screen_is_shown_as_it_stands_while_it_lives_and_afterwards(drive: Drive) -> None:
+    execution = await start_own_screen(drive, "go #mock:plain")
+    await until_noted(drive, execution, Activity.WAITING, DONE_NOTE)
+    log = drive.services.executions.log_path(execution)
+
+    async def shown_alike() -> list[str] | None:
+        live = plain_lines_of(await drive.services.screens.text(execution.id))
+        emulated = plain_lines_of(await asyncio.to_thread(drive.services.screens._emulate, log))
+        return live if live and live == emulated else None
+
+    live = await drive.until(shown_alike, "the emulator shows what tmux shows")
+    await drive.services.queue.stop(execution.task_id, actor=USER_ACTOR, kill=True)
+    over = await drive.services.queue.wait(execution.id)
+
+    assert plain_lines_of(await drive.services.screens.text(over.id)) == live
+
+
+def plain_lines_of(text: bytes) -> list[str]:
+    return [line for one in text.splitlines() if (line := plain_text(one).strip())][-20:]

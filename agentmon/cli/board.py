@@ -157,8 +157,8 @@ def _facts(card: Card, now: datetime) -> list[str]:
     if card.next_run_at is not None:
         facts.append(f"next {local_words(card.next_run_at)}")
     facts += _marks(card, now)
-    if card.cost_nano:
-        facts.append(card.money.text(card.cost_nano))
+    if card.spent_text:
+        facts.append(card.spent_text)
     if card.waits_for:
         facts.append("waits for " + ", ".join(f"#{number}" for number in card.waits_for))
     return facts

@@ -17,7 +17,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import Execution, ExecutionListing
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.spending import spent_words
+from agentmon.domain.spending import spent_by
 from agentmon.domain.tasks import Workspace
 
 
@@ -60,7 +60,7 @@ def list_executions(
             f"#{listing.task_number}",
             listing.agent_slug,
             elapsed_text(listing.execution, now),
-            spent_words([listing.execution], money),
+            spent_by([listing.execution]).text(money),
             plain_line(listing.task_title, max_characters=40),
             plain_line(_newest_words(listing.execution), max_characters=200),
         )

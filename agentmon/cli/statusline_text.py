@@ -107,4 +107,6 @@ class _Money:
 
 def _dollars(cost_nano: int) -> str:
     cents = (cost_nano + _NANO_PER_CENT // 2) // _NANO_PER_CENT
+    if not cents and cost_nano > 0:
+        return "<$0.01"
     return f"${cents // 100:,}.{cents % 100:02d}"

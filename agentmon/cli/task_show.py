@@ -19,7 +19,7 @@ from agentmon.domain.executions import Execution
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line, plain_lines
-from agentmon.domain.spending import spent_words
+from agentmon.domain.spending import spent_by
 from agentmon.domain.tasks import Schedule, Task, Workspace
 from agentmon.schedule import next_times
 
@@ -117,7 +117,7 @@ def _lines(facts: _TaskFacts) -> list[str]:
         ("parent", f"#{facts.parent.number} {facts.parent.title}" if facts.parent is not None else ""),
         ("waits for", _named(facts.waits_for)),
         ("needed by", _named(facts.needed_by)),
-        ("cost", spent_words(facts.executions, facts.money)),
+        ("cost", spent_by(facts.executions).text(facts.money)),
         ("created", local_time(task.created_at)),
         ("changed", local_time(task.updated_at)),
     ]

@@ -12,7 +12,7 @@ from agentmon.domain.clock import in_zone
 from agentmon.domain.events import TaskEvent
 from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.spending import spent_words
+from agentmon.domain.spending import spent_by
 from agentmon.domain.tasks import Task
 
 _VALUE_CHARACTERS = 120
@@ -38,7 +38,7 @@ def execution_line(execution: Execution, money: MoneyFormat, state: str = "") ->
         local_time(execution.started_at or execution.created_at),
         elapsed_text(execution, execution.ended_at or execution.log_updated_at or execution.created_at),
         size_text(execution.log_byte_size),
-        spent_words([execution], money),
+        spent_by([execution]).text(money),
         f"log removed {local_time(execution.log_removed_at)}" if execution.log_removed_at is not None else "",
         execution.error or "",
         execution.id,

@@ -27,6 +27,8 @@ _SYMBOLS: Final = {
 """As the locale en of the Unicode CLDR 46 writes them."""
 _FINER_DIGITS: Final = 2
 """How many digits more a single answer of less than one unit needs."""
+_MILLION: Final = 1_000_000
+_MOST_DIGITS: Final = 9
 _STEP: Final = 1000
 _ONE_DECIMAL_BELOW: Final = 10
 
@@ -104,7 +106,7 @@ class MoneyFormat(NamedTuple):
         return int(whole + part), 10 ** len(part)
 
     def text(self, cost_nano: int | None) -> str:
-        """Return an amount of nano-USD: ``$4.21``, ``CHF 3.87``; an unknown amount is empty."""
+        """Return an amount of nano-USD: ``$4.21``, ``CHF 3.87``; ``<$0.01`` for what rounds to 0; unknown is empty."""
         return "" if cost_nano is None else self._written(cost_nano, self.decimals)
 
     def short_text(self, cost_nano: int) -> str:
@@ -117,10 +119,16 @@ class MoneyFormat(NamedTuple):
         numerator, denominator = self.ratio
         if abs(cost_nano) * numerator >= denominator * NANO:
             return self.text(cost_nano)
-        digits = self.decimals + _FINER_DIGITS
-        if 0 < cost_nano * numerator * 10**digits < denominator * NANO:
-            return f"<{self._signed(1, digits)}"
-        return self._written(cost_nano, digits)
+        return self._written(cost_nano, self.decimals + _FINER_DIGITS)
+
+    def typed_text(self, cost_nano: int) -> str:
+        """Return an amount as a person types it: with the digits from which it is read again, to a millionth."""
+        numerator, denominator = self.ratio
+        for digits in range(self.decimals, _MOST_DIGITS + 1):
+            amount = _rounded(cost_nano * numerator * 10**digits, denominator * NANO)
+            if abs(self.usd_nano(amount * 10 ** (_MOST_DIGITS - digits)) - cost_nano) * _MILLION <= cost_nano:
+                return self._signed(amount, digits)
+        return self.text(cost_nano)
 
     def own_nano(self, cost_nano: int) -> int:
         """Return an amount of nano-USD in billionths of the unit that is shown."""
@@ -138,7 +146,8 @@ class MoneyFormat(NamedTuple):
 
     def _written(self, cost_nano: int, digits: int) -> str:
         numerator, denominator = self.ratio
-        return self._signed(_rounded(cost_nano * numerator * 10**digits, denominator * NANO), digits)
+        amount = _rounded(cost_nano * numerator * 10**digits, denominator * NANO)
+        return self._signed(amount, digits) if amount or cost_nano <= 0 else f"<{self._signed(1, digits)}"
 
     def _signed(self, amount: int, digits: int) -> str:
         """Return an amount in units of the last digit."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
+from agentmon.domain.spending import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ class BoardSort(StrEnum):
 
 
 class Card(NamedTuple):
-    """One task of a column with its newest execution."""
+    """One task of a column with its newest execution, and what all of them cost."""
 
     task_id: TaskId
     number: int
@@ -58,6 +59,11 @@ class Card(NamedTuple):
     ended_at: datetime | None = None
     last_line: str | None = None
     cost_nano: int | None = None
+    """Of all runs of the task whose cost is known; None when that of none is."""
+    tokens_used: int = 0
+    """Of all runs of the task."""
+    unpriced_runs: int = 0
+    """How many runs of the task took tokens whose price is not known."""
     money: MoneyFormat = DOLLARS
     """How its cost is shown."""
     activity_note: str | None = None
@@ -81,6 +87,11 @@ class Card(NamedTuple):
     """Off the board since then; None while it is on the board."""
     workspace_name: str = ""
     """The short name of its workspace, where the cards of all are shown together; else empty."""
+
+    @property
+    def spent_text(self) -> str:
+        """What all runs of the task cost, or their tokens where no price is known; empty for nothing."""
+        return Spent(self.cost_nano, self.tokens_used, self.unpriced_runs).short_text(self.money)
 
     @property
     def name(self) -> str:

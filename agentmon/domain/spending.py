@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentmon.domain.amounts import count_text
 
@@ -13,12 +13,38 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
 
 
-def spent_words(executions: Sequence[Execution], money: MoneyFormat) -> str:
-    """Return what the runs took together: ``$0.38, 12 K tokens``; empty for nothing.
+class Spent(NamedTuple):
+    """What some runs took and cost together."""
 
-    A run without a known cost is in no sum of money.
-    """
+    cost_nano: int | None = None
+    """Nano-USD of the runs whose cost is known; None when that of none is."""
+    tokens: int = 0
+    unpriced_runs: int = 0
+    """Runs that took tokens whose price is not known."""
+
+    def text(self, money: MoneyFormat) -> str:
+        """Return money and tokens: ``$0.38, 12 K tokens``, ``$0.38 + ?, 12 K tokens``; empty for nothing."""
+        return ", ".join(part for part in (self._cost_text(money), self._tokens_text) if part)
+
+    def short_text(self, money: MoneyFormat) -> str:
+        """Return the money, and the tokens only where no price is known; empty for nothing."""
+        return self._cost_text(money) or self._tokens_text
+
+    def _cost_text(self, money: MoneyFormat) -> str:
+        if self.cost_nano is None or not (self.cost_nano or self.tokens):
+            return ""
+        return f"{money.text(self.cost_nano)}{' + ?' if self.unpriced_runs else ''}"
+
+    @property
+    def _tokens_text(self) -> str:
+        return f"{count_text(self.tokens)} tokens" if self.tokens else ""
+
+
+def spent_by(executions: Sequence[Execution]) -> Spent:
+    """Return what the runs took together."""
     costs = [execution.cost_nano for execution in executions if execution.cost_nano is not None]
-    tokens = sum(execution.tokens_used for execution in executions)
-    parts = [money.text(sum(costs)) if costs else "", f"{count_text(tokens)} tokens" if tokens else ""]
-    return ", ".join(part for part in parts if part)
+    return Spent(
+        cost_nano=sum(costs) if costs else None,
+        tokens=sum(execution.tokens_used for execution in executions),
+        unpriced_runs=sum(execution.cost_nano is None and execution.tokens_used > 0 for execution in executions),
+    )

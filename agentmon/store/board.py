@@ -17,6 +17,7 @@ from agentmon.domain.execution_status import LIVE_STATUSES, EndReason, Execution
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
+from agentmon.domain.spending import Spent
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store.board_counts import BOARD_COUNTS
 from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting, own_limits
@@ -37,7 +38,7 @@ _CARDS: Final = """
 WITH {ranks} page AS MATERIALIZED ({page})
 SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_run_at, a.slug,
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at,
-       CASE WHEN e.ended_at IS NULL THEN coalesce(e.journal_problem, e.last_line) ELSE e.last_line END, e.cost_nano,
+       CASE WHEN e.ended_at IS NULL THEN coalesce(e.journal_problem, e.last_line) ELSE e.last_line END,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, x.parked_until, x.park_note,
        e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at, t.archived_at, t.workspace_id
 FROM page CROSS JOIN tasks t ON t.id = page.task_id {rank}
@@ -98,6 +99,11 @@ _SUBTASKS: Final = """
 SELECT s.parent_task_id, count(*), sum(s.status IN ('done', 'cancelled')) FROM tasks s
 WHERE s.parent_task_id IN ({ids}) AND s.deleted_at IS NULL
 GROUP BY s.parent_task_id
+"""
+_SPENT: Final = """
+SELECT e.task_id, sum(e.cost_nano), sum(e.tokens_used), sum(e.cost_nano IS NULL AND e.tokens_used > 0) FROM executions e
+WHERE e.task_id IN ({ids})
+GROUP BY e.task_id
 """
 _LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids})"
 """The primary key gives those of a task in their order."""
@@ -318,13 +324,14 @@ def _cards(
     ).fetchall()
     task_ids = [str(row[0]) for row in rows]
     waits_for, subtasks = _waits_for(connection, task_ids), _subtasks(connection, task_ids)
-    labels = _labels(connection, task_ids)
+    labels, spent = _labels(connection, task_ids), _spent(connection, task_ids)
     return tuple(
         _card(
             row,
             waits_for.get(str(row[0]), ()),
             subtasks.get(str(row[0]), (0, 0)),
             tuple(labels.get(str(row[0]), ())),
+            spent.get(str(row[0]), Spent()),
             money,
             workspaces.names,
         )
@@ -351,6 +358,13 @@ def _labels(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str
     return labels
 
 
+def _spent(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, Spent]:
+    return {
+        str(task_id): Spent(None if cost is None else _integer(cost), _integer(tokens), _integer(unpriced))
+        for task_id, cost, tokens, unpriced in _rows_of(connection, _SPENT, task_ids)
+    }
+
+
 def _rows_of(connection: sqlite3.Connection, statement: str, task_ids: Sequence[str]) -> Sequence[Sequence[object]]:
     if not task_ids:
         return ()
@@ -363,13 +377,14 @@ def _card(
     waits_for: tuple[int, ...],
     subtasks: tuple[int, int],
     labels: tuple[str, ...],
+    spent: Spent,
     money: MoneyFormat,
     workspace_names: Mapping[str, str],
 ) -> Card:
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
-    (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line, cost_nano) = row[8:16]
-    end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[16:22]
-    activity, is_held, activity_note, working_dir, mode, due_at, archived_at, workspace_id = row[22:]
+    (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line) = row[8:15]
+    end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[15:21]
+    activity, is_held, activity_note, working_dir, mode, due_at, archived_at, workspace_id = row[21:]
     folder = _optional_text(working_dir) or ""
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
@@ -398,7 +413,9 @@ def _card(
         started_at=_optional_time(started_at),
         ended_at=_optional_time(ended_at),
         last_line=_near(last_line, folder),
-        cost_nano=None if cost_nano is None else _integer(cost_nano),
+        cost_nano=spent.cost_nano,
+        tokens_used=spent.tokens,
+        unpriced_runs=spent.unpriced_runs,
         money=money,
         activity_note=_near(activity_note, folder),
         is_conversation=mode is not None and ExecutionMode(str(mode)).is_conversation,

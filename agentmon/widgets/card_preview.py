@@ -118,7 +118,7 @@ class CardPreview(Guarded, Vertical):
         told = None if now is None else find_state_words(card, now)
         if told is not None:
             facts.append((told.text, _COLOURS[told.style]))
-        others = [subtask_words(card.subtask_count, card.subtasks_closed), card.money.text(card.cost_nano or None)]
+        others = [subtask_words(card.subtask_count, card.subtasks_closed), card.spent_text]
         if now is not None:
             schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
             others = [elapsed_text(card, now), schedule, *others]

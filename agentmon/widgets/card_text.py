@@ -19,6 +19,7 @@ from agentmon.widgets.state_words import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from typing import TypeAlias
 
@@ -157,17 +158,20 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
         words = told.words if cells(told.words) <= room else told.short_words
         told = told._replace(words=words)
         parts += _state_parts(card, told, width - cells(parts[0].text), now, is_pulse_low=is_pulse_low)
+    cost = card.spent_text
+    is_cost_here = bool(cost) and _width(parts) + 1 + cells(cost) <= width
+    room = width - 1 - cells(cost) if is_cost_here else width
     left_over: list[Part] = []
     for extra in _extras(card, now):
         text = f" · {extra.text}" if len(parts) == 1 else f"  {extra.text}"
-        if not left_over and sum(cells(part.text) for part in parts) + cells(text) <= width:
+        if not left_over and _width(parts) + cells(text) <= room:
             parts.append(Part(text, extra.style))
         else:
             left_over.append(Part(f" · {extra.text}" if left_over else extra.text, extra.style))
-    cost = card.money.text(card.cost_nano)
-    used = sum(cells(part.text) for part in parts)
-    if told is not None and cost and used + 1 + len(cost) <= width:
-        parts.append(Part(" " * (width - used - len(cost)) + cost, "muted"))
+    if is_cost_here:
+        parts = _with_end(parts, cost, width)
+    elif cost:
+        left_over = _with_end(left_over, cost, width)
     return _fill(parts, width), left_over
 
 
@@ -178,7 +182,7 @@ def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_
     is_word_clear = (is_running and width < _ROOM_FOR_WORD) or (card.state is LiveState.DONE and elapsed)
     if not is_word_clear:
         parts.append(Part(f" {told.words}", told.style))
-    used = sum(cells(part.text) for part in parts)
+    used = _width(parts)
     if elapsed and used + 1 + len(elapsed) <= width:
         parts.append(Part(f" {elapsed}", told.style if is_ongoing(card) else "muted"))
     return parts
@@ -222,6 +226,16 @@ def _third_line(card: Card) -> Part | None:
     if (card.state in _ONGOING or card.state in _WITH_ERROR) and card.last_line:
         return Part(f"› {even_line(card.last_line, max_characters=300)}", "muted")
     return None
+
+
+def _with_end(parts: list[Part], text: str, width: int) -> list[Part]:
+    """Return a line with the text at its right end, before which the rest is cut."""
+    room = width - cells(text) - 1
+    return [*(_fill(parts, room) if room > 0 else ()), Part(f" {text}", "muted")]
+
+
+def _width(parts: Iterable[Part]) -> int:
+    return sum(cells(part.text) for part in parts)
 
 
 def _fill(parts: list[Part], width: int) -> Line:

@@ -3,10 +3,11 @@ from __future__ import annotations
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentmon.domain.amounts import DOLLARS, NANO, MoneyFormat, today_text
+from agentmon.domain.money_text import parse_money
 
 EUROS = MoneyFormat("EUR", "0.92", 2)
 EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
@@ -17,6 +18,10 @@ formats = st.builds(
     st.decimals("0.000001", "100000", places=6).map(lambda rate: f"{rate:f}"),
     st.integers(0, 9),
 )
+
+
+def exact(amount: int, money: MoneyFormat) -> Decimal:
+    return EXACT.divide(EXACT.multiply(Decimal(amount), Decimal(money.exchange_rate)), Decimal(NANO))
 
 
 def number_of(text: str) -> Decimal:
@@ -43,9 +48,27 @@ def test_an_amount_is_told_in_the_currency_and_precision_that_is_set(money: Mone
 
 @given(amount=amounts, money=formats)
 def test_an_amount_is_converted_exactly_and_rounded_once_half_to_even(amount: int, money: MoneyFormat) -> None:
-    exact = EXACT.divide(EXACT.multiply(Decimal(amount), Decimal(money.exchange_rate)), Decimal(NANO))
+    text = money.text(amount)
+    assume(not text.startswith("<"))
 
-    assert number_of(money.text(amount)) == exact.quantize(Decimal(1).scaleb(-money.decimals), context=EXACT)
+    unit = Decimal(1).scaleb(-money.decimals)
+    assert number_of(text) == exact(amount, money).quantize(unit, context=EXACT)
+
+
+@given(amount=st.integers(1, 10**8), money=formats)
+def test_an_amount_that_is_not_zero_is_never_told_as_zero(amount: int, money: MoneyFormat) -> None:
+    text, unit = money.text(amount), Decimal(1).scaleb(-money.decimals)
+
+    assert number_of(text.removeprefix("<")) >= unit
+    assert text.startswith("<") == (exact(amount, money) * 2 <= unit)
+
+
+@given(amount=st.integers(1, 10**15), money=st.sampled_from([DOLLARS, EUROS]))
+def test_an_amount_in_a_field_is_read_again(amount: int, money: MoneyFormat) -> None:
+    typed = money.usd_nano(amount)
+    assume(typed > 0)
+
+    assert parse_money(money.typed_text(typed), money) == pytest.approx(typed, rel=1e-6, abs=0)
 
 
 @given(cents=st.integers(1, 10**15), rate=st.decimals("0.01", "10000", places=4))
@@ -60,7 +83,7 @@ def test_an_amount_that_a_person_writes_is_shown_as_it_was_written(cents: int, r
     [
         (0, "$0.0000"),
         (1, "<$0.0001"),
-        (99_999, "<$0.0001"),
+        (50_000, "<$0.0001"),
         (100_000, "$0.0001"),
         (42_000_000, "$0.0420"),
         (999_999_999, "$1.0000"),

@@ -13,6 +13,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import new_id
 from agentmon.domain.live_state import LiveState, live_state
 from agentmon.domain.redaction import MASK, has_secret, redact
+from agentmon.domain.spending import Spent
 
 
 def test_ids_are_uuids_of_version_7_that_sort_in_the_order_of_making() -> None:
@@ -58,6 +59,25 @@ def test_a_count_is_told_in_three_digits(count: int, text: str) -> None:
 def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:
     assert DOLLARS.text(None) == ""
     assert DOLLARS.text(0) == "$0.00"
+    assert DOLLARS.text(1) == "<$0.01"
+
+
+@pytest.mark.parametrize(
+    ("spent", "short_text", "text"),
+    [
+        (Spent(), "", ""),
+        (Spent(cost_nano=0), "", ""),
+        (Spent(cost_nano=0, tokens=40), "$0.00", "$0.00, 40 tokens"),
+        (Spent(tokens=12_000, unpriced_runs=1), "12 K tokens", "12 K tokens"),
+        (Spent(1_800_000_000, 12_000), "$1.80", "$1.80, 12 K tokens"),
+        (Spent(4_000, 900, unpriced_runs=1), "<$0.01 + ?", "<$0.01 + ?, 900 tokens"),
+    ],
+)
+def test_what_was_spent_is_told_as_money_and_as_tokens_where_no_price_is_known(
+    spent: Spent, short_text: str, text: str
+) -> None:
+    assert spent.short_text(DOLLARS) == short_text
+    assert spent.text(DOLLARS) == text
     assert DOLLARS.text(4_210_000_000) == "$4.21"
 
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.billing import BilledAnswer, HistorySession
+from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import CostNews, SessionNews, UsageNews
 from agentmon.domain.costs import CostGroup, FileCursor, PricedAnswer
+from agentmon.domain.task_status import TaskStatus
+from agentmon.store.board_pages import BoardRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.store.usage_prices import UsagePriceRepository
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+    from agentmon.domain.board import Card
     from agentmon.domain.ids import ExecutionId
     from tests.store.conversation_place import ConversationPlace
 
@@ -153,6 +157,38 @@ async def test_answers_of_a_file_belong_to_the_run_in_whose_time_they_came(
     assert rows == {"before": None, "in": execution.id, "after": None}
     assert (await place.queue.executions.get(execution.id)).tokens_used == 10
     assert totals(place) == (3, 30)
+
+
+async def card(place: ConversationPlace) -> Card:
+    page = await BoardRepository(place.database).page(
+        None,
+        [ColumnRequest(status=status) for status in TaskStatus],
+        running_limit=4,
+        money_words={},
+        board_words={},
+    )
+    (only,) = [one for column in page.columns.values() for one in column.cards]
+    return only
+
+
+async def test_a_card_has_the_sum_over_the_runs_of_its_task(place: ConversationPlace, files: UsageImport) -> None:
+    first = await place.begin()
+    await place.tell(first.id, SessionNews(session_ref=REF), ending=an_ending())
+    write(files, told("a", 1800))
+    assert (await card(place)).cost_nano == 1_800_000
+
+    await place.enqueue(first.task_id, prompt="Go on", parent=first.id)
+    second = (await place.claim()).execution
+    assert (await card(place)).cost_nano == 1_800_000
+    await place.tell(second.id, bills("b", 7))
+
+    shown = await card(place)
+    assert (shown.execution_id, shown.cost_nano, shown.tokens_used, shown.unpriced_runs) == (
+        second.id,
+        1_800_000,
+        1807,
+        1,
+    )
 
 
 async def test_stand_ins_go_when_the_file_has_told_the_answers(place: ConversationPlace, files: UsageImport) -> None:

@@ -168,6 +168,25 @@ def test_a_card_says_its_state_by_glyph_and_word() -> None:
     assert waiting_text[1:] == ["sh · after #38"]
 
 
+@pytest.mark.parametrize("labels", [(), ("ui",), ("auth", "backend", "urgent", "needs-a-review")])
+@pytest.mark.parametrize("state", [LiveState.RUNNING, LiveState.DONE, LiveState.FAILED, LiveState.NEEDS_YOU])
+@pytest.mark.parametrize("width", [18, 24, 30, 40, 60])
+def test_a_card_shows_what_it_cost_whatever_else_it_has(labels: tuple[str, ...], state: LiveState, width: int) -> None:
+    card = make_card(38)._replace(
+        state=state, started_at=NOW - timedelta(seconds=252), subtask_count=3, labels=labels, tokens_used=12_000
+    )
+    spent = {
+        "$1.80": card._replace(cost_nano=1_800_000_000),
+        "<$0.01": card._replace(cost_nano=1),
+        "12 K tokens": card._replace(unpriced_runs=1),
+    }
+
+    for text, one in spent.items():
+        lines = ["".join(part.text for part in line) for line in card_lines(one, width=width, now=NOW)]
+        assert [line for line in lines if line.endswith(f" {text}")]
+        assert len(lines) <= 4
+
+
 def test_a_blocked_card_says_what_it_waits_for() -> None:
     card = make_card(40, status=TaskStatus.BLOCKED)._replace(waits_for=(38, 39))
 

@@ -57,7 +57,7 @@ class MoreFields(Guarded, Vertical):
         context = start.input_context
         self._retries = LineInput(str(context.max_retries), id="retries")
         self._retries_field = FormField("Retries", self._retries)
-        self._first_budget_text = "" if budget_nano is None else money.text(budget_nano)
+        self._first_budget_text = "" if budget_nano is None else money.typed_text(budget_nano)
         self._budget = LineInput(self._first_budget_text, placeholder=f"{money.symbol}5", id="budget")
         self._budget_field = FormField("Budget", self._budget)
         self.schedule = ScheduleField(start.schedule, clock=clock)

@@ -17,7 +17,7 @@ from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.moments import moment_words
-from agentmon.domain.spending import spent_words
+from agentmon.domain.spending import spent_by
 from agentmon.screens.tasks.command_preview import find_recorded_command, planned_command
 from agentmon.screens.tasks.start_note import judge_finder, start_note
 from agentmon.widgets.card_text import subtask_words
@@ -280,7 +280,7 @@ def _program_words(facts: TaskFacts) -> str:
 
 
 def _cost_words(facts: TaskFacts) -> str:
-    spent = spent_words(facts.executions, facts.money)
+    spent = spent_by(facts.executions).text(facts.money)
     return f"{spent} in {len(facts.executions):,} runs" if spent and len(facts.executions) > 1 else spent
 
 

@@ -12,6 +12,16 @@ _BEDROCK_MAKER: Final = re.compile(
 _BEDROCK_VERSION: Final = re.compile(r"-v\d{1,2}(?::\d{1,3}(?::\w+)?)?$")
 _FLOATING: Final = re.compile(r"[-@](?:latest|default)$")
 _DATE: Final = re.compile(r"[-@](?:20\d{2}-\d{2}-\d{2}|20\d{6})$")
+_FINE_TUNED: Final = "ft:"
+_COMPACT_DATE: Final = re.compile(r"(?<=[-@])(20\d{2})(\d{2})(\d{2})$")
+_MONTH: Final = r"(?:0[1-9]|1[0-2])"
+_DAY: Final = r"(?:0[1-9]|[12]\d|3[01])"
+_RELEASE: Final = re.compile(
+    rf"(?:[-@:](?:latest|default|preview|exp|experimental)"
+    rf"|[-@](?:20\d\d-?{_MONTH}-?{_DAY}|{_MONTH}-(?:20\d\d|{_DAY})|{_MONTH}{_DAY}|2\d{_MONTH}|00\d)"
+    r"|-v\d{1,2}:\d{1,3}(?::\w+)?|:\d)+$"
+)
+"""A state or date of release (``-preview-05-20``, ``-2507``, ``-001``), or Bedrock's version (``-v1:0``)."""
 
 
 def recorded_name(model: str) -> str:
@@ -35,6 +45,23 @@ def names_of(model: str) -> tuple[str, ...]:
     """Return the names to look for, the most exact first; none twice, none empty."""
     bare = bare_name(model)
     return tuple(dict.fromkeys(name for name in (recorded_name(model), bare, _DATE.sub("", bare)) if name))
+
+
+def without_release(name: str) -> str:
+    """Return the name of a model without what only tells which release of it: a date, ``-latest``, ``-preview``.
+
+    Nor with whose it is, of a fine-tuned one: ``ft:gpt-4o-2024-08-06:acme::b1`` is ``ft:gpt-4o``.
+    """
+    if name.startswith(_FINE_TUNED):
+        name = ":".join(name.split(":")[:2])
+    if _BEDROCK_MAKER.match(name.rpartition("/")[2]):
+        name = _BEDROCK_VERSION.sub("", name)
+    return _RELEASE.sub("", name)
+
+
+def with_dashed_date(name: str) -> str:
+    """Return the name with a date at its end written as ``2026-01-31``."""
+    return _COMPACT_DATE.sub(r"\1-\2-\3", name)
 
 
 def is_of_bedrock(model: str) -> bool:

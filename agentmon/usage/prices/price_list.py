@@ -6,6 +6,7 @@ The package takes 0.3 s and 40 MB to import, so it is imported when the first pr
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
@@ -14,13 +15,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError
+from agentmon.usage.prices.model_names import with_dashed_date, without_release
 from agentmon.usage.prices.rates import Kind, KindRate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from genai_prices.data_snapshot import DataSnapshot
-    from genai_prices.types import MatchLogic, ModelInfo, ModelPrice, Provider
+    from genai_prices.types import MatchLogic, ModelInfo, ModelPrice
 
 _KIND_KEYS: Final[Mapping[str, Kind]] = {
     "input_mtok": Kind.INPUT,
@@ -157,14 +159,22 @@ class PriceList:
             return None
 
     def find(self, provider_id: str, model: str) -> ListedModel | None:
-        """Return the model of this provider; another provider is never guessed."""
+        """Return the model of this provider that the list knows by this name; another provider is never guessed.
+
+        The list's own search takes the first model whose name begins alike, which may be another one.
+        """
         try:
-            provider, found = self._snapshot.find_provider_model(model, None, provider_id, None)
+            provider = self._snapshot.find_provider(None, provider_id, None)
         except LookupError:
             return None
-        if not _fits(found.match, model.lower()):
-            return None
-        return ListedModel(provider_id=provider.id, model=found, is_own=_has(provider, found), label=self.label)
+        fallbacks = [one for one in self._snapshot.providers if one.id in (provider.fallback_model_providers or ())]
+        for name in dict.fromkeys((model.lower(), with_dashed_date(model.lower()))):
+            for owner in (provider, *fallbacks):
+                for found in owner.models:
+                    if name == found.id.lower() or (found.is_match(name) and _means(found.match, name)):
+                        is_own = owner is provider
+                        return ListedModel(provider_id=provider.id, model=found, is_own=is_own, label=self.label)
+        return None
 
     def models(self, provider_id: str) -> tuple[ListedModel, ...]:
         """Return the models of a provider."""
@@ -218,25 +228,34 @@ def _kind_rates(price: ModelPrice, origin: str) -> Iterator[tuple[Kind, KindRate
             yield kind, KindRate(base=value, origin=origin)
 
 
-def _has(provider: Provider, model: ModelInfo) -> bool:
-    return any(own is model for own in provider.models)
-
-
 def _milliseconds(moment: time) -> int:
     at = datetime.combine(datetime(2000, 1, 2, tzinfo=UTC), moment)
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     return (at.hour * 3600 + at.minute * 60 + at.second) * 1000 + at.microsecond // 1000
 
 
-def _fits(clause: MatchLogic, name: str) -> bool:
-    """Return whether the clause means the name, and not a number that begins alike: ``4-8`` is not ``4-81``."""
-    from genai_prices.types import ClauseOr, ClauseStartsWith  # noqa: PLC0415 - see the module
+def _means(clause: MatchLogic, name: str) -> bool:
+    """Return whether the clause, which matches, is about this very model: it reaches to what only tells a release.
 
-    if isinstance(clause, ClauseOr):
-        return any(_fits(part, name) for part in clause.or_)
-    if isinstance(clause, ClauseStartsWith):
-        start = clause.starts_with.lower()
-        goes_on_as_number = start[-1:].isdigit() and name[len(start) : len(start) + 1].isdigit()
-        return name.startswith(start) and not goes_on_as_number
-    # A compact date is rewritten by the package before it looks, so that its own word on the name counts.
-    return clause.is_match(name) or name[-8:].isdigit()
+    So ``claude-opus-4-8`` is ``claude-opus-4-8-20260101``, and not ``claude-opus-4-81`` or ``claude-opus-4-8-mini``.
+    """
+    from genai_prices import types  # noqa: PLC0415 - see the module
+
+    match clause:
+        case types.ClauseOr():
+            return any(part.is_match(name) and _means(part, name) for part in clause.or_)
+        case types.ClauseAnd():
+            return any(_means(part, name) for part in clause.and_)
+        case types.ClauseStartsWith():
+            return len(clause.starts_with) >= len(without_release(name))
+        case types.ClauseContains():
+            begin = name.index(clause.contains.lower())
+            return not name[:begin][-1:].isalnum() and begin + len(clause.contains) >= len(without_release(name))
+        case types.ClauseEndsWith():
+            return not name[: -len(clause.ends_with)][-1:].isalnum()
+        case types.ClauseRegex():
+            found = re.search(clause.regex, name)
+            is_whole = clause.regex.endswith("$")
+            return is_whole or (found is not None and found.end() > len(without_release(name)))
+        case _:
+            return True

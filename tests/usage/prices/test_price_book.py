@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmon.usage.prices.book import PriceBook
+from agentmon.usage.prices.model_names import without_release
 from agentmon.usage.prices.rates import Kind
 from tests.usage.prices.billed_answers import answer, ledger_answer, ledger_rows
 
@@ -178,6 +179,48 @@ def test_one_model_has_one_price_under_all_its_names(provider: str, model: str) 
     assert dollars(BOOK, answer(model, provider=provider, fresh=MILLION, response=MILLION)) == 24
 
 
+@pytest.mark.parametrize(
+    ("provider", "name", "model"),
+    [
+        ("anthropic", "claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("anthropic", "claude-sonnet-4-20250514", "claude-sonnet-4-0"),
+        ("anthropic", "claude-3-7-sonnet-latest", "claude-3-7-sonnet-20250219"),
+        ("openai", "gpt-5-nano-2025-08-07", "gpt-5-nano"),
+        ("openai", "gpt-5.2-20251211", "gpt-5.2"),
+        ("google", "gemini-2.5-pro-preview-05-06", "gemini-2.5-pro"),
+        ("google", "gemini-2.5-flash-preview-09-2025", "gemini-2.5-flash"),
+        ("google", "gemini-2.0-flash-001", "gemini-2.0-flash"),
+        ("google", "gemini-3.1-pro-preview-customtools", "gemini-3.1-pro-preview"),
+        ("mistral", "magistral-medium-2509", "magistral-medium-latest"),
+        ("amazon-bedrock", "us.anthropic.claude-opus-4-8-v1:0", "us.anthropic.claude-opus-4-8"),
+        ("openai", "ft:gpt-4o-2024-08-06:acme::b1", "ft:gpt-4o-2024-08-06:other::c2"),
+    ],
+)
+def test_a_release_of_a_model_costs_what_the_model_does(provider: str, name: str, model: str) -> None:
+    costs = [dollars(BOOK, answer(one, provider=provider, fresh=1000, response=1000)) for one in (name, model)]
+
+    assert costs[0] == costs[1] > 0
+
+
+def names_in(clause: object) -> set[str]:
+    parts = [*getattr(clause, "or_", ()), *getattr(clause, "and_", ())]
+    names = {getattr(clause, key, "") for key in ("equals", "starts_with", "contains", "ends_with")}
+    return names.union(*map(names_in, parts)) - {""}
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "google", "deepseek", "x-ai", "mistral"])
+def test_a_name_is_known_as_the_list_has_it_and_no_name_that_is_only_like_it(provider: str) -> None:
+    prices = BOOK.sources.price_list
+    listed = {one.model.id.lower(): names_in(one.model.match) for one in prices.models(provider)}
+    known = {name.lower() for names in listed.values() for name in names} | set(listed)
+
+    for name in known:
+        assert prices.find(provider, name) is not None
+        for like in (f"{name}{more}" for more in ("-mini", "-turbo", "-2", "-11", "2", ".9", "-lite-20260901")):
+            if like not in known and without_release(like) not in known:
+                assert prices.find(provider, like) is None, like
+
+
 def test_bedrock_s_own_regions_cost_what_bedrock_says() -> None:
     regional = answer("us.anthropic.claude-opus-5-5-v1:0", provider="amazon-bedrock", fresh=MILLION)
     without_provider = answer("us.anthropic.claude-opus-5-5-v1:0", provider="", fresh=MILLION)
@@ -191,6 +234,17 @@ def test_bedrock_s_own_regions_cost_what_bedrock_says() -> None:
         ("anthropic", "acme-coder-9"),
         ("anthropic", "claude-opus-4-81"),
         ("anthropic", "claude-opus-9"),
+        ("anthropic", "claude-opus-4-8-mini"),
+        ("anthropic", "claude-opus-4-8-turbo-20260901"),
+        ("anthropic", "claude-haiku-4-5-1"),
+        ("anthropic", "claude-3-5-haiku.2"),
+        ("anthropic", "claude-sonnet-4-6-2"),
+        ("amazon-bedrock", "us.anthropic.claude-opus-4-8-mini-v1:0"),
+        ("openai", "gpt-5-nano-turbo"),
+        ("google", "gemini-3.6-flash-lite"),
+        ("google", "gemini-3.5-flash-2"),
+        ("google", "gemini-2.5-pro-mini"),
+        ("deepseek", "deepseek-chat-v9"),
         ("anthropic", "<synthetic>"),
         ("anthropic", ""),
         ("", ""),

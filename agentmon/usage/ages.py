@@ -9,7 +9,7 @@ from typing import Final
 from agentmon.usage.fields import moment_in
 
 _STRETCH_BYTES: Final = 16_384
-_TIMESTAMP: Final = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.Z+-]{10,40})"')
+_TIMESTAMP: Final = re.compile(rb'"timestamp"\s*:\s*"?([0-9T:.Z+-]{10,40})')
 
 
 def begun_and_ended_ms(path: str) -> tuple[int, int]:

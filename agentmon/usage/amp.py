@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.billing import BilledAnswer
 from agentmon.usage.fields import (
+    confidence_of_writes,
     count_in,
     milliseconds_in,
     moment_in,
@@ -41,7 +42,7 @@ class _Event:
 class AmpReader:
     """Reads one thread."""
 
-    parser_version: ClassVar[int] = 1
+    parser_version: ClassVar[int] = 2
 
     __slots__ = ("_session_ref",)
 
@@ -184,5 +185,6 @@ def _answer(
         cache_write_1h_tokens=0,
         response_tokens=count_in(usage, "outputTokens"),
         reasoning_tokens=0,
+        confidence=confidence_of_writes(model, count_in(usage, "cacheCreationInputTokens")),
         offset=offset,
     )

@@ -64,7 +64,7 @@ _Part = tuple[bytes, bytes, bytes, int, int]
 class ClaudeReader:
     """Reads one transcript of a conversation or of a subagent."""
 
-    parser_version: ClassVar[int] = 2
+    parser_version: ClassVar[int] = 3
 
     __slots__ = ("_is_subagent", "_last_at_ms", "_last_own_ref", "_last_part", "_session_ref", "_title_rank")
 
@@ -299,12 +299,15 @@ def _answer(
 ) -> BilledAnswer:
     written = object_in(usage, "cache_creation")
     for_an_hour = count_in(written, "ephemeral_1h_input_tokens") if written else 0
+    for_minutes = count_in(written, "ephemeral_5m_input_tokens") if written else 0
     # What is not split lives for five minutes; the total is missing where only the parts are told.
     unsplit = count_in(usage, "cache_creation_input_tokens") - for_an_hour
     response_tokens = count_in(usage, "output_tokens")
     tier = usage.get("service_tier")
     speed = tier if isinstance(tier, str) and tier in _SPEEDS else "standard"
-    is_begun = not has_ended and response_tokens <= MAX_BEGUN_TOKENS
+    confidence = Confidence.ASSUMED if unsplit > for_minutes else Confidence.EXACT
+    if not has_ended and response_tokens <= MAX_BEGUN_TOKENS:
+        confidence = Confidence.INCOMPLETE
     return BilledAnswer(
         key=key,
         session_ref=session_ref,
@@ -315,7 +318,7 @@ def _answer(
         at_ms=at_ms,
         prompt_tokens=count_in(usage, "input_tokens"),
         cache_read_tokens=count_in(usage, "cache_read_input_tokens"),
-        cache_write_5m_tokens=max(unsplit, count_in(written, "ephemeral_5m_input_tokens")),
+        cache_write_5m_tokens=max(unsplit, for_minutes),
         cache_write_1h_tokens=for_an_hour,
         response_tokens=response_tokens,
         reasoning_tokens=min(count_in(object_in(usage, "output_tokens_details"), "thinking_tokens"), response_tokens),
@@ -324,7 +327,7 @@ def _answer(
         geo="us" if usage.get("inference_geo") == "us" else "",
         is_subagent=is_subagent,
         reported_cost_nano=reported_cost_nano,
-        confidence=Confidence.INCOMPLETE if is_begun else Confidence.EXACT,
+        confidence=confidence,
         offset=offset,
     )
 

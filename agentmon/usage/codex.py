@@ -64,13 +64,14 @@ Totals = tuple[int, int, int, int, int]
 class CodexReader:
     """Reads one rollout."""
 
-    parser_version: ClassVar[int] = 2
+    parser_version: ClassVar[int] = 3
 
     __slots__ = (
         "_answer_count",
         "_counted",
         "_cwd",
         "_forked_at_ms",
+        "_has_fallen",
         "_inherited",
         "_is_copying",
         "_is_subagent",
@@ -98,6 +99,8 @@ class CodexReader:
         self._model = ""
         self._cwd = ""
         self._total: Totals | None = None
+        # Whether the running total fell to zero, so that the next one is counted from there.
+        self._has_fallen = False
         # Of records whose count has not come yet, oldest first.
         self._recorded: tuple[Totals, ...] = ()
         # What counts of this reading gave, by key: a record may come behind its count.
@@ -120,6 +123,7 @@ class CodexReader:
         reader._model = text_in(state, "model")
         reader._cwd = text_in(state, "cwd")
         reader._total = _as_totals(state.get("total"))
+        reader._has_fallen = state.get("has_fallen") is True
         reader._recorded = tuple(_as_list_of_totals(state.get("recorded")))
         reader._answer_count = count_in(state, "answer_count")
         reader._is_copying = state.get("is_copying") is True
@@ -137,6 +141,7 @@ class CodexReader:
             "model": self._model,
             "cwd": self._cwd,
             "total": None if self._total is None else list(self._total),
+            "has_fallen": self._has_fallen,
             "recorded": [list(spent) for spent in self._recorded],
             "answer_count": self._answer_count,
             "inherited": None if self._inherited is None else [list(totals) for totals in sorted(self._inherited)],
@@ -234,23 +239,29 @@ class CodexReader:
                 thread_id=thread_id,
                 session_ref=self._owner_ref if is_own else thread_id,
                 is_owner_marked=True,
-                is_derived=False,
+                confidence=Confidence.EXACT,
             )
         )
 
     def _take_count(self, info: Mapping[str, object], at_ms: int, offset: int, answers: Answers) -> None:
         total, before = totals_of(info.get("total_token_usage"), MAX_RUNNING_TOTAL), self._total
-        if total is None or not any(total):
+        if total is None:
+            return
+        if not any(total):
+            self._has_fallen |= before is not None and any(before)
+            self._total = total
             return
         spent = totals_of(info.get("last_token_usage"))
         if _are_same(total, before):
             self._is_of_record(spent)
             return
         self._total = total
-        is_derived = spent is None
+        confidence = Confidence.EXACT
         if spent is None:
-            is_falling = before is None or any(now < then for now, then in zip(total, before, strict=True))
-            spent = total if is_falling or before is None else _difference(total, before)
+            self._has_fallen |= before is not None and any(now < then for now, then in zip(total, before, strict=True))
+            spent = total if before is None or self._has_fallen else _difference(total, before)
+            confidence = Confidence.ASSUMED if self._has_fallen else Confidence.DERIVED
+        self._has_fallen = False
         if self._is_of_record(spent) or not any(spent) or max(spent) > MAX_COUNT:
             return
         if self._is_copying and self._is_copied(total):
@@ -269,7 +280,7 @@ class CodexReader:
                 thread_id=self._thread_id,
                 session_ref=self._owner_ref,
                 is_owner_marked=False,
-                is_derived=is_derived,
+                confidence=confidence,
             )
         )
 
@@ -309,12 +320,11 @@ class CodexReader:
         thread_id: str,
         session_ref: str,
         is_owner_marked: bool,
-        is_derived: bool,
+        confidence: Confidence,
     ) -> BilledAnswer:
         input_tokens, cached, written, output, reasoning = spent
         cache_read = min(cached, input_tokens)
         cache_write = min(written, input_tokens - cache_read)
-        confidence = Confidence.DERIVED if is_derived else Confidence.EXACT
         model = self._model or ASSUMED_MODEL
         return BilledAnswer(
             key=key,
@@ -331,7 +341,7 @@ class CodexReader:
             response_tokens=output,
             reasoning_tokens=min(reasoning, output),
             is_subagent=self._is_subagent,
-            confidence=confidence if self._model else Confidence.FALLBACK_MODEL,
+            confidence=confidence if self._model else Confidence.ASSUMED,
             offset=offset,
             provisional_key=":".join((thread_id, *map(str, total))),
         )

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from agentmon.domain.billing import Confidence
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_NUMBER: Final = re.compile(r"[0-9]{10,17}(?:\.[0-9]{1,9})?")
+_FROM_MS: Final = 946_684_800_000
+_UP_TO_MS: Final = 95_617_584_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _AROUND: Final = " \t\r\n\0"
@@ -22,10 +28,17 @@ MAX_RUNNING_TOTAL: Final = 10**12
 """More tokens than any conversation has."""
 MAX_MOMENT_MS: Final = 10**15
 _MAX_TRIES: Final = 8
+_MODEL_WITH_KINDS: Final = "claude"
+"""In the names of models that are billed by how long a cache lives."""
 _MAX_MILLISECONDS: Final = 253_402_300_799_999
 """The end of the year 9999."""
 MAX_REF_CHARACTERS: Final = 200
 MAX_TEXT_CHARACTERS: Final = 4_096
+
+
+def confidence_of_writes(model: str, written: int) -> Confidence:
+    """Return how sure the numbers of an answer are whose tokens written to a cache were told without their kind."""
+    return Confidence.ASSUMED if written and _MODEL_WITH_KINDS in model.lower() else Confidence.EXACT
 
 
 def parse_record(line: bytes) -> dict[str, object] | None:
@@ -114,9 +127,22 @@ def milliseconds_in(holder: Mapping[str, object], name: str) -> int:
 
 
 def moment_in(holder: Mapping[str, object], name: str) -> int:
-    """Return the ISO 8601 time under the name in UTC milliseconds; 0 when it is none. One without a zone is UTC."""
+    """Return the time under the name in UTC milliseconds; 0 when it is none.
+
+    It is written in ISO 8601, without a zone in UTC, or as a number of seconds, milli- or microseconds since 1970.
+    """
     value = holder.get(name)
-    return moment_of(value) if isinstance(value, str) else 0
+    if isinstance(value, str):
+        return _moment_of_number(float(value)) if _NUMBER.fullmatch(value) else moment_of(value)
+    return _moment_of_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def _moment_of_number(number: float) -> int:
+    """Return the time in UTC milliseconds; 0 for one before the year 2000 or after 5000, whatever it counts."""
+    for unit in (1000, 1, 0.001):
+        if _FROM_MS <= number * unit < _UP_TO_MS:
+            return int(number * unit)
+    return 0
 
 
 def moment_of(written: str) -> int:

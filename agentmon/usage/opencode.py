@@ -6,12 +6,13 @@ A fork copies messages under new ids. An id begins with its time: that of a copy
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.billing import BilledAnswer, Confidence
-from agentmon.usage.fields import count_in, milliseconds_in, object_in, text_in
+from agentmon.usage.fields import confidence_of_writes, count_in, milliseconds_in, object_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,9 +99,10 @@ def answer_in(
         reasoning_tokens=thought,
         is_subagent=is_subagent,
         reported_cost_nano=_nano(record.get("cost")),
-        confidence=Confidence.EXACT if has_ended(record) else Confidence.INCOMPLETE,
         offset=offset,
     )
+    writes = confidence_of_writes(answer.model, answer.cache_write_5m_tokens)
+    answer = replace(answer, confidence=writes if has_ended(record) else Confidence.INCOMPLETE)
     return answer if answer.key and answer.total_tokens else None
 
 

@@ -173,6 +173,16 @@ def test_cache_writes_that_are_not_split_live_for_five_minutes() -> None:
 
     written = [(answer.cache_write_5m_tokens, answer.cache_write_1h_tokens) for answer in answers]
     assert written == [(50, 0), (20, 30), (50, 0), (20, 30)]
+    assert [answer.confidence.label for answer in answers] == ["assumed", "exact", "assumed", "exact"]
+
+
+def test_a_time_that_is_a_number_counts_in_each_unit() -> None:
+    at_s = 1_789_000_000.25
+    lines = [answered(f"m{number}", timestamp=at_s * unit) for number, unit in enumerate((1, 1_000, 1_000_000))]
+    lines += [answered("m3", timestamp=str(round(at_s * 1_000))), answered("m4", timestamp="2026-09-10T00:26:40.250Z")]
+
+    assert {answer.at_ms for answer in read(*lines).answers} == {1_789_000_000_250}
+    assert {answer.at_ms for answer in read(answered("m5", timestamp=7), answered("m6", timestamp=True)).answers} == {0}
 
 
 def test_what_changes_the_price_is_told() -> None:

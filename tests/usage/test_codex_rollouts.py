@@ -268,7 +268,7 @@ def test_totals_alone_give_their_differences_and_an_assumed_model() -> None:
     answers = answers_of("totals_only")
 
     assert tokens_of(answers) == [(900, 100, 0, 50, 10), (1_000, 500, 0, 40, 10)]
-    assert {(answer.model, answer.confidence) for answer in answers} == {("gpt-5", Confidence.FALLBACK_MODEL)}
+    assert {(answer.model, answer.confidence) for answer in answers} == {("gpt-5", Confidence.ASSUMED)}
 
 
 def test_differences_under_a_named_model_are_marked_as_derived() -> None:
@@ -279,6 +279,32 @@ def test_differences_under_a_named_model_are_marked_as_derived() -> None:
 
 def test_totals_that_fall_back_after_a_compaction_leave_both_turns_counted() -> None:
     assert tokens_of(answers_of("compacted")) == [(20_000, 100_000, 0, 1_000, 0), (8_000, 0, 0, 80, 0)]
+
+
+@pytest.mark.parametrize("later", [30, 1_000, 2_500])
+@pytest.mark.parametrize("zeros", [1, 2])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_total_that_falls_to_zero_begins_anew_and_is_marked(later: int, zeros: int, cut: bool) -> None:
+    begun = (
+        record("turn_context", "00:00", model="gpt-5") + count("00:01", total=1_000) + count("00:02", total=0) * zeros
+    )
+    more = count("00:03", total=later) + count("00:04", total=later + 5)
+    reader = CodexReader()
+    answers = reader.read(begun if cut else begun + more, 0).answers
+    if cut:
+        answers += CodexReader.restore(reader.state()).read(more, len(begun)).answers
+
+    assert [answer.prompt_tokens for answer in answers] == [1_000, later, 5]
+    assert [answer.confidence.label for answer in answers] == ["derived", "assumed", "derived"]
+
+
+def test_a_total_that_falls_is_marked_unless_the_answer_tells_its_own_numbers() -> None:
+    begun = record("turn_context", "00:00", model="gpt-5") + count("00:01", total=1_000)
+
+    assumed, told = (read(begun + count("00:02", total=40, last=last)).answers[-1] for last in (None, 12))
+
+    assert (assumed.prompt_tokens, assumed.confidence.label) == (40, "assumed")
+    assert (told.prompt_tokens, told.confidence.label) == (12, "exact")
 
 
 def test_a_cut_off_line_and_broken_ones_are_passed_over_and_counted() -> None:

@@ -139,7 +139,7 @@ def test_an_answer_is_told_once_it_has_ended(database: Path, environ: dict[str, 
         connection.execute("UPDATE message SET data = ? WHERE id = ?", (json.dumps(message(BEGUN_MS)), row_id))
         connection.commit()
 
-    assert [answer.confidence for answer in told(history.look(environ))] == [Confidence.EXACT]
+    assert [answer.confidence for answer in told(history.look(environ))] == [Confidence.ASSUMED]
 
 
 def test_an_answer_whose_end_was_cut_off_counts_once_there_are_much_newer_ones(
@@ -154,7 +154,7 @@ def test_an_answer_whose_end_was_cut_off_counts_once_there_are_much_newer_ones(
 
     assert {answer.at_ms: answer.confidence for answer in told(history)} == {
         BEGUN_MS: Confidence.INCOMPLETE,
-        later_ms + 1_000: Confidence.EXACT,
+        later_ms + 1_000: Confidence.ASSUMED,
     }
 
 

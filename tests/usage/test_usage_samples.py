@@ -189,9 +189,9 @@ def test_models_that_are_assumed_are_marked_and_so_are_differences(home: Path) -
     history = History().look(environ_of(home))
 
     marked = {key: answer.confidence for (_, key), answer in history.answers.items()}
-    assert [key.rsplit("-", 1)[1] for key, sure in marked.items() if sure is Confidence.FALLBACK_MODEL] == [
-        "000000000003:1:1000:100:0:50:10",
-        "000000000003:2:2500:600:0:90:20",
+    assert [key for key, sure in marked.items() if sure is Confidence.ASSUMED and not key.startswith("msg_")] == [
+        "019a0000-0000-7000-8000-000000000003:1:1000:100:0:50:10",
+        "019a0000-0000-7000-8000-000000000003:2:2500:600:0:90:20",
     ]
     assert Confidence.INCOMPLETE not in marked.values()
 

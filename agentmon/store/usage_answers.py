@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from operator import itemgetter
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.billing import Confidence
 from agentmon.domain.ids import new_id
 from agentmon.store.moments import moment_text
 from agentmon.store.told_conversation import in_pieces
@@ -38,6 +40,8 @@ _columns_of_answer: Final = itemgetter(*_ANSWER)
 _changed_columns: Final = itemgetter(*_CHANGED)
 _counted_tokens: Final = itemgetter(*COUNTED)
 _DAY_MS: Final = 86_400_000
+_SHORT_REF: Final = 8
+"""So much of an id Gemini CLI has in the name of its file."""
 _TOLD: Final = (
     *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
     *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
@@ -60,6 +64,7 @@ class ToldAnswers:
         self._created_at = moment_text(at)
         self._conversations = Conversations(connection, self._agent_id)
         self._sums = SumChanges()
+        self._file_names: dict[str, str] = {}
 
     def write(self, answers: Sequence[PricedAnswer], sessions: Sequence[HistorySession]) -> None:
         """Write the answers, the sessions to which they belong, and all sums that follow."""
@@ -138,31 +143,56 @@ class ToldAnswers:
         row = self._row(priced, teller) | {"id": earlier["id"], "created_at": earlier["created_at"]}
         kept_owner = self._conversations.of_id(earlier["session_id"])
         is_told_again = earlier["source_file_id"] is not None
-        if is_told_again:
-            row |= self._merge_tellings(earlier, row)
         is_taken = kept_owner.id != teller.id and (
             priced.answer.is_owner_marked > bool(earlier["is_owner_marked"])
             or (priced.answer.is_owner_marked == bool(earlier["is_owner_marked"]) and teller.is_older_than(kept_owner))
         )
+        if is_told_again:
+            owner = teller if is_taken else kept_owner
+            is_original, was_original = self._is_original(row, owner), self._is_original(earlier, owner)
+            row |= self._merge_tellings(earlier, row, is_better=is_original - was_original)
         if not is_taken:
             row["session_id"] = kept_owner.id
             row["execution_id"] = earlier["execution_id"] or kept_owner.execution_at(int(str(row["at_ms"])))
             if is_told_again:
-                row["is_subagent"] = earlier["is_subagent"]
+                row["is_subagent"] = row["is_subagent"] if is_original > was_original else earlier["is_subagent"]
                 is_same = kept_owner.id == teller.id
                 row["is_owner_marked"] = earlier["is_owner_marked"] or int(is_same and priced.answer.is_owner_marked)
                 row["project"] = earlier["project"] or priced.project or teller.workspace
         return row
 
-    def _merge_tellings(self, earlier: sqlite3.Row, row: Mapping[str, object]) -> dict[str, object]:
-        """Return the columns that an earlier telling of a file decides: that counts which is larger."""
+    def _is_original(self, row: Mapping[str, object] | sqlite3.Row, owner: Conversation) -> bool:
+        """Return whether a whole telling is from the owner's own file, neither from a copy nor from a subagent's.
+
+        Agents name the file of a conversation after its id, or after the first letters of that.
+        """
+        if row["confidence"] == Confidence.INCOMPLETE or not owner.session_ref:
+            return False
+        name = self._file_name(str(row["source_file_id"]))
+        return owner.session_ref in name or name.partition(".")[0].endswith(f"-{owner.session_ref[:_SHORT_REF]}")
+
+    def _file_name(self, file_id: str) -> str:
+        if file_id not in self._file_names:
+            found = self._connection.execute("SELECT path FROM usage_files WHERE id = ?", (file_id,)).fetchone()
+            self._file_names[file_id] = "" if found is None else PurePath(found["path"]).name
+        return self._file_names[file_id]
+
+    def _merge_tellings(self, earlier: sqlite3.Row, row: Mapping[str, object], *, is_better: int) -> dict[str, object]:
+        """Return the columns that an earlier telling of a file decides: the original counts, else what is larger.
+
+        Args:
+            earlier: The row as it is.
+            row: What was told now.
+            is_better: 1 when only this telling is the original, -1 when only the earlier one is.
+        """
         is_same_file = earlier["source_file_id"] == self._file_id
         is_read_again = is_same_file and int(str(row["source_offset"])) <= earlier["source_offset"]
         before, now = _size(earlier), _size(row)
         times = [int(str(at_ms)) for at_ms in (earlier["at_ms"], row["at_ms"]) if at_ms]
         at_ms = min(times, default=0)
         columns: dict[str, object] = {"at_ms": at_ms, "day_local": self._days.day_of(at_ms)}
-        if not is_read_again and (now < before or (now == before and not is_same_file)):
+        is_smaller = not is_read_again and (now < before or (now == before and not is_same_file))
+        if is_better < 0 or (not is_better and is_smaller):
             columns |= {name: earlier[name] for name in _TOLD}
         told_ms = int(str(earlier["at_ms"] if columns.keys() & _TOLD else row["at_ms"]))
         if told_ms // _DAY_MS != at_ms // _DAY_MS:

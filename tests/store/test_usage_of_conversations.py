@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.domain.billing import BilledAnswer, HistorySession
+from agentmon.domain.billing import BilledAnswer, Confidence, HistorySession
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import CostNews, SessionNews, UsageNews
@@ -248,6 +248,54 @@ def test_the_larger_telling_counts_in_any_order(place: ConversationPlace, files:
 
     assert [row["prompt_tokens"] for row in place.rows("SELECT prompt_tokens FROM llm_interactions")] == [30, 30]
     assert totals(place) == (2, 60)
+
+
+ORIGINAL = "/projects/p/0aaaaaaa-main.jsonl"
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        {ORIGINAL: "0aaaaaaa-main", "/projects/p/fork.jsonl": "fork"},
+        {ORIGINAL: "0aaaaaaa-main", "/projects/p/0aaaaaaa-main/subagents/agent-1.jsonl": "0aaaaaaa-main"},
+        {ORIGINAL: "0aaaaaaa-main", "/projects/p/fork.jsonl": "fork", "/projects/p/marked.jsonl": "0aaaaaaa-main"},
+        {
+            "/chats/session-2026-01-02T09-00-0aaaaaaa.json": "0aaaaaaa-main",
+            "/chats/session-x-0bbbbbbb.json": "0bbbbbbb",
+        },
+    ],
+    ids=["fork", "subagent", "marked", "short"],
+)
+@pytest.mark.parametrize("original_tokens", [10, 500])
+def test_of_copies_that_disagree_the_original_counts_in_any_order(
+    place: ConversationPlace, files: UsageImport, copies: dict[str, str], original_tokens: int
+) -> None:
+    orders = list(itertools.permutations(copies.items()))
+    for turn, order in enumerate(orders):
+        key = f"a{turn}"
+        for path, ref in order:
+            is_copy = path != next(iter(copies))
+            at_ms = NOON_MS + turn * 10 + (ref != "0aaaaaaa-main")
+            one = told(key, 100 if is_copy else original_tokens, at_ms=at_ms, ref=ref)
+            facts = replace(
+                one.answer, is_owner_marked=path.endswith("marked.jsonl"), is_subagent="subagents" in path, offset=turn
+            )
+            write(files, replace(one, answer=facts), path=path)
+
+    rows = place.rows(
+        "SELECT session_ref, prompt_tokens, cost_nano, is_subagent FROM llm_interactions i "
+        "JOIN sessions s ON s.id = i.session_id"
+    )
+    assert {tuple(row.values()) for row in rows} == {("0aaaaaaa-main", original_tokens, original_tokens * 1000, 0)}
+    assert totals(place) == (len(orders), original_tokens * len(orders))
+
+
+def test_of_an_original_that_was_cut_off_a_whole_copy_counts(place: ConversationPlace, files: UsageImport) -> None:
+    begun = told("a", 3, ref="0aaaaaaa-main")
+    write(files, told("a", 30, ref="fork", at_ms=NOON_MS + 5), path="/fork.jsonl")
+    write(files, replace(begun, answer=replace(begun.answer, confidence=Confidence.INCOMPLETE)), path=ORIGINAL)
+
+    assert totals(place) == (1, 30)
 
 
 def test_copied_answers_belong_to_the_older_conversation_in_any_order(

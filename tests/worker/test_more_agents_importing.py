@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.billing import Confidence
 from tests.worker.usage_home import usage_home
 
 if TYPE_CHECKING:
@@ -58,9 +59,10 @@ async def test_agents_of_which_only_files_are_there_are_added_with_what_they_too
         ("qwen", "qwen3-coder-plus", 5, 5_750, 100, None),
     ]
     assert home.rows(
-        "SELECT DISTINCT a.slug, confidence FROM llm_interactions JOIN agents a ON a.id = agent_id ORDER BY 1"
+        "SELECT DISTINCT a.slug, confidence FROM llm_interactions JOIN agents a ON a.id = agent_id ORDER BY 1, 2"
     ) == [
         ("amp", "exact"),
+        ("amp", Confidence.ASSUMED.value),
         ("copilot", "derived"),
         ("qwen", "exact"),
     ]

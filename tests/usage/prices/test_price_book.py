@@ -199,7 +199,8 @@ def test_one_model_has_one_price_under_all_its_names(provider: str, model: str) 
 def test_a_release_of_a_model_costs_what_the_model_does(provider: str, name: str, model: str) -> None:
     costs = [dollars(BOOK, answer(one, provider=provider, fresh=1000, response=1000)) for one in (name, model)]
 
-    assert costs[0] == costs[1] > 0
+    assert costs[0] == costs[1]
+    assert costs[0]
 
 
 def names_in(clause: object) -> set[str]:

@@ -98,7 +98,8 @@ def read_source(source: SourceFile, cursor: Cursor | None, kinds: ReaderKinds = 
 
     Each piece can be kept on its own with its cursor: reading goes on behind it. A file that was cut, replaced or
     rewritten, and one that an older parser read, is read from its beginning; its answers merge with those known. A last
-    line without a newline waits. What cannot be read is a problem of a piece, never an error.
+    line that is neither a whole record nor has a newline waits. What cannot be read is a problem of a piece, never an
+    error.
     """
     parser_version = kinds.type_of(source).parser_version
     if cursor is not None and _is_unchanged(source, cursor, parser_version):
@@ -153,7 +154,7 @@ def _read_lines(
             known_bytes.add(piece.tail)
             offset = piece.end
         else:
-            gathered.add(reader.read(piece[1], piece[0]))
+            gathered.add(reader.read(piece[1] if piece[1].endswith(b"\n") else piece[1] + b"\n", piece[0]))
             known_bytes.add(piece[1])
             offset = piece[0] + len(piece[1])
         has_news = offset - kept_to < READ_BYTES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentmon.usage.fields import parse_record
 from agentmon.usage.long_lines import LongLine
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ MAX_LINE_BYTES: Final = 8 * 1_048_576
 
 def pieces_of(stream: OpenedFile, offset: int) -> Iterator[tuple[int, bytes] | LongLine]:
     """Yield the whole lines of the stream with where they begin, about ``BLOCK_BYTES`` at a time.
+
+    What stands behind the last newline is a whole line when it is a whole record: nothing can be added to that.
 
     Args:
         stream: Stands at the beginning of a line.
@@ -49,3 +52,6 @@ def pieces_of(stream: OpenedFile, offset: int) -> Iterator[tuple[int, bytes] | L
             for part in held:
                 long_line.add(part)
             held, held_bytes = [], 0
+    rest = b"".join(held)
+    if rest and long_line is None and parse_record(rest) is not None:
+        yield offset, rest

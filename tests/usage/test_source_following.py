@@ -92,6 +92,26 @@ def test_a_last_line_waits_for_its_newline(transcript: Path, environ: dict[str, 
     assert history.problems == []
 
 
+@pytest.mark.parametrize("behind", [b"", b"\n", b"\0\0"])
+def test_a_whole_last_record_without_a_newline_counts_once_also_when_the_file_goes_on(
+    transcript: Path, environ: dict[str, str], behind: bytes
+) -> None:
+    history = History().look(environ)
+    written = transcript.read_bytes()
+    keys_read_anew = []
+
+    for line in (answered("m3").rstrip(b"\n"), behind + answered("m4").rstrip(b"\n"), b"\n" + answered("m5")):
+        written += line
+        transcript.write_bytes(written)
+        history.look(environ)
+        keys_read_anew.append(keys(History().look(environ)))
+
+    assert keys(history) == ["m1", "m2", "m3", "m4", "m5"]
+    assert keys_read_anew[0] == ["m1", "m2", "m3"]
+    assert keys_read_anew[-1][-1] == "m5"
+    assert history.problems == []
+
+
 def test_a_file_that_only_got_half_a_line_is_not_looked_at_twice(transcript: Path, environ: dict[str, str]) -> None:
     history = History().look(environ)
     with transcript.open("ab") as appended:

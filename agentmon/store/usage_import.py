@@ -31,6 +31,10 @@ _OF_BOTH: Final = (
 )
 """Sessions of history with the one that ran here under the same name."""
 
+_FOLDERS: Final = (
+    "SELECT root_path FROM workspaces UNION SELECT workspace FROM sessions UNION SELECT project FROM daily_usage"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePiece:
@@ -49,6 +53,11 @@ class UsageImport(FileImport):
     """Writes what files tell of answers; every call blocks."""
 
     files_table = "usage_files"
+
+    def known_folders(self) -> list[str]:
+        """Return the folders of workspaces, and those in which agents have worked."""
+        with self._translated():
+            return [str(row[0]) for row in self._connection.execute(_FOLDERS)]
 
     def write(self, piece: FilePiece) -> bool:
         """Write one piece with its cursor and its part of the sums, all or nothing.

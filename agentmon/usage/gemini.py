@@ -36,7 +36,7 @@ _MARKS: Final = (b'"tokens"', b'"sessionId"', b'"summary"')
 class GeminiReader:
     """Reads one chat of a conversation or of a subagent."""
 
-    parser_version: ClassVar[int] = 1
+    parser_version: ClassVar[int] = 2
 
     __slots__ = ("_cwd", "_is_subagent", "_last_at_ms", "_parent_ref", "_session_ref")
 

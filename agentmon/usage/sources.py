@@ -16,7 +16,7 @@ from agentmon.usage.ages import begun_and_ended_ms
 from agentmon.usage.reading import ReadingProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 CLAUDE: Final = "claude"
 CODEX: Final = "codex"
@@ -31,6 +31,7 @@ LOG_SUFFIX: Final = "-wal"
 _ENDS: Final = (".jsonl", ".json", ".zst", ".db", LOG_SUFFIX)
 _OPENCODE_DATABASE: Final = re.compile(r"opencode(?:-[^/]+)?\.db")
 _MAX_SETTING_BYTES: Final = 1_048_576
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class SourceKind(StrEnum):
@@ -97,6 +98,7 @@ def find_sources(
     environ: Mapping[str, str],
     *,
     known_paths: Collection[str] = (),
+    find_folders: Callable[[], Iterable[str]] = tuple,
     problems: list[ReadingProblem] | None = None,
 ) -> list[SourceFile]:
     """Return the files of all agents that can be read here, oldest first, each once.
@@ -107,6 +109,8 @@ def find_sources(
     Args:
         environ: Says where the agents keep their files.
         known_paths: Of files that were read before: they are not opened to learn their age.
+        find_folders: Gives folders in which agents may have worked; only called where the place of a file has nothing
+            but the hash of one.
         problems: Gets the folders that could not be read.
     """
     seen: set[tuple[int, int]] = set()
@@ -120,7 +124,7 @@ def find_sources(
         ]
     found += _rollouts(environ, seen, report)
     gemini_home = _gemini_home(environ)
-    hints = _ProjectHints(gemini_home)
+    hints = _ProjectHints(gemini_home, find_folders)
     found += [
         _source(GEMINI, entry, entry.path, hints.folder_of(entry.path))
         for entry in _files_below(gemini_home / "tmp", seen, report)
@@ -306,8 +310,10 @@ def _session_folder(folder: Path, report: list[ReadingProblem]) -> SourceFile | 
 class _ProjectHints:
     """Knows which folder of Gemini's belongs to which project."""
 
-    def __init__(self, gemini_home: Path) -> None:
+    def __init__(self, gemini_home: Path, find_folders: Callable[[], Iterable[str]]) -> None:
         self._tmp = gemini_home / "tmp"
+        self._find_folders = find_folders
+        self._by_hash: dict[str, str] | None = None
         self._folders: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
         try:
@@ -316,7 +322,7 @@ class _ProjectHints:
             projects = {}
         if isinstance(projects, dict):
             for folder, name in projects.items():
-                self._by_name[sha256(folder.encode("utf-8", "replace")).hexdigest()] = folder
+                self._by_name[_hash_of(folder)] = folder
                 if isinstance(name, str):
                     self._by_name[name] = folder
 
@@ -328,8 +334,19 @@ class _ProjectHints:
             return ""
         if name not in self._folders:
             told = _small_text(self._tmp / name / ".project_root").strip()
-            self._folders[name] = told or self._by_name.get(name, "")
+            self._folders[name] = told or self._by_name.get(name, "") or self._folder_with_hash(name)
         return self._folders[name]
+
+    def _folder_with_hash(self, name: str) -> str:
+        if not _HASH.fullmatch(name):
+            return ""
+        if self._by_hash is None:
+            self._by_hash = {_hash_of(folder): folder for folder in self._find_folders()}
+        return self._by_hash.get(name, "")
+
+
+def _hash_of(folder: str) -> str:
+    return sha256(folder.encode("utf-8", "replace")).hexdigest()
 
 
 def _small_text(path: Path) -> str:

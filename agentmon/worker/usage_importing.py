@@ -119,7 +119,12 @@ class UsageImporter:
     def find_changed(self, problems: list[ReadingProblem] | None = None) -> tuple[list[SourceFile], int]:
         """Return the files that have something new, oldest first, and how many files there are."""
         known_paths = self._cursors or ()
-        sources = find_sources(self._environ, known_paths=known_paths, problems=problems)
+        sources = find_sources(
+            self._environ,
+            known_paths=known_paths,
+            find_folders=lambda: self._open().known_folders(),
+            problems=problems,
+        )
         self._seen = {source.path: source for source in sources}
         self._seen_inodes = {source.inode: source.path for source in sources}
         self._other_paths = set()

@@ -130,6 +130,26 @@ def test_the_project_of_a_chat_is_told_by_its_place(tmp_path: Path, told: str) -
     assert source.project_hint == ("" if told == "nothing" else "/home/dev/shop")
 
 
+def test_the_hash_of_a_folder_is_looked_up_among_those_that_are_known(tmp_path: Path) -> None:
+    folders = [sha256(path.encode()).hexdigest() for path in ("/home/dev/shop", "/home/dev/other")]
+    for folder in (*folders, "named"):
+        write(tmp_path / ".gemini/tmp" / folder / "chats/session-1.jsonl")
+    asked = []
+
+    def find_folders() -> list[str]:
+        asked.append(1)
+        return ["/home/dev", "/home/dev/shop"]
+
+    found = find_sources({"HOME": str(tmp_path)}, find_folders=find_folders)
+
+    assert {Path(one.path).parts[-3]: one.project_hint for one in found} == {
+        folders[0]: "/home/dev/shop",
+        folders[1]: "",
+        "named": "",
+    }
+    assert len(asked) == 1
+
+
 def test_places_are_listed_with_what_is_wrong_with_them(tmp_path: Path) -> None:
     (tmp_path / ".claude/projects").mkdir(parents=True)
     write(tmp_path / ".codex/sessions")

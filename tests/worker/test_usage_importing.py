@@ -6,6 +6,7 @@ import random
 import shutil
 from datetime import datetime
 from decimal import Decimal
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.costs import CostFilter, CostGroup, CostSums
 from agentmon.domain.errors import StoreError
 from agentmon.store.usage_days import UsageDayRepository, days_of_zone
+from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.worker import refusals, usage_importing
 from agentmon.worker.usage_importing import UsageImporter
 from tests.seeds import seeds
@@ -330,6 +332,20 @@ async def test_the_captured_files_of_the_real_programs_are_read(tmp_path: Path) 
         assert outcome.files == outcome.all_files > 5
         assert outcome.problems == ()
         assert home.contents()
+
+
+async def test_chats_below_the_hash_of_a_workspace_are_of_its_project(tmp_path: Path) -> None:
+    place = tmp_path / "gemini-home/.gemini/tmp" / sha256(b"/home/dev/shop").hexdigest() / "chats"
+    place.mkdir(parents=True)
+    chat = {"id": "g1", "timestamp": "2026-05-02T09:00:00Z", "type": "gemini", "model": "m", "tokens": {"input": 7}}
+    (place / "session-1.jsonl").write_text('{"sessionId":"s1"}\n' + json.dumps(chat) + "\n")
+    async with usage_home(tmp_path) as home:
+        await WorkspaceRepository(home.database).register(
+            root_path="/home/dev/shop", name="shop", at=SystemClock().now()
+        )
+        await home.read()
+
+        assert home.rows("SELECT u.project, s.workspace FROM daily_usage u, sessions s") == [("/home/dev/shop",) * 2]
 
 
 async def _read_killed(home: UsageHome, kill_after: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import NotFoundError, UsageError
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from agentmon.domain.execution_mode import ExecutionMode
     from agentmon.domain.ids import AgentId, CapabilityId, WorkspaceId
+
+ROLE_MARK: Final = "Your role: "
+"""How an agent is told its role, before what it is asked."""
 
 
 class AgentKind(StrEnum):

@@ -81,6 +81,8 @@ class ConversationRequest:
 
     prompt: str
     working_dir: str
+    asked: str = ""
+    """The prompt without the agent's role and instructions; empty when it has neither."""
     project: str = ""
     """The repository around the folder, under which it is summed up; empty when nobody has looked for one."""
     start: ConversationStart = ConversationStart.FRESH

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from agentmon.domain.agents import ROLE_MARK
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -98,8 +100,11 @@ class SessionListing:
 
     @property
     def title(self) -> str:
-        """What it is called: its title, else the first line of its first words, else its task."""
+        """What it is called: its title, else the first line of what the person asked first, else its task."""
         first = next((line.strip() for line in self.session.initial_prompt.splitlines() if line.strip()), "")
+        if first.startswith(ROLE_MARK):
+            # As sessions of releases up to 0.7 and those of history have it, with what the agent was told besides.
+            first = self.task_title or first
         return self.session.title or first or self.task_title or "without a word"
 
 

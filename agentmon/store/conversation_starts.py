@@ -134,7 +134,7 @@ async def _add_session(
             model=conversation.model or agent["model"],
             model_tier=agent["model_tier"],
             temperature=agent["temperature"],
-            initial_prompt=conversation.prompt,
+            initial_prompt=conversation.asked or conversation.prompt,
             started_at=at,
             metadata={"origin": "agentmon", **origin}
             | ({} if conversation.permission_mode is None else {"permission_mode": conversation.permission_mode}),

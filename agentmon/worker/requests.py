@@ -13,6 +13,7 @@ from agentmon.domain.start_danger import start_danger
 from agentmon.runners.adapters.prompt import (
     MODEL_ARGUMENT,
     PERMISSION_MODE_ARGUMENT,
+    asked_text,
     mode_of,
     model_of,
     permission_mode_of,
@@ -72,8 +73,10 @@ def build_request(
     mode = mode_of(agent, capability, own_screen=own_screen)
     conversation = None
     if mode.is_conversation:
+        asked = asked_text(capability, task=task, args=args) if message is None else message
         conversation = ConversationRequest(
             prompt=_prompt(task, agent, capability, args=args, message=message, start=start),
+            asked=asked,
             working_dir=working_dir,
             project=project,
             start=start,

@@ -80,3 +80,10 @@ async def test_an_agent_is_told_its_role_and_instructions_whatever_begins_the_co
         prompts.append((await services.executions.get(run.id)).prompt)
 
     assert prompts == [f"Your role: reviewer\n\nBe brief.\n\n{text}" for text in (task.title, "Begin here")]
+    asked = [listing.title for listing in reversed(await services.sessions.list(workspace.id))]
+    assert asked == [task.title, "Begin here"]
+
+    first = (await services.sessions.list(workspace.id))[0].session
+    await services.queue.stop(task.id, actor=USER_ACTOR)
+    again = await services.sessions.restart(first.id, actor=USER_ACTOR)
+    assert (await services.executions.get(again.id)).prompt == prompts[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.agents import InteractionMode
+from agentmon.domain.agents import ROLE_MARK, InteractionMode
 from agentmon.domain.errors import ArgumentsError, RunnerError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
@@ -41,7 +41,16 @@ def mode_of(agent: Agent, capability: Capability, *, own_screen: bool = False) -
 
 
 def render_prompt(capability: Capability, *, agent: Agent, task: Task, args: Mapping[str, object]) -> str:
-    """Return the first message of a conversation: role and instructions, then the capability's text filled in.
+    """Return the first message of a conversation: role and instructions, then what ``asked_text`` returns.
+
+    Raises:
+        ArgumentsError: Nothing is left to say, or a placeholder is unknown.
+    """
+    return with_instructions(agent, asked_text(capability, task=task, args=args))
+
+
+def asked_text(capability: Capability, *, task: Task, args: Mapping[str, object]) -> str:
+    """Return what a task asks of an agent: the capability's text filled in.
 
     Placeholders without a value vanish, and so do the blank lines that they leave.
 
@@ -58,12 +67,12 @@ def render_prompt(capability: Capability, *, agent: Agent, task: Task, args: Map
     )
     if not text:
         raise ArgumentsError("the prompt is empty", hint="give the task a title or a description")
-    return with_instructions(agent, text)
+    return text
 
 
 def with_instructions(agent: Agent, text: str) -> str:
     """Return what begins a conversation: the role and the instructions that a person gave the agent, then the text."""
-    role = f"Your role: {agent.told_role}" if agent.told_role else ""
+    role = f"{ROLE_MARK}{agent.told_role}" if agent.told_role else ""
     return "\n\n".join(part for part in (role, (agent.instructions or "").strip(), text) if part)
 
 

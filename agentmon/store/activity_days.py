@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentmon.store.moments import parse_moment
+from agentmon.store.usage_conversations import IS_COPY
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 _FUNCTION: Final = "local_day"
 _MOVE: Final = tuple(
-    f"UPDATE {table} SET day_local = {_FUNCTION}(started_at) WHERE day_local <> {_FUNCTION}(started_at)"
-    for table in ("sessions", "operations")
+    f"UPDATE {table} SET day_local = {_FUNCTION}(started_at) WHERE day_local <> {_FUNCTION}(started_at){but}"
+    for table, but in (("sessions", f" AND json_extract(metadata, '$.{IS_COPY}') IS NULL"), ("operations", ""))
 )
 
 

@@ -71,10 +71,11 @@ class ToldAnswers:
         self._conversations.load(sessions, [priced.answer for priced in answers])
         self._conversations.write(self._at, self._days)
         present = self._present([priced.answer.key for priced in answers])
-        added, changed, touched = [], [], dict[str, "Conversation"]()
+        added, changed, touched, claimed = [], [], dict[str, "Conversation"](), set[str]()
         for priced in answers:
             teller = self._conversations.of_ref(priced.answer.session_ref)
             earlier = present.get(priced.answer.key)
+            claimed |= {teller.id} if earlier is None else {teller.id, str(earlier["session_id"])}
             row = self._row(priced, teller) if earlier is None else self._merge(earlier, priced, teller)
             if earlier is None:
                 added.append(_columns_of_answer(row))
@@ -92,6 +93,7 @@ class ToldAnswers:
             drop_stand_ins(self._connection, one.id, self._sums)
         for statement, parameters in self._sums.statements():
             self._connection.executemany(statement, parameters)
+        self._conversations.tell_copies(claimed, self._at, self._days)
 
     def _present(self, keys: Sequence[str]) -> dict[str, sqlite3.Row]:
         found: dict[str, sqlite3.Row] = {}

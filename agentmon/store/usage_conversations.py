@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 HISTORY: Final = "history"
 """The origin of a session that no execution made."""
+IS_COPY: Final = "is_copy"
+"""Key of a session's metadata: no answer that its file told is its own, so that it has no day and counts nowhere."""
 AGENT_TITLE: Final = "agent_title"
 """Key of a session's metadata: the title that its agent gave it; one that a person gave is another."""
 _BEGUN_BEFORE_MS: Final = 2_000
@@ -52,6 +54,11 @@ class Conversation:
     """Begin, end and id of what ran it here, oldest first."""
     is_new: bool = False
     is_changed: bool = False
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether nothing that its file told is its own."""
+        return IS_COPY in self.metadata
 
     def is_older_than(self, other: Conversation) -> bool:
         """Return whether copied answers that name no owner belong to this one rather than to the other.
@@ -117,7 +124,7 @@ class Conversations:
         now = moment_text(at)
         for one in self._by_id.values():
             started = moment_of(one.started_at_ms) if one.started_at_ms else at
-            started_at, day = moment_text(started), days.day_of_moment(started)
+            started_at, day = moment_text(started), "" if one.is_copy else days.day_of_moment(started)
             ended_at = moment_text(moment_of(one.ended_at_ms)) if one.ended_at_ms else None
             if one.is_new:
                 self._connection.execute(
@@ -137,6 +144,34 @@ class Conversations:
                         *(json_text(one.metadata), now, one.id),
                     ),
                 )
+
+    def tell_copies(self, ids: Iterable[str], at: datetime, days: LocalDays) -> None:
+        """Mark those conversations of history to which no answer belongs, and count those again to which one does.
+
+        Args:
+            ids: Of the conversations that were told answers, or lost some; those with a parent are looked at too.
+            at: The present time.
+            days: Give the days of those that count.
+        """
+        forks = (one.id for one in self._by_id.values() if one.metadata.get("parent_ref"))
+        for one in map(self.of_id, {*ids, *forks}):
+            if not one.is_history:
+                continue
+            found = self._connection.execute("SELECT 1 FROM session_usage WHERE session_id = ? LIMIT 1", (one.id,))
+            if one.is_copy == (found.fetchone() is None):
+                continue
+            one.metadata = {name: fact for name, fact in one.metadata.items() if name != IS_COPY} | (
+                {} if one.is_copy else {IS_COPY: True}
+            )
+            started = moment_of(one.started_at_ms) if one.started_at_ms else at
+            self._connection.execute(
+                "UPDATE sessions SET day_local = ?, metadata = ? WHERE id = ?",
+                (
+                    "" if one.is_copy else days.day_of_moment(started),
+                    json_text({"origin": HISTORY, **one.metadata}),
+                    one.id,
+                ),
+            )
 
     def _take_rows(self, statement: str, parameters: tuple[object, ...]) -> None:
         for row in self._connection.execute(statement, parameters).fetchall():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,14 +18,17 @@ from agentmon.domain.conversation import CostNews, SessionNews, UsageNews
 from agentmon.domain.costs import CostGroup, FileCursor, PricedAnswer
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store.board_pages import BoardRepository
+from agentmon.store.summaries import DaySpan, SummaryRepository
 from agentmon.store.usage_costs import CostRepository
+from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_import import FilePiece, UsageImport
 from agentmon.store.usage_prices import UsagePriceRepository
 from tests.store.conversation_place import NOON_MS, an_ending, opened_place
 from tests.store.queue_place import NOON
+from tests.store.recounts import counted_anew, kept_counts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
     from agentmon.domain.board import Card
@@ -71,7 +76,9 @@ def told(key: str, tokens: int = 10, *, at_ms: int = NOON_MS, ref: str = REF, of
     return PricedAnswer(answer=answer, cost_nano=tokens * 1000, cost_source="list", price_version="1", project="/w")
 
 
-def write(store: UsageImport, *answers: PricedAnswer, path: str = "/a.jsonl") -> None:
+def write(
+    store: UsageImport, *answers: PricedAnswer, path: str = "/a.jsonl", sessions: Sequence[HistorySession] = ()
+) -> None:
     """Let a file of Claude's tell these answers, behind what it told before."""
     before = store.cursors().get(path)
     after = FileCursor(
@@ -85,8 +92,8 @@ def write(store: UsageImport, *answers: PricedAnswer, path: str = "/a.jsonl") ->
         head_hash="",
         parser_version=1,
     )
-    sessions = [HistorySession(session_ref=one.answer.session_ref, cwd="/w") for one in answers]
-    assert store.write(FilePiece(before=before, after=after, answers=answers, sessions=sessions[:1]))
+    told_of = sessions or [HistorySession(session_ref=one.answer.session_ref, cwd="/w") for one in answers[:1]]
+    assert store.write(FilePiece(before=before, after=after, answers=answers, sessions=told_of))
 
 
 def totals(place: ConversationPlace) -> tuple[object, ...]:
@@ -296,6 +303,37 @@ def test_of_an_original_that_was_cut_off_a_whole_copy_counts(place: Conversation
     write(files, replace(begun, answer=replace(begun.answer, confidence=Confidence.INCOMPLETE)), path=ORIGINAL)
 
     assert totals(place) == (1, 30)
+
+
+async def test_a_copy_of_a_conversation_is_no_session_of_its_own_until_it_goes_on(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    days = UsageDayRepository(place.database)
+
+    zones = itertools.cycle(("Asia/Tokyo", "UTC"))
+
+    async def counted() -> int:
+        await days.move_to(next(zones), at=NOON)
+        return (await SummaryRepository(place.database).activity(DaySpan())).session_count
+
+    old = [told(key, at_ms=NOON_MS + at, ref="old") for key, at in (("a", 0), ("b", 1000))]
+    copied = [told(key, at_ms=NOON_MS + at, ref="new") for key, at in (("a", 500), ("b", 1500))]
+    marked = [replace(one, answer=replace(one.answer, is_owner_marked=True)) for one in old]
+    fork = HistorySession(session_ref="fork", parent_ref="old", title="Fork", first_at_ms=NOON_MS + 2000)
+
+    write(files, *copied, path="/new.jsonl")
+    assert await counted() == 1
+    write(files, *old, path="/old.jsonl")
+    assert await counted() == 1
+    write(files, *marked, path="/fork.jsonl", sessions=[fork])
+    write(files, path="/fork.jsonl", sessions=[replace(fork, title="Renamed")])
+    assert await counted() == 1
+    write(files, told("c", at_ms=NOON_MS + 9000, ref="new"), path="/new.jsonl")
+    assert await counted() == 2
+    write(files, told("d", at_ms=NOON_MS + 9000, ref="fork"), path="/fork.jsonl")
+    assert await counted() == 3
+    with closing(sqlite3.connect(place.database.path)) as connection:
+        assert kept_counts(connection) == counted_anew(connection)
 
 
 def test_copied_answers_belong_to_the_older_conversation_in_any_order(

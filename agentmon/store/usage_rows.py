@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import or_, select
+from sqlalchemy import or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.ids import new_id
 from agentmon.store import tables
 from agentmon.store.told_conversation import in_pieces, moment_of
 from agentmon.store.usage_days import stored_days
+from agentmon.store.usage_stand_ins import TWIN_SPAN_MS
 from agentmon.store.usage_sums import SumChanges, write_sums
 from agentmon.store.usage_totals import COST_SAID_OF, COUNTED
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 COST_SAID: Final = "cost_said"
 COST_SAID_BY: Final = "cost_said_by"
 """Keys of a session's metadata: what its agent last said the conversation has cost, and in which try."""
-_TWIN_SPAN_MS: Final = 5_000
-"""An answer that the file has told already is known by its numbers, when its time is not farther away than this."""
 _REPLACED: Final = (
     *COUNTED,
     "reasoning_tokens",
@@ -53,15 +52,7 @@ async def write_usage(
     interactions = tables.llm_interactions
     sums = SumChanges()
     place = await _read_place(connection, conversation, moment_of(told[-1][0]))
-    newest: dict[str, dict[str, object]] = {}
-    for at_ms, news in told:
-        if news.is_key_provisional and await _has_twin(connection, conversation, news, at_ms):
-            continue
-        first = newest.get(news.key)
-        row = _row(conversation, news, at_ms, place)
-        if first is not None:
-            row |= {name: first[name] for name in ("id", "at_ms", "day_local", "created_at")}
-        newest[news.key] = row
+    newest = await _newest_rows(connection, conversation, told, place)
     for piece in in_pieces(list(newest)):
         statement = select(interactions).where(
             interactions.c.agent_id == conversation.agent_id, interactions.c.key.in_(piece)
@@ -70,10 +61,12 @@ async def write_usage(
         for key in piece:
             earlier, row = present.get(key), newest[key]
             if earlier is not None and earlier["source_file_id"] is not None:
+                await _note_latency(connection, earlier["id"], row["latency_ms"])
                 del newest[key]
                 continue
             if earlier is not None:
                 sums.take_away(earlier)
+                row["latency_ms"] = earlier["latency_ms"] if row["latency_ms"] is None else row["latency_ms"]
                 row = {**earlier, **{name: row[name] for name in _REPLACED}}
             sums.add(row)
     if not newest:
@@ -125,8 +118,37 @@ async def _read_place(connection: AsyncConnection, conversation: ToldConversatio
     return _Place(days=await stored_days(connection, at), project=project)
 
 
-async def _has_twin(connection: AsyncConnection, conversation: ToldConversation, news: UsageNews, at_ms: int) -> bool:
-    """Return whether the agent's own file has told the same answer already."""
+async def _newest_rows(
+    connection: AsyncConnection, conversation: ToldConversation, told: Sequence[tuple[int, UsageNews]], place: _Place
+) -> dict[str, dict[str, object]]:
+    """Return by key what was told last of each answer; a stand-in for what the file has told already is left out."""
+    newest: dict[str, dict[str, object]] = {}
+    for at_ms, news in told:
+        twin_id = await _find_twin(connection, conversation, news, at_ms) if news.is_key_provisional else None
+        if twin_id is not None:
+            await _note_latency(connection, twin_id, news.latency_ms)
+            continue
+        first = newest.get(news.key)
+        row = _row(conversation, news, at_ms, place)
+        if first is not None:
+            row |= {name: first[name] for name in ("id", "at_ms", "day_local", "created_at")}
+            row["latency_ms"] = first["latency_ms"] if news.latency_ms is None else news.latency_ms
+        newest[news.key] = row
+    return newest
+
+
+async def _note_latency(connection: AsyncConnection, answer_id: str, latency_ms: object) -> None:
+    """Keep how long an answer took, which no file tells."""
+    interactions = tables.llm_interactions
+    if latency_ms is not None:
+        found = interactions.c.id == answer_id, interactions.c.latency_ms.is_(None)
+        await connection.execute(update(interactions).where(*found).values(latency_ms=latency_ms))
+
+
+async def _find_twin(
+    connection: AsyncConnection, conversation: ToldConversation, news: UsageNews, at_ms: int
+) -> str | None:
+    """Return the id of the same answer where the agent's own file has told it already."""
     interactions = tables.llm_interactions
     statement = select(interactions.c.id).where(
         interactions.c.session_id == conversation.session_id,
@@ -134,11 +156,12 @@ async def _has_twin(connection: AsyncConnection, conversation: ToldConversation,
             interactions.c.execution_id == conversation.execution_id,
             interactions.c.execution_id.is_(None),
         ),
-        interactions.c.at_ms.between(at_ms - _TWIN_SPAN_MS, at_ms + _TWIN_SPAN_MS),
+        interactions.c.at_ms.between(at_ms - TWIN_SPAN_MS, at_ms + TWIN_SPAN_MS),
         interactions.c.source_file_id.is_not(None),
         *(interactions.c[name] == getattr(news, name) for name in COUNTED),
     )
-    return (await connection.execute(statement.limit(1))).first() is not None
+    found: str | None = (await connection.execute(statement.limit(1))).scalar()
+    return found
 
 
 def _row(conversation: ToldConversation, news: UsageNews, at_ms: int, place: _Place) -> dict[str, object]:

@@ -214,6 +214,27 @@ async def test_stand_ins_go_when_the_file_has_told_the_answers(place: Conversati
     assert (await place.queue.executions.get(execution.id)).tokens_used == 38
 
 
+@pytest.mark.parametrize("is_provisional", [False, True])
+@pytest.mark.parametrize("is_file_first", [False, True])
+async def test_how_long_an_answer_took_stays_whoever_tells_of_it_first(
+    place: ConversationPlace, files: UsageImport, is_file_first: bool, is_provisional: bool
+) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref=REF))
+    live = replace(bills("1:10" if is_provisional else "a", 10, is_key_provisional=is_provisional), latency_ms=1_234)
+
+    if is_file_first:
+        write(files, told("a", 10))
+        await place.tell(execution.id, live)
+    else:
+        await place.tell(execution.id, live)
+        await place.tell(execution.id, replace(live, latency_ms=None))
+        write(files, told("a", 10, at_ms=NOON_MS + 900))
+
+    assert place.rows("SELECT key, latency_ms FROM llm_interactions") == [{"key": "a", "latency_ms": 1_234}]
+    assert totals(place) == (1, 10)
+
+
 async def test_what_the_file_has_told_already_needs_no_stand_in(place: ConversationPlace, files: UsageImport) -> None:
     execution = await place.begin()
     await place.tell(execution.id, SessionNews(session_ref=REF))

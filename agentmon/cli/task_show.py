@@ -66,6 +66,7 @@ def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOp
         "needed_by": json_form(facts.needed_by),
         "next_times": json_form(facts.next_times),
         "executions": json_form(facts.executions),
+        **spent_by(facts.executions).named,
     }
     say_document({**form, **beside} if isinstance(form, dict) else form)
 

@@ -30,8 +30,10 @@ from agentmon.cli.task_options import TaskOptions, drafted, valid_text, warn_of_
 from agentmon.cli.task_show import show
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.agents import Agent
+from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.spending import Spent
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Task, TaskDraft, Workspace, draft_of
 from agentmon.domain.templates import TITLE_PLACEHOLDER, with_title
@@ -125,13 +127,18 @@ def list_tasks(
       agentmon task list --status todo --status blocked
     """
 
-    async def work(services: Services, workspace: Workspace) -> tuple[tuple[Task, ...], tuple[Agent, ...]]:
+    async def work(
+        services: Services, workspace: Workspace
+    ) -> tuple[tuple[Task, ...], tuple[Agent, ...], dict[str, Spent], MoneyFormat]:
         tasks = await services.tasks.list(workspace, statuses=status or (), is_archived=archived)
-        return tasks, await services.agents.list(active_only=False)
+        spent = await services.board.spent([task.id for task in tasks])
+        return tasks, await services.agents.list(active_only=False), spent, await services.settings.money()
 
-    tasks, agents = with_workspace(folder, work)
+    tasks, agents, spent, money = with_workspace(folder, work)
     if as_json:
-        say_document(json_form(tasks))
+        forms = (json_form(task) for task in tasks)
+        named = (spent.get(task.id, Spent()).named for task in tasks)
+        say_document([{**form, **more} for form, more in zip(forms, named, strict=True) if isinstance(form, dict)])
         return
     if not tasks:
         makes_one = 'no tasks; agentmon task add "TITLE" makes one'
@@ -144,11 +151,12 @@ def list_tasks(
             f"P{int(task.priority)}",
             task.status.label,
             slugs.get(task.assignee_agent_id, "") if task.assignee_agent_id is not None else "",
+            spent.get(task.id, Spent()).short_text(money),
             plain_line(task.title, max_characters=300),
         )
         for task in tasks
     ]
-    say("\n".join(table(("TASK", "PRIO", "STATUS", "PROGRAM", "TITLE"), rows, terminal_width())))
+    say("\n".join(table(("TASK", "PRIO", "STATUS", "PROGRAM", "COST", "TITLE"), rows, terminal_width())))
 
 
 @spreading(TaskOptions)

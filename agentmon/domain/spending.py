@@ -22,6 +22,11 @@ class Spent(NamedTuple):
     unpriced_runs: int = 0
     """Runs that took tokens whose price is not known."""
 
+    @property
+    def named(self) -> dict[str, int | None]:
+        """The same under the names that documents have for it."""
+        return {"cost_nano": self.cost_nano, "tokens_used": self.tokens, "unpriced_runs": self.unpriced_runs}
+
     def text(self, money: MoneyFormat) -> str:
         """Return money and tokens: ``$0.38, 12 K tokens``, ``$0.38 + ?, 12 K tokens``; empty for nothing."""
         return ", ".join(part for part in (self._cost_text(money), self._tokens_text) if part)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import TaskId
+    from agentmon.domain.spending import Spent
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Workspace
     from agentmon.services.settings import SettingsService
@@ -112,6 +113,10 @@ class BoardService:
             return {other: text for other, text in saved.items() if other != name}
 
         await self._rows.change(FILTERS_KEY, changed, actor=actor, at=self._clock.now())
+
+    async def spent(self, task_ids: Sequence[TaskId]) -> dict[str, Spent]:
+        """Return by task what all of its runs took together; nothing of tasks that never ran."""
+        return await self._repository.spent(task_ids)
 
     async def locate(
         self, workspace: Workspace | None, task_id: TaskId, text_filter: str = "", *, sort: BoardSort | None = None

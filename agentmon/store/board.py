@@ -324,7 +324,7 @@ def _cards(
     ).fetchall()
     task_ids = [str(row[0]) for row in rows]
     waits_for, subtasks = _waits_for(connection, task_ids), _subtasks(connection, task_ids)
-    labels, spent = _labels(connection, task_ids), _spent(connection, task_ids)
+    labels, spent = _labels(connection, task_ids), read_spent(connection, task_ids)
     return tuple(
         _card(
             row,
@@ -358,7 +358,8 @@ def _labels(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str
     return labels
 
 
-def _spent(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, Spent]:
+def read_spent(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, Spent]:
+    """Return by task what all of its runs took together; nothing of tasks that never ran."""
     return {
         str(task_id): Spent(None if cost is None else _integer(cost), _integer(tokens), _integer(unpriced))
         for task_id, cost, tokens, unpriced in _rows_of(connection, _SPENT, task_ids)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from agentmon.store.board import find_place, read_board
+from agentmon.store.board import find_place, read_board, read_spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agentmon.domain.board import BoardPage, BoardSort, ColumnRequest
     from agentmon.domain.ids import TaskId
+    from agentmon.domain.spending import Spent
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
+
+
+_PIECE: Final = 500
+"""So many tasks are asked for at once."""
 
 
 class BoardRepository:
@@ -44,6 +50,14 @@ class BoardRepository:
                 board_words=board_words,
             )
         )
+
+    async def spent(self, task_ids: Sequence[TaskId]) -> dict[str, Spent]:
+        """Return by task what all of its runs took together; nothing of tasks that never ran."""
+        pieces = [task_ids[begin : begin + _PIECE] for begin in range(0, len(task_ids), _PIECE)]
+        found: dict[str, Spent] = {}
+        for piece in pieces:
+            found |= await self._database.read(partial(read_spent, task_ids=piece))
+        return found
 
     async def locate(
         self,

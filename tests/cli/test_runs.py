@@ -301,6 +301,12 @@ def test_what_runs_took_and_cost_is_told_of_each_and_of_their_task(cli: CommandL
     ]
     assert "COST" in listed[0]
     assert "$0.19, 12 K tokens" in listed[1]
+    assert [line for line in cli("task", "list").stdout.splitlines() if " $0.38 " in line and "dear" in line]
+    assert [line for line in cli("board").stdout.splitlines() if line.endswith("$0.38") and "dear" in line]
+    (one,) = [task for task in cli("task", "list", "--json").document() if str(task["number"]) == number]
+    shown = cli("task", "show", number, "--json").document()
+    for form in (one, shown):
+        assert (form["cost_nano"], form["tokens_used"], form["unpriced_runs"]) == (380_000_000, 12_395, 0)
 
 
 def test_the_worker_can_be_stopped_and_comes_back_with_the_next_run(cli: CommandLine) -> None:

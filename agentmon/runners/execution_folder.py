@@ -57,6 +57,11 @@ class ExecutionFolder:
         return self.path / "output.log"
 
     @property
+    def errors_log(self) -> Path:
+        """What an agent that is spoken to in a protocol wrote to its error output."""
+        return self.path / _ERRORS
+
+    @property
     def journal(self) -> Path:
         """What happened, one JSON object a line."""
         return self.path / "journal.jsonl"

@@ -51,6 +51,7 @@ LAST_LINE_MAX_CHARACTERS: Final = 200
 ERROR_MAX_CHARACTERS: Final = 500
 _WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry, LeftOutEntry)
 _ERRORS: Final = (StartFailedEntry, CouldNotStopEntry, DamagedEntry)
+_NO_RESULT: Final = "it ended before its agent had answered"
 _UNREAD_CHARACTERS: Final = 1000
 """Most of an agent's event that is kept when it cannot be read."""
 
@@ -88,7 +89,7 @@ def read_stretch(
     outputs = [entry for entry in entries if isinstance(entry, OutputEntry)]
     ended = [entry for entry in entries if isinstance(entry, EndedEntry)]
     totals: OutputEntry | EndedEntry | None = ended[-1] if ended else outputs[-1] if outputs else None
-    ending = _ending(ended[-1]) if ended else None
+    ending = _ending(ended[-1], mode) if ended else None
     return ExecutionProgress(
         execution_id=execution_id,
         from_offset=offset,
@@ -195,12 +196,12 @@ def _complaint(entries: Sequence[Entry]) -> str | None:
     return plain_line(redact(f"could not stop pid {named}"), max_characters=ERROR_MAX_CHARACTERS)
 
 
-def _ending(entry: EndedEntry) -> ExecutionEnding:
+def _ending(entry: EndedEntry, mode: ExecutionMode) -> ExecutionEnding:
     status, may_retry, reason = ExecutionStatus.FAILED, True, EndReason(entry.outcome.value)
     error = entry.error
     match entry.outcome:
         case HostOutcome.EXITED | HostOutcome.FINISHED:
-            status, may_retry, failure = _agent_ending(entry)
+            status, may_retry, failure = _agent_ending(entry, mode)
             error = error or failure
         case HostOutcome.STOPPED:
             status = ExecutionStatus.CANCELLED
@@ -228,24 +229,21 @@ def _ending(entry: EndedEntry) -> ExecutionEnding:
     )
 
 
-def _agent_ending(entry: EndedEntry) -> tuple[ExecutionStatus, bool, str | None]:
+def _agent_ending(entry: EndedEntry, mode: ExecutionMode) -> tuple[ExecutionStatus, bool, str | None]:
     """Return the status of a run that ended by itself or had done its work, whether another try may help, and why.
 
-    What an agent says of its last turn counts for more than its exit code, unless it says that all is well.
+    What an agent says of its last turn counts for more than its exit code, unless it says that all is well. One that is
+    spoken to in a protocol and does not say how its turn went has failed, whatever its exit code.
     """
     is_done = entry.outcome is HostOutcome.FINISHED or entry.exit_code == 0
     failure = entry.agent_error or None
     match entry.agent_outcome:
         case TurnOutcome.COMPLETED:
             return (ExecutionStatus.SUCCEEDED if is_done else ExecutionStatus.FAILED), True, None
-        case None if entry.outcome is HostOutcome.EXITED:
-            return (
-                (ExecutionStatus.SUCCEEDED if is_done else ExecutionStatus.FAILED),
-                True,
-                failure if not is_done else None,
-            )
+        case None if entry.outcome is HostOutcome.EXITED and not mode.is_protocol:
+            return (ExecutionStatus.SUCCEEDED if is_done else ExecutionStatus.FAILED), True, None
         case None:
-            return ExecutionStatus.FAILED, True, failure or "it ended before its agent had answered"
+            return ExecutionStatus.FAILED, True, failure or (_NO_RESULT if is_done else None)
         case TurnOutcome.LIMIT:
             return ExecutionStatus.FAILED, False, failure or "it reached its limit of turns or money"
         case TurnOutcome.INTERRUPTED:

@@ -1,7 +1,7 @@
 """Whether a failed run failed because its vendor refused to serve it: told by the end of its output.
 
 An agent that is spoken to in its protocol says by itself why its turn failed, and that alone counts: its output shows
-what a model or a tool said as well.
+what a model or a tool said as well. Of one that ended without a word on its turn, its error output counts too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from agentmon.runners.refusals import find_refusal
 from agentmon.schedule import local_zone_name
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
     from agentmon.runners.execution_folder import ExecutionFolder
 
@@ -34,9 +36,13 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
     """
     if ending.status is not ExecutionStatus.FAILED or ending.reason not in _BY_ITSELF:
         return ending
-    has_spoken = claimed.execution.mode.is_protocol and ending.output_data.get("agent_outcome") is not None
+    if claimed.execution.mode.is_protocol:
+        has_spoken = ending.output_data.get("agent_outcome") is not None
+        text = (b"" if has_spoken else _tail(folder.errors_log) + b"\n") + _record_of(ending.error or "")
+    else:
+        text = _tail(folder.output_log)
     refusal = find_refusal(
-        _record_of(ending.error or "") if has_spoken else _tail(folder),
+        text,
         program=_program(claimed),
         is_agent=claimed.agent.tool_type is ToolType.AI_AGENT,
         exit_code=ending.exit_code,
@@ -59,9 +65,9 @@ def _program(claimed: ClaimedExecution) -> str:
     return PurePath(claimed.agent.binary_path).name
 
 
-def _tail(folder: ExecutionFolder) -> bytes:
+def _tail(path: Path) -> bytes:
     try:
-        with open_at_once(folder.output_log) as log:
+        with open_at_once(path) as log:
             size = log.seek(0, 2)
             log.seek(max(0, size - _TAIL_BYTES))
             return log.read(_TAIL_BYTES)

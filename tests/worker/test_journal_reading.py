@@ -67,7 +67,8 @@ def read(path: Path, *entries: dict[str, object], mode: ExecutionMode = Executio
 @pytest.mark.parametrize(
     ("fields", "status", "error", "may_retry"),
     [
-        ({}, ExecutionStatus.SUCCEEDED, None, True),
+        ({}, ExecutionStatus.FAILED, "it ended before its agent had answered", True),
+        ({"agent_error": "no login"}, ExecutionStatus.FAILED, "no login", True),
         ({"agent_outcome": "completed"}, ExecutionStatus.SUCCEEDED, None, True),
         ({"exit_code": 1, "agent_outcome": "completed"}, ExecutionStatus.FAILED, None, True),
         ({"exit_code": 1, "agent_error": "no login"}, ExecutionStatus.FAILED, "no login", True),
@@ -106,6 +107,17 @@ def test_a_run_ends_as_its_agent_and_its_exit_code_say(
     assert ending is not None
     assert (ending.status, ending.error, ending.may_retry) == (status, error, may_retry)
     assert ending.reason is EndReason(str(fields.get("outcome", "exited")))
+
+
+@pytest.mark.parametrize("mode", [ExecutionMode.TEMPLATE, ExecutionMode.TMUX])
+@pytest.mark.parametrize(("exit_code", "status"), [(0, ExecutionStatus.SUCCEEDED), (1, ExecutionStatus.FAILED)])
+def test_the_exit_code_alone_decides_where_nothing_else_is_told(
+    tmp_path: Path, mode: ExecutionMode, exit_code: int, status: ExecutionStatus
+) -> None:
+    ending = read(tmp_path, ended(exit_code=exit_code), mode=mode).ending
+
+    assert ending is not None
+    assert ending.status is status
 
 
 @pytest.mark.parametrize(

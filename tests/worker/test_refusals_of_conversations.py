@@ -89,12 +89,15 @@ async def test_a_limit_that_only_the_model_or_a_tool_speaks_of_is_none(
     assert with_refusal(an_end("a tool failed"), claimed, folder).refusal is None
 
 
-async def test_an_agent_that_died_before_it_spoke_is_read_like_any_program(
-    claimed: ClaimedExecution, tmp_path: Path
+@pytest.mark.parametrize("is_in_error", [True, False])
+async def test_an_agent_that_died_before_it_spoke_is_read_by_what_it_said_in_plain_text(
+    claimed: ClaimedExecution, tmp_path: Path, *, is_in_error: bool
 ) -> None:
-    folder = a_folder(tmp_path, "Not logged in · Please run /login\n")
+    said = "Not logged in · Please run /login"
+    folder = a_folder(tmp_path, f"● {LIMIT}\n{LIMIT}\n")
+    folder.errors_log.write_text("" if is_in_error else f"{said}\n")
 
-    ending = with_refusal(an_end(None, outcome=None), claimed, folder)
+    ending = with_refusal(an_end(said if is_in_error else "It ended.", outcome=None), claimed, folder)
 
     assert ending.refusal is not None
     assert ending.refusal.kind is RefusalKind.BAD_LOGIN

@@ -10,7 +10,7 @@ from agentmon.runners.host.error_stream import ErrorStream
 from agentmon.runners.host.masking import StreamMask, mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
 from agentmon.runners.host.protocol_log import ProtocolLog
-from agentmon.runners.host.rendering import Rendering
+from agentmon.runners.host.rendering import Rendering, clean
 from agentmon.runners.host.time_limit import PERSON
 from agentmon.runners.protocols.registry import make_adapter
 
@@ -146,13 +146,16 @@ class Conversation:
 
     @property
     def outcome(self) -> str | None:
-        """How the newest turn ended; ``None`` before the first did."""
-        return self._adapter.outcome or None
+        """How the newest turn ended; ``None`` when the agent ended without a word on that."""
+        return None if self._adapter.has_broken_off else self._adapter.outcome or None
 
     @property
     def error(self) -> str | None:
         """Why it failed, for a person."""
         error = self._adapter.error
+        if error is not None and self._adapter.has_broken_off:
+            said = self._errors.reason or clean(self._adapter.stray_text).strip()
+            error = f"{error.removesuffix('.')}: {said}" if said else error
         return None if error is None else mask_text(error)
 
     def start(self, environment: dict[str, str]) -> int:

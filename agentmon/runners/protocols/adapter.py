@@ -64,6 +64,16 @@ class Adapter:
         """One line for a person, when the newest turn failed or nothing could be begun."""
         raise NotImplementedError
 
+    @property
+    def has_broken_off(self) -> bool:
+        """Whether the agent ended without a word on how its work went, so that its last plain text has to say it."""
+        raise NotImplementedError
+
+    @property
+    def stray_text(self) -> str:
+        """The newest line of its output that was no message; empty without one."""
+        raise NotImplementedError
+
     def start(self, at_ms: int) -> Step:
         """Begin the conversation and give the agent its first message; called once, before anything else."""
         raise NotImplementedError

@@ -38,8 +38,8 @@ class Conversation(Adapter):
     """The events and bytes of the step that is made now, how the newest turn ended, and what the agent does."""
 
     __slots__ = (
-        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_is_ended", "_is_finish_wanted", "_is_over",
-        "_launch", "_lines", "_outcome", "_send",
+        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_has_broken_off", "_is_ended", "_is_finish_wanted",
+        "_is_over", "_launch", "_lines", "_outcome", "_send", "_stray_text",
     )  # fmt: skip
 
     def __init__(self, launch: Mapping[str, object]) -> None:
@@ -59,6 +59,8 @@ class Conversation(Adapter):
         """Whether the agent writes nothing any more."""
         self._is_over = False
         """Whether nothing could be begun."""
+        self._has_broken_off = False
+        self._stray_text = ""
 
     @property
     def outcome(self) -> str:
@@ -69,6 +71,16 @@ class Conversation(Adapter):
     def error(self) -> str | None:
         """One line for a person, when the newest turn failed or nothing could be begun."""
         return self._error
+
+    @property
+    def has_broken_off(self) -> bool:
+        """Whether the agent ended without a word on how its work went."""
+        return self._has_broken_off
+
+    @property
+    def stray_text(self) -> str:
+        """The newest line of its output that was no message; empty without one."""
+        return self._stray_text
 
     def command(self, command: Mapping[str, object], at_ms: int) -> Step:
         """Act on a command of a client; see ``Adapter.command``."""
@@ -145,6 +157,19 @@ class Conversation(Adapter):
         if (activity, note) != self._activity and not (self._is_ended and activity == "working"):
             self._activity = (activity, note)
             self._events.append({"kind": "activity", "activity": activity, "note": note, "source": source})
+
+    def _note_malformed(self, line: str, told: list[Event]) -> None:
+        """Tell of a line that is no message, and keep it: an agent that cannot begin says why in plain text."""
+        self._events += told
+        self._stray_text = one_line(line, MAX_ERROR_CHARACTERS) or self._stray_text
+
+    def _lacks_result(self, *, is_at_work: bool, is_asked_for_more: bool) -> bool:
+        """Whether the agent that ended owes how its work went: exit code 0 alone is no success."""
+        if is_at_work or is_asked_for_more:
+            return True
+        if not self._outcome and self._is_finish_wanted:
+            self._outcome = "completed"  # a person ended what nothing was asked of
+        return not self._outcome
 
     def _step(self) -> Step:
         """Return what was gathered, and begin anew."""

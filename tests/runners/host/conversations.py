@@ -25,10 +25,18 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 class Conversation:
     """One run, and what can be asked of it."""
 
-    def __init__(self, prepare_run: PrepareRun, acts: Sequence[Act], *, prompt: str = "do it", **spec: Any) -> None:
-        conversation = {"protocol": "stream-json", "prompt": prompt, "working_dir": "/", "start": "fresh"}
+    def __init__(
+        self,
+        prepare_run: PrepareRun,
+        acts: Sequence[Act],
+        *,
+        prompt: str = "do it",
+        protocol: str = "stream-json",
+        **spec: Any,
+    ) -> None:
+        conversation = {"protocol": protocol, "prompt": prompt, "working_dir": "/", "start": "fresh"}
         argv = (sys.executable, "-I", "-S", str(_AGENT), json.dumps(acts))
-        self.run: HostRun = prepare_run(*argv, mode="stream-json", conversation=conversation, **spec)
+        self.run: HostRun = prepare_run(*argv, mode=protocol, conversation=conversation, **spec)
 
     def start(self, **options: Any) -> Conversation:
         self.run.start(**options)

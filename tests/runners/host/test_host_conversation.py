@@ -152,7 +152,7 @@ def test_an_agent_that_closes_its_output_and_lives_on_is_ended(prepare_run: Prep
 
     ended = talk.end()
 
-    assert (ended["outcome"], ended["agent_outcome"]) == ("finished", "failed")
+    assert (ended["outcome"], ended["agent_outcome"]) == ("finished", None)
     assert ended["agent_error"] == "The agent ended in the middle of its work."
 
 
@@ -181,9 +181,45 @@ def test_an_exit_at_once_is_told_with_its_code_and_words(prepare_run: PrepareRun
     ended = talk.end()
 
     assert (ended["outcome"], ended["exit_code"]) == ("exited", 127)
-    assert ended["agent_outcome"] in {None, "failed"}
+    assert ended["agent_outcome"] is None
     assert "no such model\nbye\n" in talk.shown()
     assert (talk.run.folder / "errors.log").read_bytes() == b"no such model\nbye"
+
+
+@pytest.mark.parametrize("protocol", ["stream-json", "app-server", "acp"])
+@pytest.mark.parametrize(
+    ("acts", "reason"),
+    [
+        ([], ""),
+        ([["raw", "Invalid API key\n"]], ": Invalid API key"),
+        ([["raw", "unfinished"]], ": unfinished"),
+        ([["errors", "no such model\n"]], ": no such model"),
+        ([["errors", "Error: no such model\n    at main\n\nNode.js v22\n"]], ": Error: no such model"),
+        ([["raw", "hello\n"], ["errors", "\x1b[31mno login\x1b[0m\n"]], ": no login"),
+    ],
+)
+def test_an_agent_that_exits_without_a_result_has_not_succeeded(
+    prepare_run: PrepareRun, protocol: str, acts: list[Act], reason: str
+) -> None:
+    talk = Conversation(prepare_run, [*acts, ["exit", 0]], protocol=protocol).start()
+
+    ended = talk.end()
+
+    assert (ended["outcome"], ended["exit_code"], ended["agent_outcome"]) == ("exited", 0, None)
+    assert ended["agent_error"].removeprefix("The agent ended before it began").removesuffix(".") == reason
+    assert [event["outcome"] for event in talk.events("turn_ended")] == ["failed"]
+
+
+def test_a_message_that_the_agent_leaves_unanswered_is_no_success(prepare_run: PrepareRun) -> None:
+    acts: list[Act] = [["prompt"], ["say", "yes?"], ["wait_for_file", "more"], ["result"], ["exit", 0]]
+    talk = Conversation(prepare_run, acts)
+    talk.start()
+    talk.wait_for("message", 2)
+    talk.command("message", "c1", text="and more")
+    talk.outcome_of("c1")
+    (Path(talk.run.spec["working_dir"]) / "more").touch()
+
+    assert talk.end()["agent_outcome"] is None
 
 
 @pytest.mark.parametrize(

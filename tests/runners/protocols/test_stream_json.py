@@ -420,7 +420,8 @@ def test_the_title_and_a_new_conversation_are_told() -> None:
 def test_nothing_that_came_at_all_is_an_error() -> None:
     run = ClaudeRun().end()
 
-    assert (run.adapter.outcome, run.adapter.error) == ("", "The agent ended before it began.")
+    assert (run.adapter.outcome, run.adapter.error) == ("failed", "The agent ended before it began.")
+    assert run.adapter.has_broken_off
 
 
 @pytest.mark.proof

@@ -58,6 +58,7 @@ class AcpAdapter(UpdateReader):
             self._take_line(rest)
         for ask in list(self._asks.values()):
             self._close_ask(ask, "withdrawn", None)
+        is_asked_for_more = bool(self._waiting)
         for message in self._waiting:
             self._refuse(message.command_id, ENDED_UNANSWERED)
         self._waiting.clear()
@@ -65,12 +66,12 @@ class AcpAdapter(UpdateReader):
             if purpose == "set" and isinstance(context, tuple):
                 self._refuse(str(context[0]), ENDED_UNANSWERED)
         self._pending.clear()
-        if self._is_turn_open:
+        is_at_work = self._is_turn_open
+        if self._lacks_result(is_at_work=is_at_work, is_asked_for_more=is_asked_for_more):
             is_asked = self._is_interrupting
-            error = None if is_asked else ENDED_AT_WORK
+            self._has_broken_off = not is_asked
+            error = None if is_asked else ENDED_AT_WORK if is_at_work else ENDED_BEFORE_BEGIN
             self._end_turn("interrupted" if is_asked else "failed", error)
-        elif not self._outcome and not self._is_listening:
-            self._end_turn("failed", ENDED_BEFORE_BEGIN)
         self._events += self._messages.end()
         self._events += self._calls.end_all("The agent ended before the call did.")
         self._send.clear()
@@ -81,7 +82,7 @@ class AcpAdapter(UpdateReader):
         text = line.decode("utf-8", "replace")
         message = read_object(text)
         if message is None:
-            self._events += self._notices.malformed(text)
+            self._note_malformed(text, self._notices.malformed(text))
             outline = read_outline(text)
             server_id = outline.get("id")
             if text_in(outline, "method") and isinstance(server_id, int | str):
@@ -100,7 +101,7 @@ class AcpAdapter(UpdateReader):
         elif not method and is_id:
             self._events += self._notices.unknown("an answer to nothing that was asked")
         else:
-            self._events += self._notices.malformed(text)
+            self._note_malformed(text, self._notices.malformed(text))
 
     def _take_set(self, result: Mapping[str, object], error: Mapping[str, object] | None, context: object) -> None:
         command_id, name, value = context if isinstance(context, tuple) else ("", "", "")

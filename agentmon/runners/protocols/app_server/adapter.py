@@ -62,11 +62,13 @@ class AppServerAdapter(NewsReader):
         self._send.clear()
         self._withdraw_asks(None)
         self._events += self._calls.cancel()
+        is_asked_for_more = bool(self._waiting) or self._has_pending_steer()
         self._refuse_waiting(ENDED_UNANSWERED)
-        if self._turn_id or self._is_starting_turn or not (self._outcome or self._thread_id):
-            is_interrupted = self._was_interrupted
-            error = None if is_interrupted else ENDED_AT_WORK if self._thread_id else ENDED_BEFORE_BEGIN
-            self._end_turn("interrupted" if is_interrupted else "failed", error)
+        is_at_work = bool(self._turn_id) or self._is_starting_turn
+        if self._lacks_result(is_at_work=is_at_work, is_asked_for_more=is_asked_for_more):
+            self._has_broken_off = not self._was_interrupted
+            error = None if self._was_interrupted else ENDED_AT_WORK if is_at_work else ENDED_BEFORE_BEGIN
+            self._end_turn("interrupted" if self._was_interrupted else "failed", error)
         self._is_ended = True
         return self._step()
 

@@ -49,7 +49,7 @@ class NewsReader(ReplyReader):
             end, text, message = -1, line.decode("utf-8", "replace"), None
         if end != len(text):
             what = one_line(text, 200) or "an empty line, or one too long"
-            self._events += self._notices.malformed(what)
+            self._note_malformed(text, self._notices.malformed(what))
             self._refuse_too_deep(text)
             return
         if not isinstance(message, dict) or is_deeper(message):

@@ -89,13 +89,12 @@ class StreamJsonAdapter(StreamJsonCommands):
         for request in self._requests.values():
             self._refuse(request.command_id, ENDED_UNANSWERED)
         self._requests.clear()
-        if self._is_turn_open or not self._outcome:
+        is_at_work = self._is_turn_open
+        if self._lacks_result(is_at_work=is_at_work, is_asked_for_more=self._prompts.is_any_open):
             is_asked = self._is_interrupted
-            error = None if is_asked else ENDED_AT_WORK
-            if self._is_turn_open:
-                self._end_turn("interrupted" if is_asked else "failed", "", error)
-            else:
-                self._error = ENDED_BEFORE_BEGIN
+            self._has_broken_off = not is_asked
+            error = None if is_asked else ENDED_AT_WORK if is_at_work else ENDED_BEFORE_BEGIN
+            self._end_turn("interrupted" if is_asked else "failed", "", error)
         self._prompts.clear()
         return self._step()
 
@@ -104,7 +103,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         message = read_object(text) or {}
         kind = message.get("type")
         if not isinstance(kind, str):
-            self._events += self._notices.malformed(text)
+            self._note_malformed(text, self._notices.malformed(text))
             outline = read_outline(text)
             if outline.get("type") == "control_request" and ref_in(outline, "request_id"):
                 self._respond_error(ref_in(outline, "request_id"), TOO_DEEP)

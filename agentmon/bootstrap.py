@@ -249,7 +249,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             explaining=ExplainService(
-                executions=executions, events=EventRepository(database), agents=agents, paths=paths
+                executions=executions, events=EventRepository(database), agents=agents, paths=paths, clock=clock
             ),
             conversations=conversations,
             capability_scans=CapabilityScanService(

@@ -12,7 +12,6 @@ from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document
-from agentmon.domain.amounts import duration_text
 from agentmon.domain.board import BoardPage, BoardSort, Card, ColumnPage, ColumnRequest, StatusLine
 from agentmon.domain.board_filter import ARCHIVED_WORD, require_known
 from agentmon.domain.clock import SystemClock
@@ -143,12 +142,8 @@ def _card_line(card: Card, now: datetime, width: int) -> str:
 def _facts(card: Card, now: datetime) -> list[str]:
     program = card.command_word or card.agent_slug
     words = [plain_line(program, max_characters=20)] if program else []
-    if card.state is not None:
-        words += [card.state.glyph, card.state.with_cause(exit_code=card.exit_code)]
-    if card.started_at is not None:
-        words.append(duration_text(((card.ended_at or now) - card.started_at).total_seconds()))
-    if card.waits_until is not None and card.waits_until > now:
-        words.append(f"until {local_words(card.waits_until)}")
+    if (label := card.state_label(now)) is not None:
+        words += [label[0].glyph, label[1], *filter(None, [card.elapsed_text(now)])]
     facts = [" ".join(words)] if words else []
     if card.state is LiveState.PARKED and card.error:
         facts.append(plain_line(card.error, max_characters=60))

@@ -170,7 +170,7 @@ async def _run_all(services: Services, place: DemoPlace) -> BoardPage:
             with suppress(ConflictError):
                 await services.queue.stop(entry.task.id, actor=USER_ACTOR)
         ended = await services.queue.wait(newest.id)
-        tell(f"#{entry.task.number} {state_text(ended)}")
+        tell(f"#{entry.task.number} {state_text(ended, SystemClock().now())}")
     return await read_page(services, workspace, _ALL_CARDS)
 
 

@@ -10,12 +10,10 @@ from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, wit
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.pausing import pause_note
-from agentmon.cli.task_text import elapsed_text, state_text
-from agentmon.cli.wait_text import Obstacles, waiting_text
+from agentmon.cli.task_text import state_text
 from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import Execution, ExecutionListing
+from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.spending import spent_by
 from agentmon.domain.tasks import Workspace
@@ -56,22 +54,15 @@ def list_executions(
     now = SystemClock().now()
     rows = [
         (
-            state_text(listing.execution),
+            state_text(listing.execution, now),
             f"#{listing.task_number}",
             listing.agent_slug,
-            elapsed_text(listing.execution, now),
+            listing.execution.elapsed_text(now),
             spent_by([listing.execution]).text(money),
             plain_line(listing.task_title, max_characters=40),
-            plain_line(_newest_words(listing.execution), max_characters=200),
+            plain_line(listing.execution.error or listing.execution.last_line or "", max_characters=200),
         )
         for listing in listings
     ]
     headings = ("STATE", "TASK", "PROGRAM", "TIME", "COST", "TITLE", "LAST LINE")
     say("\n".join(table(headings, rows, terminal_width())))
-
-
-def _newest_words(execution: Execution) -> str:
-    """Return what a queued execution waits for, as far as it knows itself, or what was said or printed last."""
-    if execution.status is ExecutionStatus.QUEUED and execution.not_before is not None:
-        return waiting_text(execution, Obstacles(agent=None)).partition(" ")[2]
-    return execution.error or execution.last_line or ""

@@ -13,12 +13,13 @@ from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, tell
-from agentmon.cli.request_text import history_row, request_lines, status_text
+from agentmon.cli.request_text import history_row, request_lines, status_text, waiting_lines
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import AskQuestion
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.idempotency import IdempotencyKey, idempotency_key
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.request_words import wish_words
@@ -57,24 +58,40 @@ def inbox(
       agentmon inbox --history -n 20
     """
 
-    async def read(services: Services, workspace: Workspace | None) -> tuple[ApprovalListing, ...]:
+    async def read(
+        services: Services, workspace: Workspace | None
+    ) -> tuple[tuple[ApprovalListing, ...], tuple[ExecutionListing, ...]]:
         workspace_id = None if workspace is None else workspace.id
         if is_history:
-            return await services.approvals.history(workspace_id, limit=limit)
-        return await services.approvals.inbox(workspace_id)
+            return await services.approvals.history(workspace_id, limit=limit), ()
+        return await services.approvals.inbox(workspace_id), await services.executions.without_request(workspace)
 
-    listings = with_services(lambda services: read(services, None)) if is_all else with_workspace(folder, read)
+    listings, waiting = with_services(lambda services: read(services, None)) if is_all else with_workspace(folder, read)
     if as_json:
-        say_document(json_form(listings))
-    elif not listings:
+        say_document([*(json_form(one) for one in listings), *(_waiting_form(one) for one in waiting)])
+    elif not listings and not waiting:
         tell("no agent has asked anything yet" if is_history else "nobody waits for you")
     elif is_history:
         rows = [history_row(listing) for listing in listings]
         say("\n".join(table(("STATE", "TASK", "ASKED", "ID", "WHAT"), rows, terminal_width())))
     else:
         now = SystemClock().now()
-        say("\n\n".join("\n".join(request_lines(one, now, is_whole=is_whole)) for one in listings))
-        tell("agentmon approve, deny or answer ID decides; agentmon rules decides by itself")
+        blocks = [request_lines(one, now, is_whole=is_whole) for one in listings]
+        say("\n\n".join("\n".join(lines) for lines in [*blocks, *(waiting_lines(one, now) for one in waiting)]))
+        if listings:
+            tell("agentmon approve, deny or answer ID decides; agentmon rules decides by itself")
+
+
+def _waiting_form(listing: ExecutionListing) -> dict[str, object]:
+    """Return a run that waits without a request, in the form of those that have one."""
+    return {
+        "approval": None,
+        "execution": json_form(listing.execution),
+        "task_id": listing.execution.task_id,
+        "task_number": listing.task_number,
+        "task_title": listing.task_title,
+        "agent_slug": listing.agent_slug,
+    }
 
 
 def approve(

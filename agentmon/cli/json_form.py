@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
-from agentmon.domain.executions import ExecutionListing
+from agentmon.domain.executions import Execution, ExecutionListing
 
 
 def json_form(value: object) -> object:
@@ -32,8 +32,8 @@ def json_form(value: object) -> object:
             return _board_form(value)
         case tuple() | list():
             return [json_form(element) for element in value]
-        case ExecutionListing():
-            return _listing_form(value)
+        case Execution() | ExecutionListing():
+            return _execution_form(value)
         case _ if is_dataclass(value):
             return _fields_form({field.name: getattr(value, field.name) for field in fields(value)})
         case _:
@@ -48,13 +48,15 @@ def _fields_form(parts: Mapping[str, object]) -> dict[str, object]:
     return form
 
 
-def _listing_form(listing: ExecutionListing) -> dict[str, object]:
-    """Return the execution's own fields with the words beside them, all on one level."""
-    own_fields = {field.name: json_form(getattr(listing.execution, field.name)) for field in fields(listing.execution)}
-    words = {
-        field.name: json_form(getattr(listing, field.name)) for field in fields(listing) if field.name != "execution"
-    }
-    return own_fields | words
+def _execution_form(value: Execution | ExecutionListing) -> dict[str, object]:
+    """Return the fields of an execution with the state that a person sees and the words beside it, on one level."""
+    execution, words = (value.execution, value) if isinstance(value, ExecutionListing) else (value, None)
+    form = {field.name: json_form(getattr(execution, field.name)) for field in fields(execution)}
+    form["state"] = execution.live_state.value
+    if words is not None:
+        beside = (field.name for field in fields(words) if field.name != "execution")
+        form |= {name: json_form(getattr(words, name)) for name in beside}
+    return form
 
 
 def _board_form(part: BoardPage | Card | ColumnPage | StatusLine) -> dict[str, object]:

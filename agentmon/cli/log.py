@@ -183,7 +183,7 @@ def _absence(execution: Execution, stream: LogStream, *, is_earlier: bool) -> st
     if stream not in {LogStream.OUTPUT, LogStream.SCREEN}:
         return f"this run has no {stream.value} apart: only conversations over a protocol may have"
     what = "that try printed nothing" if is_earlier else "no output yet"
-    return f"{what}: the run is {execution.status.value.replace('_', ' ')}"
+    return f"{what}: the run is {execution.live_state.value}"
 
 
 async def _chosen_execution(services: Services, task: Task, execution_id: str | None) -> Execution:

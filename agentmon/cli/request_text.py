@@ -8,6 +8,7 @@ from agentmon.domain.amounts import duration_text
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
 from agentmon.domain.audit import actor_name
 from agentmon.domain.conversation import AskQuestion
+from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
 from agentmon.domain.request_words import is_command, status_words, wish_words
 from agentmon.domain.start_danger import danger_text
@@ -50,6 +51,20 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
     for question in approval.questions:
         lines += question_lines(question)
     return [*lines, f"  {approval.id}"]
+
+
+def waiting_lines(listing: ExecutionListing, now: datetime) -> list[str]:
+    """Return an agent that waits without a request as the lines of one block: who, what for, and what helps."""
+    execution = listing.execution
+    state, words = execution.state_label(now)
+    title = plain_line(listing.task_title, max_characters=60)
+    note = plain_line(execution.activity_note or "waits for a message", max_characters=300)
+    number = listing.task_number
+    return [
+        f"#{number} {title}  ({listing.agent_slug}, {execution.elapsed_text(now)})",
+        f"  {state.glyph} {words}: {note}",
+        f"  agentmon message '#{number}' TEXT answers; agentmon finish '#{number}' ends it",
+    ]
 
 
 def question_lines(question: AskQuestion) -> list[str]:

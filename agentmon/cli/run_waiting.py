@@ -12,7 +12,7 @@ from agentmon.cli import exit_codes
 from agentmon.cli.columns import fit, terminal_width
 from agentmon.cli.numbered_work import TaskExecution
 from agentmon.cli.output import tell, tell_in_place
-from agentmon.cli.task_text import elapsed_text, state_text
+from agentmon.cli.task_text import state_text
 from agentmon.cli.troubles import keep_telling_troubles
 from agentmon.cli.wait_text import Obstacles, obstacles_of, waiting_text
 from agentmon.domain.clock import SystemClock
@@ -77,7 +77,8 @@ async def _finished(services: Services, task: Task, execution: Execution, *, is_
     finally:
         if is_in_place:
             tell_in_place("")
-    summary = f"#{task.number} {state_text(ended)} {elapsed_text(ended, SystemClock().now())}"
+    now = SystemClock().now()
+    summary = f"#{task.number} {state_text(ended, now)} {ended.elapsed_text(now)}"
     tell(f"{summary.rstrip()}{': ' + ended.error if ended.error else ''}")
     return ended
 
@@ -90,7 +91,7 @@ async def _tell_progress(services: Services, task: Task, execution: Execution, *
             obstacles = await obstacles_of(services, present)
         state = f"#{task.number} {waiting_text(present, obstacles)}"
         if is_in_place:
-            elapsed = elapsed_text(present, SystemClock().now())
+            elapsed = present.elapsed_text(SystemClock().now())
             tell_in_place(fit(f"{state} {elapsed}  {plain_line(present.last_line or '')}", terminal_width() - 1))
         elif state != told and present.status.is_open:
             if told:

@@ -16,6 +16,7 @@ from agentmon.cli.output import say, say_document, tell, tell_in_place
 from agentmon.cli.registration import register, register_default
 from agentmon.cli.task_text import execution_line, local_time
 from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.executions import Execution
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.sessions import Session, SessionListing
@@ -102,17 +103,19 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
       agentmon sessions show 019bf3a2
     """
 
-    async def read(services: Services) -> tuple[Session, tuple[Execution, ...], MoneyFormat]:
-        session = await services.sessions.find(name)
-        return session, await services.sessions.executions(session.id), await services.settings.money()
+    async def read(services: Services) -> tuple[SessionListing, tuple[Execution, ...], MoneyFormat]:
+        session_id = (await services.sessions.find(name)).id
+        listing = await services.sessions.get_listing(session_id)
+        return listing, await services.sessions.executions(session_id), await services.settings.money()
 
-    session, executions, money = with_services(read)
+    listing, executions, money = with_services(read)
+    session = listing.session
     if as_json:
         say_document({"session": json_form(session), "executions": json_form(executions)})
         return
     facts = [
         ("title", session.title),
-        ("state", session.status.value),
+        ("state", listing.state.with_cause(exit_code=listing.exit_code)),
         ("folder", session.workspace),
         ("agent's id", session.session_ref or "not known yet"),
         ("model", session.model or "the agent's own"),
@@ -129,8 +132,9 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
     ]
     say(session.id)
     say("\n".join(f"  {label:<17} {plain_line(fact, max_characters=500)}" for label, fact in facts if fact))
+    now = SystemClock().now()
     for execution in executions:
-        say(f"  {execution_line(execution, money)}")
+        say(f"  {execution_line(execution, money, now)}")
 
 
 def _context_words(session: Session) -> str:
@@ -264,7 +268,7 @@ def _print_list(folder: str | None, words: str, *, is_all: bool, is_live: bool, 
         rows = [
             (
                 listing.session.id,
-                listing.session.status.value,
+                f"{listing.state.glyph} {listing.state.with_cause(exit_code=listing.exit_code)}",
                 "" if listing.task_number is None else f"#{listing.task_number}",
                 listing.agent_slug,
                 local_words(listing.session.started_at),
@@ -284,7 +288,7 @@ def _tell_start(execution: Execution, words: str, *, as_json: bool) -> None:
     if as_json:
         say_document(json_form(execution))
     else:
-        say(f"the conversation {words}: run {execution.id} is {execution.status.value}")
+        say(f"the conversation {words}: run {execution.id} is {execution.live_state.value}")
 
 
 register_default(group, sessions)

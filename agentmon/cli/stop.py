@@ -19,6 +19,7 @@ from agentmon.cli.numbered_work import (
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.run_waiting import WaitOption, all_finished
 from agentmon.cli.task_text import state_text
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import UsageError
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.idempotency import idempotency_key
@@ -67,7 +68,7 @@ def stop(
         say_document(executions_form(outcomes, is_one=is_one))
     else:
         for outcome in outcomes:
-            say(f"{outcome.task.number} {state_text(outcome.execution)}")
+            say(f"{outcome.task.number} {state_text(outcome.execution, SystemClock().now())}")
         if is_all:
             tell(f"{len(outcomes)} stopped" if outcomes or failed else "nothing waits or runs")
     if failed:

@@ -43,6 +43,7 @@ class _TaskFacts:
     executions: Sequence[Execution]
     """Newest first."""
     money: MoneyFormat
+    now: datetime
     newest_state: str
     """The words for the state of the newest one, with what it waits for; empty when there is none."""
 
@@ -85,6 +86,7 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         next_times=_next_times(task.schedule) if task.schedule is not None else (),
         executions=executions,
         money=await services.settings.money(),
+        now=SystemClock().now(),
         newest_state=waiting_text(executions[0], await obstacles_of(services, executions[0])) if executions else "",
     )
 
@@ -154,7 +156,7 @@ def _execution_lines(facts: _TaskFacts) -> list[str]:
     if not facts.executions:
         return []
     newest, *older = facts.executions[:_MOST_EXECUTIONS]
-    lines = ["", "  runs, newest first:", f"    {execution_line(newest, facts.money, facts.newest_state)}"]
+    lines = ["", "  runs, newest first:", f"    {execution_line(newest, facts.money, facts.now, facts.newest_state)}"]
     if newest.live_state is LiveState.LOST:
         lines.append(f"      agentmon run {facts.task.number} runs it again")
-    return lines + [f"    {execution_line(execution, facts.money)}" for execution in older]
+    return lines + [f"    {execution_line(execution, facts.money, facts.now)}" for execution in older]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from agentmon.domain.agents import Agent
-from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
+from agentmon.domain.amounts import MoneyFormat, size_text
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.audit import actor_name, event_sentence
 from agentmon.domain.clock import in_zone
@@ -18,25 +18,18 @@ from agentmon.domain.tasks import Task
 _VALUE_CHARACTERS = 120
 
 
-def state_text(execution: Execution) -> str:
-    """Return glyph and word of the execution's state, with the exit code where it explains it."""
-    state = execution.live_state
-    return f"{state.glyph} {state.with_cause(exit_code=execution.exit_code)}"
+def state_text(execution: Execution, now: datetime) -> str:
+    """Return glyph and words of the execution's state."""
+    state, words = execution.state_label(now)
+    return f"{state.glyph} {words}"
 
 
-def elapsed_text(execution: Execution, now: datetime) -> str:
-    """Return how long the execution ran, up to now while it does; empty when it never began."""
-    if execution.started_at is None:
-        return ""
-    return duration_text(((execution.ended_at or now) - execution.started_at).total_seconds())
-
-
-def execution_line(execution: Execution, money: MoneyFormat, state: str = "") -> str:
+def execution_line(execution: Execution, money: MoneyFormat, now: datetime, state: str = "") -> str:
     """Return an execution as one line, with its id at the end; ``state`` replaces the words for its state."""
     parts = [
-        f"{state or state_text(execution):<18}",
+        f"{state or state_text(execution, now):<18}",
         local_time(execution.started_at or execution.created_at),
-        elapsed_text(execution, execution.ended_at or execution.log_updated_at or execution.created_at),
+        execution.elapsed_text(now),
         size_text(execution.log_byte_size),
         spent_by([execution]).text(money),
         f"log removed {local_time(execution.log_removed_at)}" if execution.log_removed_at is not None else "",

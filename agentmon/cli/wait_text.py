@@ -48,7 +48,7 @@ def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
     ``⏸ parked until 15:04: usage limit reached``.
     """
     if execution.status is not ExecutionStatus.QUEUED:
-        return state_text(execution)
+        return state_text(execution, SystemClock().now())
     parking = _parking(execution, obstacles.agent)
     reasons = []
     if obstacles.waits_for:

@@ -9,10 +9,9 @@ from typing import Final
 from agentmon.domain.budgets import ALL_PERCENT
 from agentmon.domain.clock import in_zone
 from agentmon.domain.events import Actor, ActorType, TaskEvent, TaskEventType
-from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import LOCAL_USER_ID
-from agentmon.domain.live_state import live_state
+from agentmon.domain.live_state import end_label
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
 
@@ -79,13 +78,9 @@ def _label_changes(before: object, after: object) -> list[str]:
 
 def _ended(payload: Mapping[str, object]) -> str:
     try:
-        state = live_state(ExecutionStatus(str(payload.get("status"))))
+        words = f"recorded the end of the run: {end_label(payload)}"
     except ValueError:
         return "recorded the end of the run"
-    exit_code = payload.get("exit_code")
-    words = (
-        f"recorded the end of the run: {state.with_cause(exit_code=exit_code if isinstance(exit_code, int) else None)}"
-    )
     error = payload.get("error")
     return f"{words}, {_part(error)}" if error else words
 

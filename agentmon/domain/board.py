@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
+from agentmon.domain.live_state import LiveState, elapsed_text, state_label
 from agentmon.domain.spending import Spent
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.ids import ExecutionId, TaskId
-    from agentmon.domain.live_state import LiveState
     from agentmon.domain.task_status import TaskStatus
 
 ALL_WORKSPACES: Final = "All workspaces"
@@ -97,6 +97,24 @@ class Card(NamedTuple):
     def name(self) -> str:
         """What people call it: ``#12``, and ``api#12`` where numbers alone would not tell which one it is."""
         return f"{self.workspace_name}#{self.number}"
+
+    def state_label(self, now: datetime) -> tuple[LiveState, str] | None:
+        """Return the state and the words for it, as every place shows them; None when it never ran."""
+        if self.state is None:
+            return None
+        return state_label(
+            self.state,
+            now=now,
+            exit_code=self.exit_code,
+            error=self.error,
+            waits_for=self.waits_for,
+            waits_until=self.waits_until,
+            is_retry=self.is_retry,
+        )
+
+    def elapsed_text(self, now: datetime) -> str:
+        """Return for how long the newest execution ran or has been running; empty when it never started."""
+        return elapsed_text(self.started_at, self.ended_at, now)
 
 
 class ColumnPage(NamedTuple):

@@ -7,17 +7,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agentmon.domain.execution_mode import ExecutionMode
-from agentmon.domain.live_state import LiveState, live_state
+from agentmon.domain.execution_status import ExecutionStatus, WaitReason
+from agentmon.domain.live_state import LiveState, elapsed_seconds, elapsed_text, live_state, state_label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from agentmon.domain.activity import Activity
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.conversation import AskNews, ConversationNews
     from agentmon.domain.events import Event
-    from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
+    from agentmon.domain.execution_status import EndReason
     from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, SessionId, TaskId, WorkerId
     from agentmon.domain.refusals import Refusal
     from agentmon.domain.tasks import Task
@@ -188,6 +189,37 @@ class Execution:
             is_held=self.is_held,
             activity=self.activity,
         )
+
+    def state_label(
+        self, now: datetime, *, waits_for: Sequence[int] = (), parked_until: datetime | None = None
+    ) -> tuple[LiveState, str]:
+        """Return its state and the words for it, as every place shows them.
+
+        Args:
+            now: The present.
+            waits_for: Numbers of the tasks that have to be done first.
+            parked_until: The time before which nothing of its agent starts.
+        """
+        is_queued = self.status is ExecutionStatus.QUEUED and not self.is_held
+        is_agent_parked = is_queued and parked_until is not None and parked_until > now
+        times = [moment for moment in (self.not_before, parked_until) if is_queued and moment is not None]
+        return state_label(
+            LiveState.PARKED if is_agent_parked else self.live_state,
+            now=now,
+            exit_code=self.exit_code,
+            error=self.error,
+            waits_for=waits_for if is_queued else (),
+            waits_until=max(times, default=None),
+            is_retry=self.wait_reason is WaitReason.RETRY,
+        )
+
+    def elapsed_s(self, now: datetime) -> float | None:
+        """Return for how many seconds it ran or has been running; None when it never started."""
+        return elapsed_seconds(self.started_at, self.ended_at, now)
+
+    def elapsed_text(self, now: datetime) -> str:
+        """Return for how long it ran or has been running, as every place shows it; empty when it never started."""
+        return elapsed_text(self.started_at, self.ended_at, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

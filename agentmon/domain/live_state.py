@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+_STUCK_PROCESS: Final = r"(?:pid |, )(\d+) \("
 
 
 class LiveState(StrEnum):
@@ -34,7 +41,7 @@ class LiveState(StrEnum):
 
     def with_cause(self, *, exit_code: int | None = None) -> str:
         """Return the word, with the exit code where it explains the state: ``failed (exit 1)``."""
-        if self is LiveState.FAILED and exit_code is not None:
+        if self is LiveState.FAILED and exit_code:
             return f"{self.value} (exit {exit_code})"
         return self.value
 
@@ -104,3 +111,86 @@ def live_state(
     if status is ExecutionStatus.FAILED and end_reason is EndReason.LOST:
         return LiveState.LOST
     return _BY_STATUS[status]
+
+
+def state_label(
+    state: LiveState,
+    *,
+    now: datetime,
+    exit_code: int | None = None,
+    error: str | None = None,
+    waits_for: Sequence[int] = (),
+    waits_until: datetime | None = None,
+    is_retry: bool = False,
+) -> tuple[LiveState, str]:
+    """Return the state as every place shows it, and its words: ``parked until 15:04``, ``failed (exit 1)``.
+
+    Args:
+        state: The state.
+        now: The present; a time that is over is not told.
+        exit_code: Of the program.
+        error: What is wrong; names the processes that could not be stopped.
+        waits_for: Numbers of the tasks that a queued execution waits for.
+        waits_until: The time before which a queued execution does not start.
+        is_retry: Whether it waits since its last try failed.
+    """
+    if waits_until is not None and waits_until <= now:
+        waits_until = None
+    if state is LiveState.PARKED and waits_until is None:
+        state = LiveState.QUEUED
+    words = state.with_cause(exit_code=exit_code)
+    if state is LiveState.STUCK and (pids := stuck_pids(error)):
+        words = f"{words} pid {', '.join(pids)}"
+    elif state is LiveState.PARKED and waits_until is not None:
+        words = f"{words} until {short_moment(waits_until, now)}"
+    elif state is LiveState.QUEUED and waits_for:
+        words = f"{words} · after {numbers_text(waits_for)}"
+    elif state is LiveState.QUEUED and waits_until is not None:
+        words = f"{words} · {'retry at' if is_retry else 'at'} {short_moment(waits_until, now)}"
+    return state, words
+
+
+def end_label(payload: Mapping[str, object]) -> str:
+    """Return how an execution ended, from the entry of the audit trail about that.
+
+    Raises:
+        ValueError: The status is none of this release.
+    """
+    reason, exit_code = payload.get("reason"), payload.get("exit_code")
+    state = live_state(
+        ExecutionStatus(str(payload.get("status"))),
+        end_reason=EndReason(str(reason)) if reason in set(EndReason) else None,
+    )
+    return state.with_cause(exit_code=exit_code if isinstance(exit_code, int) else None)
+
+
+def elapsed_seconds(started_at: datetime | None, ended_at: datetime | None, now: datetime) -> float | None:
+    """Return for how long an execution ran or has been running; None when it never started."""
+    return None if started_at is None else max(0.0, ((ended_at or now) - started_at).total_seconds())
+
+
+def elapsed_text(started_at: datetime | None, ended_at: datetime | None, now: datetime) -> str:
+    """Return for how long an execution ran or has been running: ``1m 04s``; empty when it never started."""
+    from agentmon.domain.amounts import duration_text  # noqa: PLC0415 - hooks ask for states without times
+
+    seconds = elapsed_seconds(started_at, ended_at, now)
+    return "" if seconds is None else duration_text(seconds)
+
+
+def stuck_pids(error: str | None) -> list[str]:
+    """Return the numbers of the processes that could not be stopped."""
+    return re.findall(_STUCK_PROCESS, error or "")
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """Return task numbers as people write them: ``#38, #39``."""
+    return ", ".join(f"#{number}" for number in numbers)
+
+
+def short_moment(moment: datetime, now: datetime) -> str:
+    """Return the moment in short words of this machine's time zone: ``15:04``, ``Mon 07:00``."""
+    from agentmon.domain.moments import moment_words  # noqa: PLC0415 - most first frames show no time
+
+    # The offset of the moment itself: the clocks may change before it comes.
+    zone = moment.astimezone().tzinfo
+    return moment_words(moment, now=now, zone=zone) if zone is not None else ""

@@ -12,7 +12,7 @@ from agentmon.domain.audit import event_sentence
 from agentmon.domain.errors import UsageError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.live_state import live_state
+from agentmon.domain.live_state import end_label
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 
@@ -242,10 +242,7 @@ def _words(kind: NotificationKind, event: TaskEvent) -> tuple[str, str]:
     if kind is NotificationKind.NEEDS_YOU:
         return "needs you", str(payload.get("title") or "")
     if event.event_type is TaskEventType.EXECUTION_ENDED:
-        exit_code = payload.get("exit_code")
-        state = live_state(ExecutionStatus(str(payload.get("status"))))
-        words = state.with_cause(exit_code=exit_code if isinstance(exit_code, int) else None)
-        return words, str(payload.get("error") or "")
+        return end_label(payload), str(payload.get("error") or "")
     sentence = event_sentence(event)
     if kind is NotificationKind.BUDGET:
         return "budget", sentence.removeprefix("noted that ")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import ROLE_MARK
+from agentmon.domain.live_state import LiveState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,18 @@ class RegistryStatus(StrEnum):
     PAUSED = "paused"
     COMPLETED = "completed"
     ERROR = "error"
+
+
+STATES: Final = {
+    SessionStatus.PLANNING: LiveState.QUEUED,
+    SessionStatus.RUNNING: LiveState.RUNNING,
+    SessionStatus.WAITING_FOR_INPUT: LiveState.NEEDS_YOU,
+    SessionStatus.PAUSED: LiveState.PAUSED,
+    SessionStatus.COMPLETED: LiveState.DONE,
+    SessionStatus.FAILED: LiveState.FAILED,
+    SessionStatus.CANCELLED: LiveState.CANCELLED,
+}
+"""How a conversation of which agentmon ran nothing is shown."""
 
 
 def registry_status(status: SessionStatus) -> RegistryStatus:
@@ -95,6 +108,10 @@ class SessionListing:
     newest_execution_id: ExecutionId | None
     is_live: bool
     """Whether an execution of it runs or waits."""
+    state: LiveState
+    """Of its newest execution, or of the conversation itself where agentmon ran none."""
+    exit_code: int | None = None
+    """Of its newest execution."""
     match: str = ""
     """The piece of a message or an operation in which a search found its words."""
 

@@ -30,6 +30,10 @@ class ExecutionService:
             None if workspace is None else workspace.id, task_id=task_id, limit=limit, offset=offset
         )
 
+    async def without_request(self, workspace: Workspace | None) -> tuple[ExecutionListing, ...]:
+        """Return the executions of one workspace or of all that need a person and have no request to decide."""
+        return await self._repository.without_request(None if workspace is None else workspace.id)
+
     async def of_task(self, task_id: TaskId, *, limit: int = 200) -> tuple[Execution, ...]:
         """Return the executions of a task, newest first."""
         return await self._repository.of_task(task_id, limit=limit)

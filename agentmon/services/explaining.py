@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.domain.agents import Agent
+    from agentmon.domain.clock import Clock
     from agentmon.domain.events import Event
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import TaskId
@@ -81,12 +82,19 @@ class ExplainService:
     """Says why a task's newest execution is shown as it is."""
 
     def __init__(
-        self, *, executions: ExecutionRepository, events: EventRepository, agents: AgentService, paths: Paths
+        self,
+        *,
+        executions: ExecutionRepository,
+        events: EventRepository,
+        agents: AgentService,
+        paths: Paths,
+        clock: Clock,
     ) -> None:
         self._executions = executions
         self._events = events
         self._agents = agents
         self._paths = paths
+        self._clock = clock
 
     async def explain(self, task_id: TaskId) -> Explanation:
         """Return why the newest execution of a task is in its state.
@@ -103,7 +111,7 @@ class ExplainService:
         changes = [event for event in events if event.type is EventType.STATUS_CHANGE]
         explanation = Explanation(
             execution=execution,
-            state=execution.live_state.with_cause(exit_code=execution.exit_code),
+            state=execution.state_label(self._clock.now())[1],
             note=execution.activity_note or execution.error or "",
             source=execution.activity_source or "the journal of its host",
             decided=changes[-1].payload if changes and execution.activity is not None else {},

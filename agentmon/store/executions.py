@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import exists, func, insert, select, true, update
+from sqlalchemy import exists, func, insert, not_, select, text, true, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError, WaitsForTasksError
 from agentmon.domain.events import TaskEventType
@@ -15,6 +15,7 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.approvals import hold_for_approval
 from agentmon.store.audit import append_task_event
+from agentmon.store.card_states import NEEDS_YOU
 from agentmon.store.conversation_starts import begin_conversation
 from agentmon.store.dependencies import read_prerequisites
 from agentmon.store.idempotency import find_result, note_result
@@ -25,7 +26,7 @@ from agentmon.store.task_moves import move_task, open_column_of, require_on_boar
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import RowMapping, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.events import Actor, Event
@@ -180,29 +181,26 @@ class ExecutionRepository:
         async with self._database.reading() as connection:
             return tuple(execution_of(row) for row in (await connection.execute(statement)).mappings())
 
+    async def without_request(self, workspace_id: WorkspaceId | None) -> tuple[ExecutionListing, ...]:
+        """Return the executions that need a person and have no request to decide, the one that waits longest first."""
+        executions, approvals = tables.executions, tables.approvals
+        asks = exists().where(approvals.c.execution_id == executions.c.id, tables.IS_PENDING_APPROVAL)
+        needs_you = text(NEEDS_YOU.replace("o.", "executions."))
+        statement = (
+            _listed(workspace_id, None)
+            .where(tables.IS_OPEN, needs_you, not_(asks))
+            .order_by(None)
+            .order_by(executions.c.activity_at, executions.c.id)
+        )
+        async with self._database.reading() as connection:
+            return tuple(_listing_of(row) for row in (await connection.execute(statement)).mappings())
+
     async def list(
         self, workspace_id: WorkspaceId | None, *, task_id: TaskId | None = None, limit: int, offset: int
     ) -> tuple[ExecutionListing, ...]:
         """Return executions with what a list shows beside them: open ones first, then the newest."""
-        executions, tasks, agents = tables.executions, tables.tasks, tables.agents
-        capabilities, sessions = tables.agent_capabilities, tables.sessions
-        in_workspace = true() if workspace_id is None else tasks.c.workspace_id == workspace_id
-        listed = (
-            select(
-                executions,
-                tasks.c.number.label("task_number"),
-                tasks.c.title.label("task_title"),
-                agents.c.slug.label("agent_slug"),
-                capabilities.c.key.label("capability_key"),
-                sessions.c.model.label("session_model"),
-            )
-            .join(tasks, tasks.c.id == executions.c.task_id)
-            .join(agents, agents.c.id == executions.c.agent_id)
-            .join(capabilities, capabilities.c.id == executions.c.capability_id)
-            .outerjoin(sessions, sessions.c.id == executions.c.session_id)
-            .where(in_workspace, true() if task_id is None else executions.c.task_id == task_id)
-            .order_by(executions.c.created_at.desc(), executions.c.id.desc())
-        )
+        executions = tables.executions
+        listed = _listed(workspace_id, task_id)
         open_ones = listed.where(tables.IS_OPEN).limit(10_000)
         async with self._database.reading() as connection:
             rows = list((await connection.execute(open_ones)).mappings())
@@ -216,17 +214,7 @@ class ExecutionRepository:
             )
             if len(rows) < limit:
                 rows += (await connection.execute(others)).mappings()
-        return tuple(
-            ExecutionListing(
-                execution=execution_of(row),
-                task_number=row["task_number"],
-                task_title=row["task_title"],
-                agent_slug=row["agent_slug"],
-                capability_key=row["capability_key"],
-                model=row["session_model"],
-            )
-            for row in rows
-        )
+        return tuple(_listing_of(row) for row in rows)
 
     async def events(self, execution_id: ExecutionId, *, after_id: int, limit: int) -> tuple[Event, ...]:
         """Return the stream of an execution after an id, oldest first."""
@@ -393,3 +381,37 @@ async def _read(connection: AsyncConnection, execution_id: ExecutionId) -> Execu
     if row is None:
         raise NotFoundError(f"there is no execution {execution_id}", hint="`agentmon executions` lists them")
     return execution_of(row)
+
+
+def _listed(workspace_id: WorkspaceId | None, task_id: TaskId | None) -> Select[Any]:
+    """Return executions with what a list shows beside them, newest first."""
+    executions, tasks, agents = tables.executions, tables.tasks, tables.agents
+    capabilities, sessions = tables.agent_capabilities, tables.sessions
+    in_workspace = true() if workspace_id is None else tasks.c.workspace_id == workspace_id
+    return (
+        select(
+            executions,
+            tasks.c.number.label("task_number"),
+            tasks.c.title.label("task_title"),
+            agents.c.slug.label("agent_slug"),
+            capabilities.c.key.label("capability_key"),
+            sessions.c.model.label("session_model"),
+        )
+        .join(tasks, tasks.c.id == executions.c.task_id)
+        .join(agents, agents.c.id == executions.c.agent_id)
+        .join(capabilities, capabilities.c.id == executions.c.capability_id)
+        .outerjoin(sessions, sessions.c.id == executions.c.session_id)
+        .where(in_workspace, true() if task_id is None else executions.c.task_id == task_id)
+        .order_by(executions.c.created_at.desc(), executions.c.id.desc())
+    )
+
+
+def _listing_of(row: RowMapping) -> ExecutionListing:
+    return ExecutionListing(
+        execution=execution_of(row),
+        task_number=row["task_number"],
+        task_title=row["task_title"],
+        agent_slug=row["agent_slug"],
+        capability_key=row["capability_key"],
+        model=row["session_model"],
+    )

@@ -8,8 +8,9 @@ from sqlalchemy import and_, exists, false, func, literal, literal_column, or_, 
 
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.ids import ExecutionId
+from agentmon.domain.live_state import live_state
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.sessions import SessionListing
+from agentmon.domain.sessions import STATES, SessionListing
 from agentmon.store import tables
 from agentmon.store.conversation_mapping import session_of
 from agentmon.store.mapping import execution_of
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Select
+    from sqlalchemy import ColumnElement, RowMapping, Select
 
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import SessionId, TaskId, WorkspaceId
+    from agentmon.domain.live_state import LiveState
     from agentmon.domain.sessions import Session
     from agentmon.store.database import Database
 
+_STATE_COLUMNS: Final = (
+    "status", "end_reason", "wait_reason", "paused_at", "error", "is_held", "activity", "exit_code",
+)  # fmt: skip
 _MAX_FOUND: Final = 10
 _MAX_WORDS: Final = 12
 _MATCH_BEFORE: Final = 40
@@ -146,6 +151,7 @@ class SessionRepository:
         self, conditions: Sequence[ColumnElement[bool]], words: Sequence[str], *, limit: int, offset: int
     ) -> tuple[SessionListing, ...]:
         sessions, tasks, agents, executions = tables.sessions, tables.tasks, tables.agents, tables.executions
+        run = executions.alias("run")
         newest = (
             select(executions.c.id)
             .where(executions.c.session_id == sessions.c.id)
@@ -159,12 +165,14 @@ class SessionRepository:
                 agents.c.slug.label("agent_slug"),
                 tasks.c.number.label("task_number"),
                 tasks.c.title.label("task_title"),
-                newest.label("newest_execution_id"),
+                run.c.id.label("newest_execution_id"),
+                *(run.c[name].label(f"run_{name}") for name in _STATE_COLUMNS),
                 _is_live().label("is_live"),
                 _match(words).label("match"),
             )
             .join(agents, agents.c.id == sessions.c.agent_id)
             .outerjoin(tasks, tasks.c.id == sessions.c.task_id)
+            .outerjoin(run, run.c.id == newest)
             .where(*conditions)
             .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
             .limit(max(0, limit))
@@ -182,6 +190,8 @@ class SessionRepository:
                 if row["newest_execution_id"] is None
                 else ExecutionId(row["newest_execution_id"]),
                 is_live=bool(row["is_live"]),
+                state=_state_of(row),
+                exit_code=row["run_exit_code"],
                 match=plain_line(row["match"] or "", max_characters=_MATCH_CHARACTERS).strip(),
             )
             for row in rows
@@ -194,6 +204,21 @@ class SessionRepository:
         )
         async with self._database.reading() as connection:
             return tuple(session_of(row) for row in (await connection.execute(statement)).mappings())
+
+
+def _state_of(row: RowMapping) -> LiveState:
+    if row["run_status"] is None:
+        return STATES[row["status"]]
+    wait_reason = row["run_wait_reason"]
+    return live_state(
+        row["run_status"],
+        end_reason=row["run_end_reason"],
+        is_parked=wait_reason is not None and wait_reason.is_parking,
+        is_paused=row["run_paused_at"] is not None,
+        is_stuck=row["run_error"] is not None,
+        is_held=row["run_is_held"],
+        activity=row["run_activity"],
+    )
 
 
 def _words_of(search: str) -> list[str]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
-from agentmon.domain.live_state import live_state
+from agentmon.domain.live_state import live_state, short_moment
 from agentmon.widgets.row_sorting import RowSorter
 from agentmon.widgets.row_table import Column, TableRow
-from agentmon.widgets.state_words import STATE_STYLES, StateWords, short_moment
+from agentmon.widgets.state_words import STATE_STYLES, StateWords
 from agentmon.widgets.text_rows import Span
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from agentmon.domain.labels import labels_text
-from agentmon.domain.live_state import LiveState
+from agentmon.domain.live_state import LiveState, numbers_text
 from agentmon.widgets.card_text import (
     due_part,
-    elapsed_text,
     find_state_words,
     is_dated,
     is_ongoing,
@@ -24,7 +23,7 @@ from agentmon.widgets.card_text import (
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.log_view import LogView
-from agentmon.widgets.state_words import cause_text, numbers_text, stuck_hint
+from agentmon.widgets.state_words import cause_text, stuck_hint
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -121,7 +120,7 @@ class CardPreview(Guarded, Vertical):
         others = [subtask_words(card.subtask_count, card.subtasks_closed), card.spent_text]
         if now is not None:
             schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
-            others = [elapsed_text(card, now), schedule, *others]
+            others = [card.elapsed_text(now), schedule, *others]
         if card.waits_for and card.state is not LiveState.QUEUED:
             others.append(f"waits for {numbers_text(card.waits_for)}")
         due = None if now is None else due_part(card, now)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentmon.domain.amounts import duration_text
 from agentmon.domain.labels import labels_text
-from agentmon.domain.live_state import LiveState
+from agentmon.domain.live_state import LiveState, numbers_text, short_moment
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.state_words import (
     WAITING_STATES,
     cause_text,
-    numbers_text,
-    short_moment,
-    state_words,
     stuck_text,
+    styled_state,
 )
 
 if TYPE_CHECKING:
@@ -77,26 +74,10 @@ def card_lines(card: Card, *, width: int, now: datetime, is_pulse_low: bool = Fa
     return tuple(lines)
 
 
-def elapsed_text(card: Card, now: datetime) -> str:
-    """Return how long the newest execution runs or ran; empty when it never started."""
-    if card.started_at is None:
-        return ""
-    return duration_text(((card.ended_at or now) - card.started_at).total_seconds())
-
-
 def find_state_words(card: Card, now: datetime) -> StateWords | None:
     """Return how the card's state is told; None when it never ran."""
-    if card.state is None:
-        return None
-    return state_words(
-        card.state,
-        now=now,
-        exit_code=card.exit_code,
-        error=card.error,
-        waits_for=card.waits_for,
-        waits_until=card.waits_until,
-        is_retry=card.is_retry,
-    )
+    label = card.state_label(now)
+    return None if label is None else styled_state(label)
 
 
 def need_words(card: Card) -> str:
@@ -177,7 +158,7 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
 
 def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_pulse_low: bool) -> list[Part]:
     is_running = card.state is LiveState.RUNNING
-    elapsed = elapsed_text(card, now)
+    elapsed = card.elapsed_text(now)
     parts = [Part(f" {told.glyph}", "low" if is_pulse_low and is_running else told.style)]
     is_word_clear = (is_running and width < _ROOM_FOR_WORD) or (card.state is LiveState.DONE and elapsed)
     if not is_word_clear:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentmon.domain.amounts import count_text, duration_text, size_text
+from agentmon.domain.amounts import count_text, size_text
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     @property
     def elapsed_s(self) -> float | None:
         """For how many seconds it ran or has been running."""
-        return elapsed_seconds(self.execution, self.now)
+        return self.execution.elapsed_s(self.now)
 
 
 class Cell(NamedTuple):
@@ -62,13 +62,6 @@ class Cell(NamedTuple):
     width: int = 0
     """In terminal cells; 0 takes a part of what the others leave."""
     is_right: bool = False
-
-
-def elapsed_seconds(execution: Execution, now: datetime) -> float | None:
-    """Return for how long the execution ran or has been running; None when it never started."""
-    if execution.started_at is None:
-        return None
-    return max(0.0, ((execution.ended_at or now) - execution.started_at).total_seconds())
 
 
 def program_word(listing: ExecutionListing) -> str:
@@ -88,8 +81,7 @@ def _seconds_of(moment: datetime | None) -> float | None:
 
 
 def _elapsed(row: Row) -> str:
-    seconds = row.elapsed_s
-    return "" if seconds is None else duration_text(seconds)
+    return row.execution.elapsed_text(row.now)
 
 
 def _exit(row: Row) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat, count_text
-from agentmon.domain.sessions import SessionStatus
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.row_table import Column, TableRow
+from agentmon.widgets.state_words import styled_state
 from agentmon.widgets.text_rows import Span
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.sessions import SessionListing
+    from agentmon.widgets.state_words import StateWords
 
 SESSION_COLUMNS: Final = (
     Column("State", 11),
@@ -27,20 +28,11 @@ SESSION_COLUMNS: Final = (
     Column("Calls", 6, from_width=100, is_right=True),
     Column("When", 12, from_width=64),
 )
-_WORDS: Final = {
-    SessionStatus.PLANNING: ("◌ planning", "muted"),
-    SessionStatus.RUNNING: ("● running", "running"),
-    SessionStatus.WAITING_FOR_INPUT: ("◆ needs you", "warning"),
-    SessionStatus.PAUSED: ("‖ paused", "warning"),
-    SessionStatus.COMPLETED: ("✓ done", "good"),
-    SessionStatus.FAILED: ("✗ failed", "bad"),
-    SessionStatus.CANCELLED: ("⊘ cancelled", "muted"),
-}
 
 
-def session_words(status: SessionStatus) -> tuple[str, str]:
-    """Return how the state of a conversation is told, and its style."""
-    return _WORDS[status]
+def session_words(listing: SessionListing) -> StateWords:
+    """Return how the state of a conversation is told."""
+    return styled_state((listing.state, listing.state.with_cause(exit_code=listing.exit_code)))
 
 
 def session_rows(
@@ -50,10 +42,10 @@ def session_rows(
     rows = []
     for listing in listings:
         session = listing.session
-        words, style = _WORDS[session.status]
+        told = session_words(listing)
         title = listing.title
         cells = (
-            Span(words, style),
+            Span(f"{told.glyph} {listing.state.value}", told.style),
             Span(f"{title} › {listing.match}" if listing.match else title),
             Span(listing.agent_slug, "muted"),
             Span(session.model or "", "muted"),

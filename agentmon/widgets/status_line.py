@@ -13,10 +13,9 @@ from textual.widget import Widget
 from agentmon.domain.amounts import today_text
 from agentmon.domain.board import StatusLine
 from agentmon.domain.limits import WARN_PERCENTS
-from agentmon.domain.live_state import LiveState
+from agentmon.domain.live_state import LiveState, short_moment
 from agentmon.widgets.cells import cells, cut, even_line
 from agentmon.widgets.guarded import Guarded
-from agentmon.widgets.state_words import short_moment
 from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ import pytest
 
 from agentmon.domain.board import Card
 from agentmon.domain.ids import TaskId
-from agentmon.domain.live_state import LiveState
+from agentmon.domain.live_state import LiveState, state_label
 from agentmon.domain.task_status import TaskStatus
 from agentmon.widgets.card_text import card_lines
-from agentmon.widgets.state_words import state_words
+from agentmon.widgets.state_words import styled_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,14 +36,15 @@ def clock(moment: datetime) -> str:
         (LiveState.PAUSED, {}, "‖ paused"),
         (LiveState.LOST, {}, "✗ lost"),
         (LiveState.FAILED, {"exit_code": 1}, "✗ failed (exit 1)"),
+        (LiveState.FAILED, {"exit_code": 0}, "✗ failed"),
         (LiveState.STUCK, {}, "◍ could not stop"),
         (LiveState.STUCK, {"error": "could not stop pid 12 (a (b)), 34 (c)"}, "◍ could not stop pid 12, 34"),
     ],
 )
 def test_a_state_is_told_with_what_it_waits_for(state: LiveState, facts: Mapping[str, object], text: str) -> None:
-    told = state_words(state, now=NOW, **facts)  # type: ignore[arg-type] # named above
+    label = state_label(state, now=NOW, **facts)  # type: ignore[arg-type] # named above
 
-    assert told.text == text
+    assert styled_state(label).text == text
 
 
 @pytest.mark.parametrize("width", [21, 40, 70])

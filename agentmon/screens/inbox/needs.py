@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.live_state import LiveState
 from agentmon.domain.notifications import Channel, NotificationKind
 from agentmon.widgets.cells import cut, even_line
 from agentmon.widgets.request_words import wish_words
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
 
 _RING_EVERY_S: Final = 5.0
-_OPEN_ROWS: Final = 100
 _TOAST_CELLS: Final = 60
 
 
@@ -40,16 +38,12 @@ class NeedsWatch:
     async def find_news(self, services: Services, workspace: Workspace, now: datetime) -> NewNeeds:
         """Return what is new since the last call, and how it is told; nothing at the first."""
         told: dict[str, str] = {}
-        asking = set()
         for listing in await services.approvals.inbox(workspace.id):
             approval = listing.approval
-            asking.add(approval.execution_id)
             told[str(approval.id)] = f"#{listing.task_number} {wish_words(approval, folder=listing.working_dir)}"
-        for one in await services.executions.list(workspace, limit=_OPEN_ROWS):
-            execution = one.execution
-            if execution.live_state is LiveState.NEEDS_YOU and execution.id not in asking:
-                note = even_line(execution.activity_note or "waits for a message")
-                told[f"execution-{execution.id}"] = f"#{one.task_number} {note}"
+        for one in await services.executions.without_request(workspace):
+            note = even_line(one.execution.activity_note or "waits for a message")
+            told[f"execution-{one.execution.id}"] = f"#{one.task_number} {note}"
         known, self._known = self._known, set(told)
         if known is None:
             return NewNeeds()

@@ -13,7 +13,6 @@ from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import NotFoundError
-from agentmon.domain.live_state import LiveState
 from agentmon.screens.bindings import INBOX, REQUEST
 from agentmon.screens.frame import AttachRequested
 from agentmon.screens.inbox.request_screen import RequestScreen
@@ -236,12 +235,10 @@ class InboxScreen(RequestScreen):
         workspace = await self.workspace()
         listings = await services.approvals.inbox(workspace.id)
         items = [InboxItem(listing=one, since=one.approval.asked_at) for one in listings]
-        asking = {one.approval.execution_id for one in listings}
-        for one in await services.executions.list(workspace, limit=_OPEN_ROWS):
+        for one in await services.executions.without_request(workspace):
             execution = one.execution
-            if execution.live_state is LiveState.NEEDS_YOU and execution.id not in asking and not execution.is_held:
-                since = execution.log_updated_at or execution.started_at or execution.created_at
-                items.append(InboxItem(execution=one, since=since))
+            since = execution.log_updated_at or execution.started_at or execution.created_at
+            items.append(InboxItem(execution=one, since=since))
         new = {item.key: item for item in sorted(items, key=lambda item: item.since)}
         kept = await self._kept(services, new)
         known = {key: new.get(key, kept) for key in self._items if key in new or (kept is not None and key == kept.key)}

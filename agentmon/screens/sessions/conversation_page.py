@@ -215,11 +215,11 @@ class ConversationPage(ServiceScreen[None]):
         number = "" if listing.task_number is None else f"#{listing.task_number} "
         title = Content.assemble((number, "$text-muted"), (session_title(listing), "bold"))
         self.query_one("#title", Static).update(title, layout=False)
-        words, style = session_words(session.status)
+        told = session_words(listing)
         tokens = f"{count_text(session.total_tokens)} tokens" if session.total_tokens else ""
         calls = calls_text(session.operation_count)
         cost = self._money.text(session.total_cost_nano or None)
-        parts = [(words, _COLOURS[style]), (listing.agent_slug, "")]
+        parts = [(told.text, _COLOURS[told.style]), (listing.agent_slug, "")]
         facts = (session.model or "", session.permission_mode or "", calls, tokens, cost, session.workspace)
         parts += [(text, "$text-muted") for text in facts]
         line = Content("   ").join([Content.styled(text, colour) for text, colour in parts if text])

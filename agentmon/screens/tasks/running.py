@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError, ConflictError, WaitsForTasksError
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.live_state import short_moment
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Failed
-from agentmon.widgets.state_words import short_moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,6 +16,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.due_dates import due_text, parse_due
 from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.domain.labels import labels_text, parse_labels
+from agentmon.domain.live_state import numbers_text
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, TaskDraft, draft_of
@@ -30,7 +31,6 @@ from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraph
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.label_suggester import LabelSuggester
-from agentmon.widgets.state_words import numbers_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

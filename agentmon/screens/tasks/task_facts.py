@@ -15,7 +15,7 @@ from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import TaskEvent, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.labels import labels_text
-from agentmon.domain.live_state import LiveState
+from agentmon.domain.live_state import LiveState, short_moment
 from agentmon.domain.moments import moment_words
 from agentmon.domain.spending import spent_by
 from agentmon.screens.tasks.command_preview import find_recorded_command, planned_command
@@ -23,7 +23,7 @@ from agentmon.screens.tasks.start_note import judge_finder, start_note
 from agentmon.widgets.card_text import subtask_words
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
-from agentmon.widgets.state_words import NO_WAIT, Wait, execution_words, short_moment, stuck_hint
+from agentmon.widgets.state_words import NO_WAIT, Wait, execution_words, stuck_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Static, Tab, Tabs
 
-from agentmon.domain.amounts import duration_text, size_text
+from agentmon.domain.amounts import size_text
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.execution_columns import ExecutionColumn
@@ -38,7 +38,6 @@ from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.audit_list import AuditList
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.conversation_pane import ConversationPane
-from agentmon.widgets.execution_cells import elapsed_seconds
 from agentmon.widgets.execution_table import ExecutionTable
 from agentmon.widgets.fact_list import FactList
 from agentmon.widgets.key_footer import KeyFooter
@@ -543,9 +542,9 @@ class TaskPage(TaskLogScreen):
             told = execution_words(newest, now, snapshot.wait)
             colour = _COLOURS[told.style]
             parts.append((told.text, colour))
-            seconds = elapsed_seconds(newest, now)
-            if seconds is not None:
-                parts.append((duration_text(seconds), colour if newest.status.is_live else ""))
+            elapsed = newest.elapsed_text(now)
+            if elapsed:
+                parts.append((elapsed, colour if newest.status.is_live else ""))
             if words := try_words(newest):
                 parts.append((words, "$text-muted"))
         parts.append((even_line(agent.name, max_characters=40) if agent is not None else "no program", ""))

@@ -1,26 +1,23 @@
-"""Exit codes in words: what a program's end says to a person."""
+"""The end of a program in words: its exit code, or the signal that ended it."""
 
 from __future__ import annotations
 
 import signal
-from typing import Final
-
-_SIGNAL_BASE: Final = 128
-"""A program that signal N ended has the code 128 + N, as shells count."""
 
 
-def failure_text(exit_code: int | None, last_line: str | None) -> str:
-    """Return why an execution failed, in one line: its exit code or signal, and the last thing it said."""
-    text = _exit_text(exit_code)
+def failure_text(exit_code: int | None, signal_number: object, last_line: str | None) -> str:
+    """Return why an execution failed, in one line: its exit code or signal, and the last thing it said.
+
+    A program may exit with 137 by itself, as a shell does whose command was killed: only a signal is a signal.
+    """
+    text = _exit_text(exit_code, signal_number)
     return f"{text}: {last_line}" if last_line else text
 
 
-def _exit_text(exit_code: int | None) -> str:
-    if exit_code is None:
-        return "ended without an exit code"
-    if exit_code > _SIGNAL_BASE:
+def _exit_text(exit_code: int | None, signal_number: object) -> str:
+    if isinstance(signal_number, int):
         try:
-            return f"ended by {signal.Signals(exit_code - _SIGNAL_BASE).name}"
+            return f"ended by {signal.Signals(signal_number).name}"
         except ValueError:
-            pass
-    return f"exit {exit_code}"
+            return f"ended by signal {signal_number}"
+    return "ended without an exit code" if exit_code is None else f"exit {exit_code}"

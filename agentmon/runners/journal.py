@@ -207,6 +207,8 @@ class EndedEntry(JournalEntry):
     agent_outcome: str | None = None
     """How its agent's last turn ended, in the words of ``TurnOutcome``; None where no agent was spoken to."""
     agent_error: str | None = None
+    signal: int | None = None
+    """The signal that ended the program; None where it exited by itself, with whatever code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -493,6 +495,7 @@ def _build_ended(fields: _Fields) -> Entry:
         error=fields.find_text("error"),
         agent_outcome=fields.find_text("agent_outcome"),
         agent_error=fields.find_text("agent_error"),
+        signal=fields.find_integer("signal"),
     )
 
 

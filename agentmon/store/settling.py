@@ -141,7 +141,7 @@ async def _settle(connection: AsyncConnection, row: RowMapping, *, park_after: i
     if stop_reason is not None:
         error = f"stopped: {stop_reason}"
     if error is None and status is ExecutionStatus.FAILED:
-        error = failure_text(ending.exit_code, row["last_line"])
+        error = failure_text(ending.exit_code, ending.output_data.get("signal"), row["last_line"])
     await _write_ending(connection, row, ending, status, error, at=at)
     if refusal is not None and wait_end is not None:
         if refusal.kind is RefusalKind.USAGE_LIMIT:

@@ -225,7 +225,8 @@ def _ending(entry: EndedEntry, mode: ExecutionMode) -> ExecutionEnding:
             "left_out_bytes": entry.left_out_bytes,
             "duration_ms": entry.duration_ms,
         }
-        | ({} if entry.agent_outcome is None else {"agent_outcome": entry.agent_outcome}),
+        | ({} if entry.agent_outcome is None else {"agent_outcome": entry.agent_outcome})
+        | ({} if entry.signal is None else {"signal": entry.signal}),
     )
 
 

@@ -10,6 +10,7 @@ from agentmon.domain.conversation import AskNews, MessageNews
 from agentmon.domain.events import EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.exit_codes import failure_text
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.worker.journal_reading import read_stretch
 from tests.endings import record
@@ -281,3 +282,11 @@ def test_a_journal_that_is_nothing_but_damage_begins_when_its_execution_was_queu
     assert stretch is not None
     assert len(stretch.events) == 3
     assert all(one.timestamp_ms >= queued_ms for one in stretch.events)
+
+
+@pytest.mark.parametrize(("fields", "expected"), [({"signal": 9}, "ended by SIGKILL: oh"), ({}, "exit 137: oh")])
+def test_only_a_signal_is_a_signal(tmp_path: Path, fields: dict[str, object], expected: str) -> None:
+    ending = read(tmp_path, ended(exit_code=137, **fields), mode=ExecutionMode.TEMPLATE).ending
+
+    assert ending is not None
+    assert failure_text(ending.exit_code, ending.output_data.get("signal"), "oh") == expected

@@ -436,6 +436,7 @@ class Supervisor:
             "ended",
             outcome=self._ending.outcome or endings.TERMINATED,
             exit_code=code if code is None or code >= 0 else 128 - code,
+            signal=None if code is None or code >= 0 else -code,
             output_bytes=self._progress.byte_count,
             output_lines=self._progress.line_count,
             left_out_bytes=self._output.left_out_bytes,

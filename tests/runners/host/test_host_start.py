@@ -34,6 +34,7 @@ def test_the_exit_code_is_recorded(prepare_run: PrepareRun, code: int) -> None:
 
     assert run.wait_for_entry("exited")["exit_code"] == code
     assert (ended["outcome"], ended["exit_code"], ended["error"]) == ("exited", code, None)
+    assert ended["signal"] is None
 
 
 @pytest.mark.parametrize("number", [9, 11, 15])
@@ -44,7 +45,7 @@ def test_the_signal_that_ended_the_program_is_recorded(prepare_run: PrepareRun, 
 
     exited = run.wait_for_entry("exited")
     assert (exited["exit_code"], exited["signal"]) == (None, number)
-    assert (ended["outcome"], ended["exit_code"]) == ("exited", 128 + number)
+    assert (ended["outcome"], ended["exit_code"], ended["signal"]) == ("exited", 128 + number, number)
 
 
 def test_entries_are_numbered_without_gap_and_end_with_ended(prepare_run: PrepareRun) -> None:

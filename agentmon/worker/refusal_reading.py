@@ -7,6 +7,7 @@ what a model or a tool said as well. Of one that ended without a word on its tur
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.refusals import RefusalKind
 from agentmon.runners.execution_folder import open_at_once
 from agentmon.runners.refusals import find_refusal
 from agentmon.schedule import local_zone_name
@@ -21,9 +23,15 @@ from agentmon.schedule import local_zone_name
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agentmon.domain.agents import Agent
     from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
+    from agentmon.domain.refusals import Refusal
     from agentmon.runners.execution_folder import ExecutionFolder
 
+_VARIABLE: Final = re.compile(
+    r"\benvironment variable:? [`'\"]?([A-Za-z_]\w*)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)[`'\"]? environment variable\b"
+)
+"""A variable that an error says is missing."""
 _TAIL_BYTES: Final = 16 * 1024
 _BY_ITSELF: Final = frozenset({EndReason.EXITED, EndReason.FINISHED})
 
@@ -50,7 +58,22 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
         zone=ZoneInfo(local_zone_name()),
         may_wrap_agent=not claimed.agent.binary_path,
     )
-    return ending if refusal is None else replace(ending, refusal=refusal)
+    if refusal is None:
+        return ending
+    name = _missing_variable(refusal, claimed.agent, folder)
+    if name:
+        advice = f"set {name} and let it through: `agentmon agents edit {claimed.agent.slug} --env {name}`"
+        refusal = replace(refusal, advice=advice)
+    return replace(ending, refusal=refusal)
+
+
+def _missing_variable(refusal: Refusal, agent: Agent, folder: ExecutionFolder) -> str:
+    """Return the variable with a key that the program misses since its allow-list has no such name; else empty."""
+    if refusal.kind is not RefusalKind.BAD_LOGIN:
+        return ""
+    reached = folder.read_environment() or {}
+    named = [found[1] or found[2] for found in _VARIABLE.finditer(refusal.text)]
+    return next((name for name in named if name not in reached and name not in agent.env_allowlist), "")
 
 
 def _record_of(error: str) -> bytes:

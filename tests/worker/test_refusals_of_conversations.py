@@ -101,3 +101,28 @@ async def test_an_agent_that_died_before_it_spoke_is_read_by_what_it_said_in_pla
 
     assert ending.refusal is not None
     assert ending.refusal.kind is RefusalKind.BAD_LOGIN
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "name"),
+    [
+        ("codex", "Missing environment variable: `MOCK_API_KEY`.", "MOCK_API_KEY"),
+        ("codex", "Missing environment variable: `internal`.", "internal"),
+    ],
+)
+async def test_a_key_that_was_held_back_is_named_with_the_command_that_lets_it_through(
+    claimed: ClaimedExecution, tmp_path: Path, program: str, said: str, name: str
+) -> None:
+    agent = replace(claimed.agent, binary_path=f"/bin/{program}", env_allowlist=("CODEX_HOME",))
+    folder = a_folder(tmp_path, "")
+    folder.write_environment({"HOME": "/root"})
+
+    held_back = with_refusal(an_end(said), replace(claimed, agent=agent), folder).refusal
+    folder.write_environment({"HOME": "/root", name: ""})
+    let_through = with_refusal(an_end(said), replace(claimed, agent=agent), folder).refusal
+
+    assert held_back is not None
+    assert let_through is not None
+    assert held_back.kind is let_through.kind is RefusalKind.BAD_LOGIN
+    assert f"agentmon agents edit {agent.slug} --env {name}`" in held_back.advice
+    assert "codex login" in let_through.advice

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentmon.domain.json_values import MAX_REF_CHARACTERS, one_line, text_in
 from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step
 from agentmon.runners.protocols.asks import ClosedAsks
+from agentmon.runners.protocols.last_message import TAIL_CHARACTERS, gives_up, open_question
 from agentmon.runners.protocols.messages import Message, has_room
 
 TYPE_CHECKING = False
@@ -38,8 +39,9 @@ class Conversation(Adapter):
     """The events and bytes of the step that is made now, how the newest turn ended, and what the agent does."""
 
     __slots__ = (
-        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_has_broken_off", "_is_ended", "_is_finish_wanted",
-        "_is_over", "_launch", "_lines", "_outcome", "_send", "_stray_text",
+        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_has_broken_off", "_held_up_by", "_is_denied",
+        "_is_ended", "_is_finish_wanted", "_is_over", "_last_message", "_launch", "_lines", "_noted", "_outcome",
+        "_send", "_stray_text",
     )  # fmt: skip
 
     def __init__(self, launch: Mapping[str, object]) -> None:
@@ -61,6 +63,14 @@ class Conversation(Adapter):
         """Whether nothing could be begun."""
         self._has_broken_off = False
         self._stray_text = ""
+        self._held_up_by: tuple[str, str] = ("", "")
+        """What a person has to say after a turn that ended well, and what tells so; empty texts for nothing."""
+        self._is_denied = False
+        """Whether a request of this turn was denied and no call has gone well since."""
+        self._last_message: tuple[str, str] = ("", "")
+        """The id of the newest message of the agent in this turn, and the end of its text."""
+        self._noted = 0
+        """How many of the events of this step were looked at."""
 
     @property
     def outcome(self) -> str:
@@ -153,7 +163,49 @@ class Conversation(Adapter):
             told: Event = {"kind": "command", "command_id": message.command_id, "was_obeyed": False}
             self._events.append({**told, "is_queued": True})
 
+    @property
+    def _has_person_to_answer(self) -> bool:
+        """Whether the last turn ended with something that holds the work up, so that its input stays open."""
+        return bool(self._held_up_by[0]) and not self._is_finish_wanted
+
+    def _note_held_up(self, outcome: str) -> None:
+        """Find out whether the work that ended so is done, or held up by a refusal or a question in plain words."""
+        self._note_events()
+        self._held_up_by = ("", "")
+        if outcome != "completed":
+            return
+        said = self._last_message[1]
+        if self._is_denied and not said.strip():
+            self._held_up_by = ("stopped after a denied request", "the turn ended with a denied request")
+        elif self._is_denied and gives_up(said):
+            note = "seems to give up after a denied request"
+            self._held_up_by = (note, "the last message, a guess: it gives up after a denied request")
+        elif question := open_question(said):
+            self._held_up_by = (f"seems to ask: {question}", "the last message, a guess: it ends with a question")
+
+    def _note_events(self) -> None:
+        for event in self._events[self._noted :]:
+            kind = event["kind"]
+            if kind == "turn_started":
+                self._held_up_by, self._last_message, self._is_denied = ("", ""), ("", ""), False
+            elif kind == "message" and event.get("role") == "assistant":
+                self._note_message(event)
+            elif kind == "ask_closed" and event.get("outcome") == "denied":
+                self._is_denied, self._last_message = True, ("", "")
+            elif kind == "tool_finished" and event.get("status") in ("success", "blocked"):
+                self._is_denied = event["status"] == "blocked"
+        self._noted = len(self._events)
+
+    def _note_message(self, event: Event) -> None:
+        if event.get("is_thinking") or event.get("parent_tool_ref"):
+            return
+        ref, text = str(event.get("message_ref")), str(event.get("text") or "")
+        before = self._last_message[1] if event.get("continues") and ref == self._last_message[0] else ""
+        self._last_message = (ref, (before + text)[-TAIL_CHARACTERS:])
+
     def _set_activity(self, activity: str, note: str, source: str) -> None:
+        if activity == "waiting" and self._has_person_to_answer:
+            note, source = self._held_up_by
         if (activity, note) != self._activity and not (self._is_ended and activity == "working"):
             self._activity = (activity, note)
             self._events.append({"kind": "activity", "activity": activity, "note": note, "source": source})
@@ -173,7 +225,9 @@ class Conversation(Adapter):
 
     def _step(self) -> Step:
         """Return what was gathered, and begin anew."""
+        self._note_events()
         step = Step(self._events, b"".join(self._send))
         self._events = []
+        self._noted = 0
         self._send = []
         return step

@@ -182,7 +182,7 @@ def test_an_exit_at_once_is_told_with_its_code_and_words(prepare_run: PrepareRun
 
     assert (ended["outcome"], ended["exit_code"]) == ("exited", 127)
     assert ended["agent_outcome"] is None
-    assert "no such model\nbye\n" in talk.shown()
+    assert {"no such model", "bye"} <= set(talk.shown().splitlines())
     assert (talk.run.folder / "errors.log").read_bytes() == b"no such model\nbye"
 
 
@@ -208,6 +208,60 @@ def test_an_agent_that_exits_without_a_result_has_not_succeeded(
     assert (ended["outcome"], ended["exit_code"], ended["agent_outcome"]) == ("exited", 0, None)
     assert ended["agent_error"].removeprefix("The agent ended before it began").removesuffix(".") == reason
     assert [event["outcome"] for event in talk.events("turn_ended")] == ["failed"]
+
+
+_QUESTION = "There are two ways.\n\nSQLite or Postgres? Tell me before I go on."
+_DENIED: list[Act] = [["prompt"], ["ask", "Bash", {"command": "touch a"}], ["say", "I may not."], ["result"]]
+
+
+def test_a_turn_that_ends_with_a_question_waits_for_the_answer(prepare_run: PrepareRun) -> None:
+    acts: list[Act] = [["prompt"], ["say", _QUESTION], ["result"], ["prompt"], ["say", "Done."], ["result"]]
+    talk = Conversation(prepare_run, [*acts, ["wait_for_end"]], exit_grace_s=0.2).start()
+
+    waits = wait_for(lambda: [one for one in talk.events("activity") if one["activity"] == "waiting"], "the question")[
+        -1
+    ]
+    assert "SQLite or Postgres?" in waits["note"]
+    assert "guess" in waits["source"]
+    talk.command("message", "c1", text="SQLite")
+
+    ended = talk.end()
+    assert (ended["outcome"], ended["agent_outcome"]) == ("exited", "completed")
+    assert [event["outcome"] for event in talk.events("turn_ended")] == ["completed", "completed"]
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [[["prompt"], ["say", _QUESTION], ["result"]], _DENIED, [*_DENIED[:2], _DENIED[3]]],
+    ids=["question", "denied", "denied silently"],
+)
+def test_what_waits_for_a_person_can_be_finished_as_it_is(prepare_run: PrepareRun, acts: list[Act]) -> None:
+    talk = Conversation(prepare_run, [*acts, ["wait_for_end"]]).start()
+    if acts[1][0] == "ask":
+        talk.answer("c1", "deny")
+    talk.wait_for("turn_ended")
+    assert talk.events("activity")[-1]["activity"] == "waiting"
+    assert talk.events("activity")[-1]["note"]
+
+    talk.command("finish", "c2")
+
+    assert talk.end()["agent_outcome"] == "completed"
+
+
+@pytest.mark.parametrize("text", ["Done. Anything else I can help with?", "It asks:\n\n```\nContinue?\n```"])
+def test_a_polite_closing_or_a_question_in_code_holds_nothing_up(prepare_run: PrepareRun, text: str) -> None:
+    talk = Conversation(prepare_run, [["prompt"], ["say", text], ["result"], ["wait_for_end"]]).start()
+
+    assert talk.end()["agent_outcome"] == "completed"
+
+
+def test_work_that_goes_on_after_a_refusal_is_done(prepare_run: PrepareRun) -> None:
+    acts: list[Act] = [*_DENIED[:-1], ["tool", "Read", {"file_path": "/a"}, "text"], ["say", "Done."], ["result"]]
+    talk = Conversation(prepare_run, [*acts, ["wait_for_end"]]).start()
+
+    talk.answer("c1", "deny")
+
+    assert talk.end()["agent_outcome"] == "completed"
 
 
 def test_a_message_that_the_agent_leaves_unanswered_is_no_success(prepare_run: PrepareRun) -> None:

@@ -325,6 +325,23 @@ def test_a_turn_ends_as_the_agent_says(reason: str | None, outcome: str) -> None
     session.end()
 
 
+@pytest.mark.parametrize(("text", "is_finished"), [("Done.", True), ("SQLite or Postgres?", False)])
+def test_a_question_in_plain_words_keeps_the_conversation_open(text: str, is_finished: bool) -> None:
+    session = AcpSession()
+    session.open()
+    session.say(text)
+    session.answer({"stopReason": "end_turn"})
+
+    assert session.adapter.outcome == "completed"
+    assert session.adapter.is_finished == is_finished
+    assert (text in session.of_kind("activity")[-1]["note"]) == (not is_finished)
+    session.command(type="message", text="SQLite")
+    assert not session.adapter.is_finished
+    session.say("Done.")
+    session.answer({"stopReason": "end_turn"})
+    assert session.adapter.is_finished
+
+
 def test_what_explains_a_request_is_no_output() -> None:
     session = AcpSession()
     session.open()

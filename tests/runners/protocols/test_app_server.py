@@ -85,6 +85,22 @@ def test_it_is_finished_when_the_turn_ended_by_itself() -> None:
     assert codex.adapter.outcome == "completed"
 
 
+@pytest.mark.parametrize(("text", "is_finished"), [("Done.", True), ("SQLite or Postgres?", False)])
+def test_a_question_in_plain_words_keeps_the_conversation_open(text: str, is_finished: bool) -> None:
+    codex = CodexThread()
+    item = {"type": "agentMessage", "id": "m1", "text": text}
+    codex.say("item/started", threadId="t", turnId="u1", item={**item, "text": ""})
+    codex.say("item/completed", threadId="t", turnId="u1", item=item)
+
+    told = codex.end_turn()
+
+    assert codex.adapter.outcome == "completed"
+    assert codex.adapter.is_finished == is_finished
+    assert [text in event["note"] for event in of_kind(told, "activity")] == [True] * (not is_finished)
+    codex.command("finish")
+    assert codex.adapter.is_finished
+
+
 def test_after_an_interrupt_the_person_has_the_word() -> None:
     codex = CodexThread()
     assert codex.command("interrupt", "i") == []

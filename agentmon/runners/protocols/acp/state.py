@@ -91,7 +91,9 @@ class AcpState(Conversation):
             return True
         if self._is_turn_open or self._waiting:
             return False
-        return self._is_finish_wanted or (bool(self._outcome) and not self._has_person_the_word)
+        return self._is_finish_wanted or (
+            bool(self._outcome) and not self._has_person_the_word and not self._has_person_to_answer
+        )
 
     def _request(self, method: str, params: Mapping[str, object], purpose: str, context: object = None) -> None:
         self._pending[self._next_id] = (purpose, context)

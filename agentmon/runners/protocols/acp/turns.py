@@ -68,6 +68,7 @@ class TurnKeeper(AcpState):
         self._error = error
         last_words = self._messages.last_words
         self._events.append({"kind": "turn_ended", "outcome": outcome, "text": last_words, "error": error})
+        self._note_held_up(outcome)
         if not self._waiting:
             self._set_activity("waiting", "", "turn_ended")
 

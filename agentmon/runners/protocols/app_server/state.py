@@ -99,7 +99,9 @@ class ThreadState(Conversation):
             return True
         if self._turn_id or self._is_starting_turn or self._waiting or self._has_pending_steer():
             return False
-        return self._is_finish_wanted or (bool(self._outcome) and not self._has_person_the_word)
+        return self._is_finish_wanted or (
+            bool(self._outcome) and not self._has_person_the_word and not self._has_person_to_answer
+        )
 
     def _is_idle(self) -> bool:
         return bool(self._thread_id) and not self._turn_id and not self._is_starting_turn

@@ -90,6 +90,9 @@ class TurnKeeper(ThreadState):
         self._outcome = outcome
         self._error = error
         self._events.append({"kind": "turn_ended", "outcome": outcome, "text": self._last_text, "error": error})
+        self._note_held_up(outcome)
+        if self._has_person_to_answer and not self._waiting:
+            self._set_activity("waiting", "", "turn/completed")
         waiting, self._interrupts = self._interrupts, []
         for command_id in waiting:
             self._refuse(command_id, "The turn was over already.")

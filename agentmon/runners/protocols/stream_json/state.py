@@ -64,7 +64,7 @@ class StreamJsonState(Conversation):
             return False
         if self._has_state and self._state != "idle":
             return False
-        return self._is_finish_wanted or not self._is_interrupted
+        return self._is_finish_wanted or not (self._is_interrupted or self._has_person_to_answer)
 
     def _request(self, command_id: str, name: str, value: str, fields: Mapping[str, object]) -> bool:
         if len(self._requests) >= MAX_PENDING:
@@ -113,6 +113,7 @@ class StreamJsonState(Conversation):
         self._outcome = outcome
         self._error = error
         self._events.append({"kind": "turn_ended", "outcome": outcome, "text": last_words, "error": error})
+        self._note_held_up(outcome)
         is_idle = not self._has_state or self._state == "idle" or self._is_ended
         if is_idle and not self._prompts.is_any_open:
             self._set_activity("waiting", "", "result")

@@ -1,0 +1,105 @@
+"""Whether the last message of a turn asks something that holds the work up, or gives up: guesses, and careful ones.
+
+A question holds it up when it is the last thing said, or only followed by words that wait for the answer. Offers of
+more, polite closings, and whatever stands in code or quotes do not.
+"""
+
+from __future__ import annotations
+
+import re
+
+TAIL_CHARACTERS = 4_000
+"""How much of the end of a message is looked at."""
+MAX_QUESTION_CHARACTERS = 200
+
+_FENCE = re.compile(r"^[ ]{0,3}(?:```|~~~).*?(?:^[ ]{0,3}(?:```|~~~)[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|https?://\S+|^\s*>.*$", re.MULTILINE)
+_MARKS = re.compile(r"[*_#]+|^\s*(?:[-•]|\d+[.)])\s+", re.MULTILINE)
+_OPTION = re.compile(r"\s*(?:[-*•]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s+\S")
+_SENTENCE = re.compile(r"[^.!?？。！\n]+(?:[.!?？。！]+(?=\s|$|\)|[？。！])|[.!?]+\S*|\n|$)")
+_WORD = re.compile(r"\w{2,}")
+_POLITE = re.compile(
+    r"\b(?:anything|something|any\w*) (?:else|more|other)|\b(?:any|further|other|more) (?:questions|changes|help)\b|"
+    r"\bneed (?:any|anything|help|more)\b|\b(?:can|may|could) I (?:help|assist)\b|\bmake sense\b|\bsound good\?|"
+    r"\bhow (?:does|do) (?:that|this|it) (?:look|sound)|\bis there anything\b|, right\?\s*$|"
+    r"\bsonst noch\b|\bnoch etwas\b|\bautre chose\b|\balgo más\b|\baltro\b",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(
+    r"^\W*(?:(?:and|or|also|if so|so),? )*(?:would you like|do you want|want|shall I|should I|may I|can I)\b"
+    r"(?=.*\b(?:also|next|instead|further|more|as well|too)\b|(?: me)? to (?!proceed|go ahead|continue|start|apply))",
+    re.IGNORECASE,
+)
+_WAITS = re.compile(
+    r"^\W*(?:please\b|tell me\b|let me know\b|just (?:say|tell)\b|(?:reply|answer|respond|choose|pick)\b|"
+    r"(?:confirm|decide)\b|"
+    r"I(?:'ll| will|’ll|'m|’m| am)? (?:wait|waiting|hold|need)\b|waiting\b|once you\b|before I\b|then I\b|either\b|"
+    r"(?:I )?recommend\b|I(?:'d| would|’d) (?:recommend|suggest|prefer|lean)\b|my (?:recommendation|preference)\b)",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(
+    r"^\W*(?:please (?:confirm|choose|pick|decide|clarify|specify|advise|tell me)\b|"
+    r"please let me know (?:which|whether|how|what)\b|"
+    r"tell me (?:which|whether|how|what)\b|let me know (?:which|whether|how to)\b|"
+    r"(?:I(?:'m|’m| am) )?waiting (?:for|on) your\b|I(?:'ll| will|’ll) wait (?:for|until|till)\b|"
+    r"I need (?:your|to know|you to)\b)",
+    re.IGNORECASE,
+)
+
+_GIVES_UP = re.compile(
+    r"\b(?:cannot|can['’]t|can not|could not|couldn['’]t|unable|not able|won['’]t be able|may not|"
+    r"(?:was|were|been|got) (?:denied|rejected|refused|declined|blocked)|permission (?:denied|was|is)|"
+    r"without (?:(?:your|the|that|this) )?(?:permission|approval|access)|not (?:allowed|permitted)|"
+    r"needs? (?:your )?(?:permission|approval)|(?:have|I['’]ve|I) stopped)\b",
+    re.IGNORECASE,
+)
+
+
+def open_question(text: str) -> str:
+    """Return the question with which the message ends and that holds the work up, in one line; empty without one."""
+    text = _QUOTED.sub(" … ", _FENCE.sub("\n\n", text[-TAIL_CHARACTERS:]))
+    sentences = _sentences(_last_part(text))
+    for place in range(len(sentences) - 1, -1, -1):
+        sentence = sentences[place]
+        if sentence.rstrip(")*_ ").endswith(("?", "？")):
+            return _shown(sentence) if _holds_up(sentence) else ""
+        if _REQUEST.match(sentence) and not _POLITE.search(sentence):
+            asked = next((one for one in sentences[:place][-1:] if one.endswith(("?", "？"))), sentence)
+            return _shown(asked)
+        if not _WAITS.match(sentence):
+            return ""
+    return ""
+
+
+def gives_up(text: str) -> bool:
+    """Return whether the end of a message says that something cannot be done, which counts only after a refusal."""
+    return _GIVES_UP.search(_last_part(_QUOTED.sub(" … ", _FENCE.sub("\n\n", text[-TAIL_CHARACTERS:])))) is not None
+
+
+def _holds_up(question: str) -> bool:
+    return len(_WORD.findall(question)) > 1 and not _POLITE.search(question) and not _OFFER.search(question)
+
+
+def _last_part(text: str) -> str:
+    """Return the last paragraph, or the one before it where the last one is a list of what may be chosen."""
+    paragraphs = [part for part in re.split(r"\n\s*\n", text) if part.strip(" …\n")]
+    kept: list[str] = []
+    for paragraph in reversed(paragraphs):
+        lines = [line for line in paragraph.split("\n") if line.strip()]
+        said = [line for line in lines if not _OPTION.match(line)]
+        has_options = len(said) < len(lines)
+        if said or not has_options:
+            return "\n".join([*(said or lines), *kept])
+        if any("?" in line for line in lines):  # questions in a list are questions
+            return "\n".join([*lines, *kept])
+    return ""
+
+
+def _sentences(text: str) -> list[str]:
+    found = (one.group().strip() for one in _SENTENCE.finditer(_MARKS.sub("", text)))
+    return [one for one in found if _WORD.search(one)]
+
+
+def _shown(question: str) -> str:
+    line = " ".join(question.split())
+    return line if len(line) <= MAX_QUESTION_CHARACTERS else f"{line[: MAX_QUESTION_CHARACTERS - 1]}…"

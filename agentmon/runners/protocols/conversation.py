@@ -35,6 +35,13 @@ def unknown_mode(offered: list[str]) -> str:
     return f"The agent has these modes: {', '.join(offered[:20])}."
 
 
+def cannot_go_on(agent: str, start: str, ref: str, told: str) -> str:
+    """Return that the agent refuses to resume or copy a conversation, what helps, and last the agent's own reason."""
+    done = "resume" if start == "resume" else "copy"
+    fresh = f"`agentmon sessions restart {one_line(ref, 100)}` starts a fresh one"
+    return f"{agent} cannot {done} the conversation; {fresh}. It says: {told}"
+
+
 class Conversation(Adapter):
     """The events and bytes of the step that is made now, how the newest turn ended, and what the agent does."""
 

@@ -55,8 +55,8 @@ def test_a_conversation_that_the_agent_does_not_find_cannot_be_resumed() -> None
     (ended,) = replay.of_kind("turn_ended")
     assert ended["outcome"] == "failed"
     assert ended["error"] == (
-        "The conversation gone cannot be resumed; a fresh one can be started. "
-        "The agent says: No previous sessions found for this project."
+        "The agent cannot resume the conversation; `agentmon sessions restart gone` starts a fresh one. "
+        "It says: No previous sessions found for this project."
     )
     assert replay.is_finished
     assert replay.adapter.outcome == "failed"

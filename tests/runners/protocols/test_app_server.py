@@ -62,7 +62,8 @@ def test_a_conversation_that_cannot_be_gone_on_with_says_what_can_be_done(start:
     events = codex.answer(f"thread/{start}", error="no rollout found for thread id old")
 
     error = (
-        "Codex cannot resume the conversation old; a fresh one can be started. "
+        f"Codex cannot {'resume' if start == 'resume' else 'copy'} the conversation; "
+        "`agentmon sessions restart old` starts a fresh one. "
         "It says: no rollout found for thread id old"
     )
     assert of_kind(events, "turn_ended") == [

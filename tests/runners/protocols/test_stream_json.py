@@ -424,6 +424,21 @@ def test_nothing_that_came_at_all_is_an_error() -> None:
     assert run.adapter.has_broken_off
 
 
+@pytest.mark.parametrize("start", ["resume", "fork"])
+def test_a_resume_that_claude_refuses_says_why_and_what_helps(start: str) -> None:
+    reason = "No conversation found with session ID: old"
+    refused = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [reason]}
+    run = ClaudeRun(start=start, session_ref="old")
+    run.hear(refused)
+    later = ClaudeRun(start=start, session_ref="old")
+    later.hear({"type": "system", "subtype": "init", "session_id": "old"}, refused)
+
+    assert run.adapter.outcome == later.adapter.outcome == "failed"
+    assert "agentmon sessions restart old`" in (run.adapter.error or "")
+    assert (run.adapter.error or "").endswith(reason)
+    assert later.adapter.error == reason
+
+
 @pytest.mark.proof
 def test_memory_stays_bounded_over_a_long_conversation() -> None:
     run = ClaudeRun()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentmon.domain.json_values import object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
 from agentmon.runners.protocols.acp.turns import TurnKeeper
+from agentmon.runners.protocols.conversation import cannot_go_on
 from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False
@@ -71,11 +72,7 @@ class Opener(TurnKeeper):
             elif start == "fresh":
                 told = f"The agent could not begin: {error_line(error)}"
             else:
-                done = "resumed" if start == "resume" else "copied"
-                told = (
-                    f"The conversation {one_line(ref, 100)} cannot be {done}; a fresh one can be started. "
-                    f"The agent says: {error_line(error)}"
-                )
+                told = cannot_go_on("The agent", str(start), ref, error_line(error))
             self._fail_to_begin(told)
             return
         self._session_id = ref if start == "resume" else ref_in(result, "sessionId")

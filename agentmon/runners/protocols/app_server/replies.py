@@ -7,6 +7,7 @@ from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.app_server.errors import error_line
 from agentmon.runners.protocols.app_server.modes import MODES, thread_settings
 from agentmon.runners.protocols.app_server.turns import TurnKeeper
+from agentmon.runners.protocols.conversation import cannot_go_on
 from agentmon.runners.protocols.messages import Message
 from agentmon.runners.protocols.notices import notice
 
@@ -61,10 +62,8 @@ class ReplyReader(TurnKeeper):
             if context == "fresh":
                 self._fail_to_begin(f"Codex could not begin: {error}")
             else:
-                ref = clip(text_in(self._launch, "session_ref"), 100)
-                self._fail_to_begin(
-                    f"Codex cannot resume the conversation {ref}; a fresh one can be started. It says: {error}"
-                )
+                ref = text_in(self._launch, "session_ref")
+                self._fail_to_begin(cannot_go_on("Codex", str(context), ref, error))
             return
         self._thread_id = thread_id
         self._model = clip(text_in(result, "model") or text_in(thread, "model") or self._model, 200)

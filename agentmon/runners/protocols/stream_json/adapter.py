@@ -19,7 +19,12 @@ from agentmon.domain.json_values import (
     text_in,
 )
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
-from agentmon.runners.protocols.conversation import ENDED_AT_WORK, ENDED_BEFORE_BEGIN, ENDED_UNANSWERED
+from agentmon.runners.protocols.conversation import (
+    ENDED_AT_WORK,
+    ENDED_BEFORE_BEGIN,
+    ENDED_UNANSWERED,
+    cannot_go_on,
+)
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS
 from agentmon.runners.protocols.notices import notice
 from agentmon.runners.protocols.stream_json.asks import Ask
@@ -40,11 +45,13 @@ PERMISSION_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 class StreamJsonAdapter(StreamJsonCommands):
     """One process of Claude Code."""
 
-    __slots__ = ("_handlers",)
+    __slots__ = ("_handlers", "_has_begun")
 
     def __init__(self, launch: Mapping[str, object]) -> None:
         """``launch`` is the object ``conversation`` of ``spec.json``; see ``runners/protocols/__init__.py``."""
         super().__init__(launch)
+        self._has_begun = False
+        """Whether Claude has told of its conversation, so that what it says of errors is of the work."""
         self._handlers: dict[str, Callable[[dict[str, object]], None]] = {
             "stream_event": self._take_stream_event,
             "assistant": self._take_assistant,
@@ -206,6 +213,7 @@ class StreamJsonAdapter(StreamJsonCommands):
             agent_version=text_in(message, "claude_code_version"),
             transcript_path=transcript_path(message),
         )
+        self._has_begun = True
         self._begin_turn("init")
 
     def _take_state(self, state: str) -> None:
@@ -244,7 +252,14 @@ class StreamJsonAdapter(StreamJsonCommands):
             self._events.append({"kind": "cost", "cost_nano": cost})
         self._prompts.settle_turn()
         last_words = clip(text_in(message, "result"), MAX_LAST_WORDS_CHARACTERS)
-        self._end_turn(outcome, last_words, result_error(outcome, message))
+        self._end_turn(outcome, last_words, self._error_at_begin(result_error(outcome, message)))
+
+    def _error_at_begin(self, error: str | None) -> str | None:
+        """Return the error, as a refused resume when nothing of the conversation has begun."""
+        start = text_in(self._launch, "start")
+        if error is None or self._has_begun or start not in {"resume", "fork"}:
+            return error
+        return cannot_go_on("Claude", start, text_in(self._launch, "session_ref"), error)
 
     def _take_control_request(self, message: dict[str, object]) -> None:
         request_id = ref_in(message, "request_id")

@@ -14,6 +14,7 @@ from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.store import tables
 from agentmon.store.approvals import ask_columns
 from agentmon.store.audit import append_task_event, append_task_events
+from agentmon.store.conversation_names import name_conversation
 from agentmon.store.session_moves import move_session, status_of_activity
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
@@ -88,6 +89,15 @@ class ActivityRepository:
                 status = status_of_activity(news.activity, is_paused=row["paused_at"] is not None)
                 await move_session(connection, row["session_id"], status, worker_id=row["worker_id"], at=at)
             return True
+
+    async def name_conversation(self, execution_id: ExecutionId, session_ref: str) -> None:
+        """Write the agent's own id of the conversation that it has in its own screen."""
+        executions = tables.executions
+        named = select(executions).where(executions.c.id == execution_id)
+        async with self._database.writing() as connection:
+            row = (await connection.execute(named)).mappings().first()
+            if row is not None:
+                await name_conversation(connection, row, session_ref)
 
     async def settle_command(self, command_id: CommandId, *, error: str | None = None, at: datetime) -> None:
         """Note that a command was obeyed by typing it into the agent's screen, or why it was not."""

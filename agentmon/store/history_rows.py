@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.billing import HistorySession
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.operations import OperationStatus
 from agentmon.store.history_ids import history_id, history_ref
 from agentmon.store.moments import moment_text, parse_moment
 from agentmon.store.told_conversation import in_pieces, moment_of
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.history import HistoryMessage, HistoryOperation
     from agentmon.domain.local_days import LocalDays
-    from agentmon.store.usage_conversations import Conversation
+    from agentmon.store.usage_conversations import Conversation, ConversationRun
 
     Row = dict[str, object]
 
@@ -34,7 +36,9 @@ _TAKE_FIRST_PROMPT: Final = (
     "AND role = 'user' AND NOT is_thinking AND parent_ref IS NULL ORDER BY id LIMIT 1), '') AS prompt) AS first "
     f"WHERE id = :session_id AND json_extract(metadata, '$.origin') = '{HISTORY}' AND initial_prompt <> first.prompt"
 )
-_OF_NO_EXECUTION: Final = "execution_id IS NULL"
+_OF_AN_OWN_SCREEN: Final = (
+    "execution_id IN (SELECT id FROM executions WHERE session_id = ? AND mode = '" + ExecutionMode.TMUX.value + "')"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ class _Kind:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        return ("id", "session_id", *self.times, *self.told)
+        return ("id", "session_id", "execution_id", *self.times, *self.told)
 
 
 _MESSAGES: Final = _Kind(
@@ -89,8 +93,9 @@ class HistoryRows:
         self._touched: dict[str, None] = {}
 
     def write(self, messages: Sequence[HistoryMessage], operations: Sequence[HistoryOperation]) -> None:
-        """Write what no execution here has told, in the sessions to which it belongs.
+        """Write what the journal of no execution here tells, in the sessions to which it belongs.
 
+        What an agent said and did in its own screen is told by its file alone, and belongs to the execution as well.
         What is there already keeps its earliest time; of a message the longer text counts, of a call the telling that
         has its end. It belongs to the conversation that its record names as the owner, else to the older one.
         """
@@ -131,15 +136,17 @@ class HistoryRows:
         self._conversations.load(sessions, ())
 
     def _write(self, kind: _Kind, parts: Sequence[tuple[HistoryMessage | HistoryOperation, Row]]) -> None:
-        present = self._present(kind, [str(row[kind.ref]) for _, row in parts])
+        tellers = {self._conversations.of_ref(part.session_ref).id: None for part, _ in parts}
+        present = self._present(kind, [row for _, row in parts], list(tellers))
         added: list[Row] = []
         changed: list[tuple[object, ...]] = []
         for part, row in parts:
             teller = self._conversations.of_ref(part.session_ref)
             known = present.get(str(row[kind.ref]))
             if known is None:
-                if teller.execution_at(part.begin_ms) is None:
-                    added.append(row | {"session_id": teller.id})
+                run = teller.run_at(part.begin_ms)
+                if run is None or run.is_own_screen:
+                    added.append(row | {"session_id": teller.id} | _of_run(row, run))
                     self._touched[teller.id] = None
                 continue
             merged = self._merge(kind, known, row, teller, is_owner_marked=part.is_owner_marked)
@@ -156,14 +163,20 @@ class HistoryRows:
             f"UPDATE {kind.table} SET {', '.join(f'{name} = ?' for name in kind.changed)} WHERE id = ?", changed
         )
 
-    def _present(self, kind: _Kind, refs: Sequence[str]) -> dict[str, sqlite3.Row]:
+    def _present(self, kind: _Kind, parts: Sequence[Row], session_ids: Sequence[str]) -> dict[str, sqlite3.Row]:
+        """Return the rows that are there already, by the names of the parts."""
         found: dict[str, sqlite3.Row] = {}
-        for piece in in_pieces(refs):
-            marks = ", ".join("?" * len(piece))
-            rows = self._connection.execute(
-                f"SELECT * FROM {kind.table} WHERE {_OF_NO_EXECUTION} AND {kind.ref} IN ({marks})", tuple(piece)
-            )
-            found.update((row[kind.ref], row) for row in rows)
+        # A copy of what another own screen said has the same id there.
+        places: list[tuple[str, str, tuple[str, ...]]] = [("id", "id IS NOT NULL", ())]
+        places += [(kind.ref, _OF_AN_OWN_SCREEN, (session_id,)) for session_id in session_ids]
+        places.append((kind.ref, "execution_id IS NULL", ()))
+        for column, condition, values in places:
+            for piece in in_pieces([str(row[column]) for row in parts]):
+                marks = ", ".join("?" * len(piece))
+                rows = self._connection.execute(
+                    f"SELECT * FROM {kind.table} WHERE {condition} AND {column} IN ({marks})", (*values, *piece)
+                )
+                found.update((row[kind.ref], row) for row in rows)
         return found
 
     def _merge(
@@ -178,7 +191,9 @@ class HistoryRows:
             is_owner_marked or teller.is_older_than(self._conversations.of_id(known["session_id"]))
         ):
             merged["session_id"] = teller.id
-        return merged
+        begin_ms = _milliseconds(str(merged[kind.times[0]]))
+        run = self._conversations.of_id(str(merged["session_id"])).run_at(begin_ms)
+        return merged | _of_run(merged, run)
 
     def _message(self, message: HistoryMessage) -> Row:
         ref = history_ref(self._slug, message.ref)
@@ -217,19 +232,31 @@ class HistoryRows:
         }
 
 
+def _of_run(row: Mapping[str, object], run: ConversationRun | None) -> Row:
+    """Return the columns that follow from what ran when the part was said or done."""
+    if run is None or not run.is_own_screen:
+        return {"execution_id": None}
+    columns: Row = {"execution_id": run.execution_id}
+    if run.ended_ms is None and row.get("status") == OperationStatus.CANCELLED.value and row["finished_at"] is None:
+        # What runs may still end it; the end of the execution cancels it otherwise.
+        columns["status"] = OperationStatus.PENDING.value
+    return columns
+
+
 def move_content(connection: sqlite3.Connection, history_id: str, conversation: Conversation, at: datetime) -> None:
     """Give what a session of history holds to the one that turned out to have run here.
 
-    What was said and done while an execution of it ran stays where it is: the execution has told it itself.
+    What was said and done while an execution of it ran stays where it is when the journal of the execution tells it.
     """
     for table, time in (("messages", "created_at"), ("operations", "started_at")):
         rows = connection.execute(f"SELECT id, {time} FROM {table} WHERE session_id = ?", (history_id,)).fetchall()
+        runs = {row["id"]: conversation.run_at(_milliseconds(row[time])) for row in rows}
         connection.executemany(
-            f"UPDATE {table} SET session_id = ? WHERE id = ?",
+            f"UPDATE {table} SET session_id = ?, execution_id = ? WHERE id = ?",
             [
-                (conversation.id, row["id"])
-                for row in rows
-                if conversation.execution_at(_milliseconds(row[time])) is None
+                (conversation.id, None if run is None else run.execution_id, row_id)
+                for row_id, run in runs.items()
+                if run is None or run.is_own_screen
             ],
         )
     connection.execute(_COUNT_CALLS, {"at": moment_text(at), "session_id": conversation.id})

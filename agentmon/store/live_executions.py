@@ -13,6 +13,7 @@ from agentmon.domain.ids import ExecutionId, WorkerId
 from agentmon.domain.owners import Owner
 from agentmon.store import tables
 from agentmon.store.claims import read_claimed
+from agentmon.store.conversation_names import name_conversation
 from agentmon.store.mapping import command_of
 
 if TYPE_CHECKING:
@@ -87,12 +88,34 @@ class LiveExecutionRepository:
             return frozenset(ExecutionId(found) for found in (await connection.execute(statement)).scalars())
 
     async def record_session(
-        self, execution_id: ExecutionId, *, worker_id: WorkerId, tmux_session_name: str, at: datetime
+        self,
+        execution_id: ExecutionId,
+        *,
+        worker_id: WorkerId,
+        tmux_session_name: str,
+        session_ref: str | None = None,
+        at: datetime,
     ) -> None:
-        """Note who watches the execution and the session in which its host runs."""
-        await self._update(
-            [execution_id], {"worker_id": worker_id, "tmux_session_name": tmux_session_name, "updated_at": at}
+        """Note who watches the execution and the session in which its host runs.
+
+        Args:
+            execution_id: What was started.
+            worker_id: Who watches it.
+            tmux_session_name: Where its host runs.
+            session_ref: The id that its agent was told to give its conversation.
+            at: The time now.
+        """
+        executions = tables.executions
+        statement = (
+            update(executions)
+            .where(executions.c.id == execution_id, executions.c.status.in_(list(LIVE_STATUSES)))
+            .values(worker_id=worker_id, tmux_session_name=tmux_session_name, updated_at=at)
+            .returning(executions)
         )
+        async with self._database.writing() as connection:
+            row = (await connection.execute(statement)).mappings().first()
+            if row is not None and session_ref is not None:
+                await name_conversation(connection, row, session_ref)
 
     async def beat(
         self,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from agentmon.domain.execution_status import LIVE_STATUSES
 from agentmon.store import tables
+from agentmon.store.conversation_names import name_conversation
 from agentmon.store.told_conversation import ToldConversation
 from agentmon.store.usage_rows import write_usage
 
@@ -53,12 +54,7 @@ class ToldUsageRepository:
             if row is None or (row["conversation_ref"] or conversation_ref) != conversation_ref or not told:
                 return 0
             if row["conversation_ref"] is None:
-                await connection.execute(
-                    update(sessions).where(sessions.c.id == row["session_id"]).values(session_ref=conversation_ref)
-                )
-                await connection.execute(
-                    update(executions).where(executions.c.id == execution_id).values(session_ref=conversation_ref)
-                )
+                await name_conversation(connection, row, conversation_ref)
             conversation = ToldConversation(
                 execution_id=row["id"],
                 session_id=row["session_id"],

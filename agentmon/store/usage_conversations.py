@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.domain.sessions import SessionStatus
 from agentmon.store.column_types import json_text
@@ -36,6 +37,17 @@ _COLUMNS: Final = (
 _INSERT: Final = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRun:
+    """One execution of a conversation."""
+
+    execution_id: str
+    begun_ms: int
+    ended_ms: int | None
+    is_own_screen: bool
+    """Whether only the agent's own file tells what is said and done; otherwise its journal does."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Conversation:
     """One session while answers are brought into it."""
@@ -50,8 +62,8 @@ class Conversation:
     started_at_ms: int = 0
     ended_at_ms: int = 0
     metadata: dict[str, object] = field(default_factory=dict)
-    executions: tuple[tuple[int, int | None, str], ...] = ()
-    """Begin, end and id of what ran it here, oldest first."""
+    executions: tuple[ConversationRun, ...] = ()
+    """What ran it here, oldest first."""
     is_new: bool = False
     is_changed: bool = False
 
@@ -68,12 +80,17 @@ class Conversation:
         """
         return (self.started_at_ms, self.ended_at_ms) < (other.started_at_ms, other.ended_at_ms)
 
+    def run_at(self, at_ms: int) -> ConversationRun | None:
+        """Return what ran when something was said."""
+        for run in reversed(self.executions):
+            if run.begun_ms - _BEGUN_BEFORE_MS <= at_ms:
+                return run if run.ended_ms is None or at_ms <= run.ended_ms + _TOLD_AFTER_MS else None
+        return None
+
     def execution_at(self, at_ms: int) -> str | None:
         """Return the execution that ran when an answer came."""
-        for begun_ms, ended_ms, execution_id in reversed(self.executions):
-            if begun_ms - _BEGUN_BEFORE_MS <= at_ms:
-                return execution_id if ended_ms is None or at_ms <= ended_ms + _TOLD_AFTER_MS else None
-        return None
+        run = self.run_at(at_ms)
+        return None if run is None else run.execution_id
 
 
 class Conversations:
@@ -198,14 +215,19 @@ class Conversations:
         if present is None or (present.is_history and not one.is_history):
             self._by_ref[one.session_ref] = one
 
-    def _executions(self, session_id: str) -> tuple[tuple[int, int | None, str], ...]:
+    def _executions(self, session_id: str) -> tuple[ConversationRun, ...]:
         rows = self._connection.execute(
-            "SELECT id, started_at, ended_at FROM executions WHERE session_id = ? AND started_at IS NOT NULL "
+            "SELECT id, started_at, ended_at, mode FROM executions WHERE session_id = ? AND started_at IS NOT NULL "
             "ORDER BY started_at, id",
             (session_id,),
         ).fetchall()
         return tuple(
-            (_ms_of(row["started_at"]), None if row["ended_at"] is None else _ms_of(row["ended_at"]), row["id"])
+            ConversationRun(
+                execution_id=row["id"],
+                begun_ms=_ms_of(row["started_at"]),
+                ended_ms=None if row["ended_at"] is None else _ms_of(row["ended_at"]),
+                is_own_screen=row["mode"] == ExecutionMode.TMUX.value,
+            )
             for row in rows
         )
 

@@ -12,10 +12,11 @@ from agentmon.worker.supervisor import Turn
 from agentmon.worker.usage_following import UsageFollowing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
+    from agentmon.usage.sources import SourceFile
     from agentmon.worker.repositories import Repositories
     from agentmon.worker.settings_in_force import SettingsInForce
     from agentmon.worker.supervisor import Supervisor
@@ -32,22 +33,39 @@ class Following:
         settings: Gives those in force.
         paths: Where its files are.
         clock: Dates what is written.
+        on_answers: Hears when answers may have been imported.
+        has_own_screens: Whether an agent has a screen of its own: what it says is in its file alone, and read at once.
     """
 
     def __init__(
-        self, *, repositories: Repositories, settings: Callable[[], SettingsInForce], paths: Paths, clock: Clock
+        self,
+        *,
+        repositories: Repositories,
+        settings: Callable[[], SettingsInForce],
+        paths: Paths,
+        clock: Clock,
+        on_answers: Callable[[], None],
+        has_own_screens: Callable[[], bool],
     ) -> None:
         self._settings = settings
+        self._on_answers = on_answers
+        self._has_own_screens = has_own_screens
         self._usage = UsageFollowing(
             agents=repositories.agents,
             days=repositories.usage_days,
             prices=repositories.usage_prices,
             paths=paths,
             clock=clock,
+            on_read=self._note_read,
         )
         self._history = HistoryFollowing(paths=paths, clock=clock)
         self._search = SearchFollowing(paths)
         self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
+
+    def _note_read(self, sources: Sequence[SourceFile]) -> None:
+        self._on_answers()
+        if self._has_own_screens():
+            self._history.hasten(sources)
 
     def loops(self, supervisor: Supervisor) -> Mapping[str, Coroutine[None, None, None]]:
         """Return the loops by their names, each of which closes what it used when it ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -10,14 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
 from agentmon.threads import to_its_end
+from agentmon.usage.history.openings import AGENTS_WITH_HISTORY
 from agentmon.worker.import_progress import find_running_import
 from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
     from agentmon.settings import CostSettings, HistorySettings
+    from agentmon.usage.sources import SourceFile
     from agentmon.worker.history_importing import HistoryImporter
     from agentmon.worker.history_outcome import HistoryOutcome
 
@@ -43,7 +48,18 @@ class HistoryFollowing:
         self._has_looked = False
         self._apart = SeparateImport("sessions", "import", "--gently", "--json", paths=paths, niceness=_NICENESS)
         self._problems = ProblemLog(_log)
-        self._rest_s = _FIRST_LOOK_AFTER_S
+        self._rest_until = time.monotonic() + _FIRST_LOOK_AFTER_S
+        """When all files are looked at again; monotonic."""
+        self._pause_until = float("-inf")
+        """Until when nothing is read, so that the looks take a part of the time alone; monotonic."""
+        self._wanted: dict[str, SourceFile] = {}
+        self._is_wanted = asyncio.Event()
+
+    def hasten(self, sources: Sequence[SourceFile]) -> None:
+        """Let these files be read before all others, and soon."""
+        self._wanted |= {source.path: source for source in sources if source.agent_slug in AGENTS_WITH_HISTORY}
+        if self._wanted:
+            self._is_wanted.set()
 
     async def look(self, costs: CostSettings, history: HistorySettings) -> None:
         """Import some of what is new; nothing of history that is not wanted.
@@ -53,14 +69,19 @@ class HistoryFollowing:
         Raises:
             StoreError: The database refused something; what was imported before is kept.
         """
-        self._rest_s = _LOOK_EVERY_S
+        self._is_wanted.clear()
+        wanted, self._wanted = list(self._wanted.values()), {}
         if not costs.import_history:
+            self._rest_for(_LOOK_EVERY_S)
             return
-        if find_running_import(self._paths.import_progress) is not None:
-            self._rest_s = _FIRST_LOOK_AFTER_S
+        running = find_running_import(self._paths.import_progress)
+        if running is not None and not (wanted and running.pid == os.getpid()):
+            self.hasten(wanted)
+            self._rest_for(_FIRST_LOOK_AFTER_S)
             return
-        importing = asyncio.create_task(self._import(history), name="import conversations")
-        await to_its_end(importing, stop=self._stop)
+        is_whole = not wanted or time.monotonic() >= self._rest_until
+        work = self._import_all(history) if is_whole else self._import_wanted(history, wanted)
+        await to_its_end(asyncio.create_task(work, name="import conversations"), stop=self._stop)
 
     def _stop(self) -> None:
         self._apart.end()
@@ -68,8 +89,14 @@ class HistoryFollowing:
             self._importer.stop()
 
     async def rest(self) -> None:
-        """Wait until the next look is due."""
-        await asyncio.sleep(self._rest_s)
+        """Wait until the next look is due, or something is to be read soon."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._rest_until - time.monotonic()):
+                await asyncio.sleep(self._pause_until - time.monotonic())
+                await self._is_wanted.wait()
+
+    def _rest_for(self, seconds: float) -> None:
+        self._rest_until = time.monotonic() + seconds
 
     def close(self) -> None:
         """Close the connection to the database; no look is going on."""
@@ -77,14 +104,26 @@ class HistoryFollowing:
             self._importer.close()
             self._importer = None
 
-    async def _import(self, history: HistorySettings) -> None:
+    async def _open_importer(self, history: HistorySettings) -> HistoryImporter:
         if self._importer is None:
             self._importer = await asyncio.to_thread(self._make_importer)
-        importer = self._importer
-        importer.keeps_messages = history.import_messages
+        self._importer.keeps_messages = history.import_messages
+        return self._importer
+
+    async def _import_wanted(self, history: HistorySettings, wanted: Sequence[SourceFile]) -> None:
+        importer = await self._open_importer(history)
+        changed = await asyncio.to_thread(importer.changed_of, wanted)
+        outcome = await asyncio.to_thread(importer.read, changed, most_s=_LONGEST_LOOK_S)
+        self._tell(outcome)
+        self._pause_until = time.monotonic() + outcome.elapsed_s * _REST_PER_LOOK
+        if not outcome.is_finished:
+            self.hasten(changed)
+
+    async def _import_all(self, history: HistorySettings) -> None:
+        importer = await self._open_importer(history)
         begun_at = time.monotonic()
         sources = await asyncio.to_thread(importer.find_changed)
-        self._rest_s = max(_LOOK_EVERY_S, (time.monotonic() - begun_at) * _REST_PER_LOOK)
+        self._rest_for(max(_LOOK_EVERY_S, (time.monotonic() - begun_at) * _REST_PER_LOOK))
         await asyncio.to_thread(importer.take_names)
         if not sources:
             return
@@ -92,12 +131,12 @@ class HistoryFollowing:
             self._has_looked = True
             await self._apart.run()
             importer.look_anew()
-            self._rest_s = _FIRST_LOOK_AFTER_S
+            self._rest_for(_FIRST_LOOK_AFTER_S)
             return
         outcome = await asyncio.to_thread(importer.read, sources, most_s=_LONGEST_LOOK_S)
         self._tell(outcome)
         if not outcome.is_finished:
-            self._rest_s = outcome.elapsed_s * _REST_PER_LOOK
+            self._rest_for(outcome.elapsed_s * _REST_PER_LOOK)
 
     def _tell(self, outcome: HistoryOutcome) -> None:
         if outcome.files:

@@ -96,11 +96,11 @@ class HistoryImporter:
         if not sources:
             return []
         billed = self._open().paths_with_answers()
-        return [
-            source
-            for source in reversed(sources)
-            if stored_path(source.path) in billed and self._is_changed(source) and not self._refused.has(source)
-        ]
+        return self.changed_of([one for one in reversed(sources) if stored_path(one.path) in billed])
+
+    def changed_of(self, sources: Sequence[SourceFile]) -> list[SourceFile]:
+        """Return which of the files, whose answers were imported, have something new."""
+        return [source for source in sources if self._is_changed(source) and not self._refused.has(source)]
 
     def take_names(self) -> None:
         """Take what Codex calls its threads, where that has changed.

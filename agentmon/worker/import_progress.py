@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agentmon.usage.sources import SourceFile
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProgress:
@@ -68,6 +70,8 @@ class ImportOutcome:
     """How long it took to see which files have something new."""
     problems: tuple[FileProblem, ...] = ()
     """At most one hundred."""
+    sources: tuple[SourceFile, ...] = ()
+    """The files that had something new."""
 
 
 def write_progress(file: Path, progress: ImportProgress) -> None:

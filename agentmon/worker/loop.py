@@ -109,7 +109,12 @@ class WorkerLoop:
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
         self._following = Following(
-            repositories=repositories, settings=lambda: self._settings, paths=paths, clock=clock
+            repositories=repositories,
+            settings=lambda: self._settings,
+            paths=paths,
+            clock=clock,
+            on_answers=self._note_answers,
+            has_own_screens=lambda: self._screens.is_in_use,
         )
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,
@@ -436,6 +441,9 @@ class WorkerLoop:
             self._removed_logs_at = now
             await remove_old_logs(self._repositories.old_logs, self._settings.worker, self._clock)
             await archive_old_cards(self._repositories.archive, self._settings.board.archive_after_days, self._clock)
+
+    def _note_answers(self) -> None:
+        self._spending.set()
 
     def _note_settled(self) -> None:
         self._queue.set()

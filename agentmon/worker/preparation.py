@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon import __version__
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.executions import ConversationStart
 from agentmon.runners import host
 from agentmon.runners.adapters.prompt import conversation_command, model_of, own_environment, permission_mode_of
 from agentmon.runners.adapters.template import check_arguments, render_command
@@ -143,11 +144,20 @@ def command_of(claimed: ClaimedExecution) -> tuple[str, ...]:
         execution.mode,
         task_title=task.title,
         args=args,
-        # An id can be given to one conversation only, and the first try may have begun it.
-        session_id=None if execution.attempt else execution.session_id,
+        session_id=given_conversation(claimed),
         start=claimed.start,
         resumed_ref=claimed.resumed_ref,
     )
+
+
+def given_conversation(claimed: ClaimedExecution) -> str | None:
+    """Return the id that the agent is told to give its conversation; None where it chooses one itself."""
+    execution, config = claimed.execution, claimed.agent.session_config
+    takes_id = config is not None and "session_id" in config.flags
+    # An id can be given to one conversation only, and the first try may have begun it.
+    if not takes_id or execution.attempt or claimed.start is ConversationStart.RESUME:
+        return None
+    return execution.session_id
 
 
 def _with_further(argv: tuple[str, ...], claimed: ClaimedExecution, args: tuple[str, ...]) -> tuple[str, ...]:

@@ -54,6 +54,8 @@ _STARTING_FOR_S: Final = 20.0
 _DRAWN_WITHIN_S: Final = 1.0
 """After this a request is listed although the screen does not show what it is about."""
 _ASSUMING_SOURCES: Final = frozenset({DELIVERY_SOURCE, OUTPUT_SOURCE})
+_LAST_WORDS_WITHIN_S: Final = 10.0
+"""How long after the end of an agent its file may still tell something."""
 _LEAST_REST_S: Final = 0.01
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
@@ -97,6 +99,8 @@ class _Screen:
     interrupted_by: set[CommandId] = field(default_factory=set)
     """The commands whose keys were pressed."""
     published: _Published | None = None
+    session_ref: str | None = None
+    """The agent's own id of its conversation, as its execution has it."""
 
     @property
     def id(self) -> ExecutionId:
@@ -141,6 +145,12 @@ class ScreenWatch:
         self._clock = clock
         self._screens: dict[ExecutionId, _Screen] = {}
         self._has_screens = asyncio.Event()
+        self._in_use_until = float("-inf")
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether an agent has a screen of its own, or had one just now."""
+        return bool(self._screens) or time.monotonic() < self._in_use_until
 
     async def rest(self) -> None:
         """Wait until ``look`` may have something to see; for ever while there is nothing to look at."""
@@ -174,6 +184,7 @@ class ScreenWatch:
         """
         for execution_id in [one for one in self._screens if one not in self._watch]:
             del self._screens[execution_id]
+            self._in_use_until = time.monotonic() + _LAST_WORDS_WITHIN_S
         if not self._screens:
             self._has_screens.clear()
             return
@@ -280,6 +291,14 @@ class ScreenWatch:
             await self._deliver(screen, shown, verdict, now)
         await self._interrupt_again(screen, verdict, now)
         await self._publish(screen, shown, verdict, now)
+        await self._name_conversation(screen)
+
+    async def _name_conversation(self, screen: _Screen) -> None:
+        """Write the id by which the agent knows its conversation, where its own signal tells it."""
+        told = screen.files.signal.session_ref if screen.files.signal is not None else ""
+        if told and told != screen.session_ref:
+            await self._activity.name_conversation(screen.id, told)
+            screen.session_ref = told
 
     def _note_work(self, screen: _Screen, verdict: Verdict) -> None:
         finding, pending = verdict.finding, screen.pending

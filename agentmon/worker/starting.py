@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
-from agentmon.worker.preparation import COLUMNS, ROWS, host_command, prepare, session_name
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.worker.preparation import COLUMNS, ROWS, given_conversation, host_command, prepare, session_name
 from agentmon.worker.start_check import require_as_queued
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ class Starter:
             is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
             return StartProblem(reason=f"its folder cannot be written: {error}", is_lasting=not is_full)
         await self._live.record_session(
-            execution.id, worker_id=self._worker_id, tmux_session_name=name, at=self._clock.now()
+            execution.id,
+            worker_id=self._worker_id,
+            tmux_session_name=name,
+            session_ref=given_conversation(claimed) if execution.mode is ExecutionMode.TMUX else None,
+            at=self._clock.now(),
         )
         return None
 

@@ -18,7 +18,7 @@ from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from agentmon.domain.clock import Clock
     from agentmon.paths import Paths
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentmon.store.agents import AgentRepository
     from agentmon.store.usage_days import UsageDayRepository
     from agentmon.store.usage_prices import UsagePriceRepository
+    from agentmon.usage.sources import SourceFile
     from agentmon.worker.import_progress import ImportOutcome
     from agentmon.worker.usage_importing import UsageImporter
 
@@ -52,7 +53,16 @@ _PRICED_AFTER_MS: Final = 3_000
 
 
 class UsageFollowing:
-    """Looks, imports, and rests in between; for one task of the worker."""
+    """Looks, imports, and rests in between; for one task of the worker.
+
+    Args:
+        agents: Gets those of which only files are there.
+        days: In which zone days are.
+        prices: Of what was told live.
+        paths: Where the database, the person's prices and the progress are.
+        clock: Tells the time of the rows.
+        on_read: Hears of the files whose answers were read.
+    """
 
     def __init__(
         self,
@@ -62,7 +72,9 @@ class UsageFollowing:
         prices: UsagePriceRepository,
         paths: Paths,
         clock: Clock,
+        on_read: Callable[[Sequence[SourceFile]], None] = lambda _: None,
     ) -> None:
+        self._on_read = on_read
         self._agents = agents
         self._days = days
         self._prices = prices
@@ -213,6 +225,8 @@ class UsageFollowing:
     def _tell(self, outcome: ImportOutcome | None) -> None:
         if outcome is None:
             return
+        if outcome.sources:
+            self._on_read(outcome.sources)
         if outcome.files:
             _log.info("%s answers read of %s files in %.1f s", outcome.answers, outcome.files, outcome.elapsed_s)
         self._problems.tell(outcome.problems)

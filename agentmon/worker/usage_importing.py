@@ -241,6 +241,7 @@ class UsageImporter:
             answers=run.answers,
             elapsed_s=time.monotonic() - run.begun_at,
             problems=tuple(run.problems[:_MAX_PROBLEMS]),
+            sources=tuple(sources),
         )
 
     def _drop_stand_ins(self) -> None:

@@ -89,6 +89,7 @@ class ConversationPlace:
         max_retries: int = 0,
         parent: ExecutionId | None = None,
         start_approval: AskNews | None = None,
+        mode: ExecutionMode = ExecutionMode.STREAM_JSON,
         at: datetime = NOON,
     ) -> Execution:
         """Queue an execution with a conversation, or without one when there is no prompt."""
@@ -109,7 +110,7 @@ class ConversationPlace:
             task_id=task_id,
             agent_id=agent.id,
             capability_id=agent.capabilities[0].id,
-            mode=ExecutionMode.STREAM_JSON,
+            mode=mode,
             conversation=conversation,
             start_approval=start_approval,
             max_retries=max_retries,
@@ -123,9 +124,15 @@ class ConversationPlace:
         self.offsets[claimed.execution.id] = claimed.execution.journal_offset
         return claimed
 
-    async def begin(self, *, prompt: str | None = "Mend the login", max_retries: int = 0) -> Execution:
+    async def begin(
+        self,
+        *,
+        prompt: str | None = "Mend the login",
+        max_retries: int = 0,
+        mode: ExecutionMode = ExecutionMode.STREAM_JSON,
+    ) -> Execution:
         """Queue an execution and claim it as a worker does."""
-        await self.enqueue(prompt=prompt, max_retries=max_retries)
+        await self.enqueue(prompt=prompt, max_retries=max_retries, mode=mode)
         return (await self.claim()).execution
 
     async def tell(

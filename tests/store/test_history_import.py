@@ -16,8 +16,10 @@ from agentmon.domain.billing import HistorySession
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import MessageNews, SessionNews
 from agentmon.domain.costs import FileCursor
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.history import HistoryMessage, HistoryOperation
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
+from agentmon.store.activity import ActivityRepository
 from agentmon.store.activity_sums import COUNT_OPERATIONS
 from agentmon.store.history_import import HistoryImport, HistoryPiece
 from agentmon.store.usage_import import FilePiece, UsageImport
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
+    from agentmon.domain.executions import Execution
     from tests.store.conversation_place import ConversationPlace
 
 REF = "0c0ffee0-session"
@@ -251,6 +254,65 @@ async def test_history_that_turns_out_to_have_run_here_is_not_told_twice(
     assert rows(place, "SELECT content FROM messages ORDER BY id") == [("weeks ago",), ("told live",)]
     assert rows(place, "SELECT count(*), sum(operation_count) FROM sessions") == [(1, 1)]
     assert rows(place, "SELECT sum(operations) FROM daily_operations") == [(1,)]
+
+
+async def begin_own_screen(place: ConversationPlace, ref: str = REF) -> Execution:
+    execution = await place.begin(mode=ExecutionMode.TMUX)
+    await ActivityRepository(place.database).name_conversation(execution.id, ref)
+    return execution
+
+
+async def test_what_is_said_and_done_in_an_own_screen_belongs_to_its_execution(
+    place: ConversationPlace, history: HistoryImport
+) -> None:
+    execution = await begin_own_screen(place)
+    open_call = calls("c1", at_ms=NOON_MS + 20, status=OperationStatus.CANCELLED, finished_at_ms=None)
+
+    write(history, says("m0", "weeks ago"), says("m1", at_ms=NOON_MS + 10), open_call)
+    write(history, says("m1", "hello, all of it", at_ms=NOON_MS + 10), open_call)
+
+    assert rows(place, "SELECT content, execution_id FROM messages ORDER BY id") == [
+        ("weeks ago", None),
+        ("hello, all of it", execution.id),
+    ]
+    assert rows(place, "SELECT status, execution_id FROM operations") == [("pending", execution.id)]
+    assert rows(place, "SELECT id, operation_count FROM sessions") == [(await place.session_id(execution.id), 1)]
+
+    await place.tell(execution.id, ending=an_ending())
+    assert rows(place, "SELECT status FROM operations") == [("cancelled",)]
+    history.forget_cursors()
+    write(history, open_call)
+    assert rows(place, "SELECT status FROM operations") == [("cancelled",)]
+    write(history, calls("c1", at_ms=NOON_MS + 20))
+    assert rows(place, "SELECT status, execution_id FROM operations") == [("success", execution.id)]
+
+
+async def test_history_that_turns_out_to_have_run_in_an_own_screen_comes_to_its_execution(
+    place: ConversationPlace, history: HistoryImport
+) -> None:
+    begins(place, HistorySession(session_ref=REF, first_at_ms=NOON_MS, last_at_ms=NOON_MS + 1_000))
+    write(history, says("m1", at_ms=NOON_MS + 1_000), calls("c1", at_ms=NOON_MS + 2_000))
+    execution = await begin_own_screen(place)
+
+    begins(place)
+
+    assert rows(place, "SELECT execution_id FROM messages") == [(execution.id,)]
+    assert rows(place, "SELECT execution_id FROM operations") == [(execution.id,)]
+    assert rows(place, "SELECT id, session_ref, operation_count FROM sessions") == [
+        (await place.session_id(execution.id), REF, 1)
+    ]
+
+
+async def test_a_copy_of_what_was_said_in_an_own_screen_is_no_second_message(
+    place: ConversationPlace, history: HistoryImport
+) -> None:
+    execution = await begin_own_screen(place)
+    write(history, says("m1", at_ms=NOON_MS + 10))
+    begins(place, HistorySession(session_ref="copy", first_at_ms=NOON_MS + 50, last_at_ms=NOON_MS + 60))
+
+    write(history, says("m1", at_ms=NOON_MS + 10, session_ref="copy"), path="/copy.jsonl")
+
+    assert rows(place, "SELECT execution_id FROM messages") == [(execution.id,)]
 
 
 async def test_the_days_of_calls_are_those_of_the_zone_that_is_set(

@@ -23,6 +23,8 @@ from agentmon.services.actors import USER_ACTOR
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agentmon.bootstrap import Services
     from agentmon.domain.executions import Execution
     from tests.live_home import LiveHome
@@ -66,7 +68,13 @@ pattern = '^={20,}\n>.*\n(?:(?:  .*)?\n)*={20,}'
 
 
 async def start_stub(
-    services: Services, home: LiveHome, prompt: str, *, name: str = "stub", **wishes: object
+    services: Services,
+    home: LiveHome,
+    prompt: str,
+    *,
+    name: str = "stub",
+    flags: Mapping[str, tuple[str, ...]] | None = None,
+    **wishes: object,
 ) -> Execution:
     """Queue a task for an agent that does as a test wishes (``stub_agent``); several need names of their own."""
     rules = home.paths.config_dir / "screens" / f"{name}.toml"
@@ -92,7 +100,7 @@ async def start_stub(
         binary_path=sys.executable,
         base_args=(str(STUB), repr({"received": str(home.folder / f"received-by-{name}"), **wishes})),
         discovery_method=DiscoveryMethod.MANUAL,
-        session_config=SessionConfig(bidirectional_protocol=ExecutionMode.TMUX),
+        session_config=SessionConfig(bidirectional_protocol=ExecutionMode.TMUX, flags=flags or {}),
         max_concurrent=0,
         capabilities=(capability,),
     )

@@ -11,6 +11,7 @@ It speaks no protocol. Its argument is a Python expression of a dict:
 ``turn``: what it does with a text: ``work`` (for 0.2 s), ``ask`` (asks for a permission), ``strange`` (prints in words
 that no rule knows, for ever), ``background`` (its prompt comes back while something prints on), ``bye`` (says goodbye
 and never ends), ``fail`` (ends with 1).
+``writes``: the agent as which it keeps a file of what is said in its home: ``claude``, under the id that it is given.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import sys
 import termios
 import time
 import tty
+from datetime import UTC, datetime
 from pathlib import Path
 
 PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
@@ -36,7 +38,7 @@ class Stub:
         self.waiting = b""
         self.box = b""
         self.above: list[str] = []
-        self.pasted = 0
+        self.pasted = self.said = 0
         self.swallows = int(str(wishes.get("swallows", 0)))
 
     def read(self, within_s: float) -> bytes:
@@ -102,7 +104,27 @@ class Stub:
         if not text:
             return
         self.above.append("a text came")
+        if self.wishes.get("writes") == "claude":
+            self.write_as_claude(text)
         getattr(self, f"turn_{self.wishes.get('turn', 'work')}")()
+
+    def write_as_claude(self, text: str) -> None:
+        ref, self.said = sys.argv[sys.argv.index("--session-id") + 1], self.said + 1
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        same = {"sessionId": ref, "cwd": str(Path.cwd()), "timestamp": at, "isSidechain": False, "parentUuid": None}
+        call = {"type": "tool_use", "id": f"toolu_{self.said}", "name": "Bash", "input": {"command": "touch it"}}
+        usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 20}
+        content: list[object] = [{"type": "text", "text": "On it."}, call]
+        answer: dict[str, object] = {"id": f"msg_{ref}_{self.said}", "type": "message", "role": "assistant"}
+        answer |= {"model": "claude-opus-4-8", "usage": usage, "stop_reason": "tool_use", "content": content}
+        records = [
+            {"type": "user", "uuid": f"user-{ref}-{self.said}", "message": {"role": "user", "content": text}, **same},
+            {"type": "assistant", "uuid": f"answer-{ref}-{self.said}", "message": answer, **same},
+        ]
+        folder = Path.home() / ".claude" / "projects" / "a-project"
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{ref}.jsonl").open("a") as file:
+            file.write("".join(json.dumps(record) + "\n" for record in records))
 
     def seem_deaf_for(self, seconds: float) -> None:
         end = time.monotonic() + seconds

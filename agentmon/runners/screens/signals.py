@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES: Final = 64 * 1024
 _MAX_ANCESTORS: Final = 64
+_MAX_REF_CHARACTERS: Final = 200
 # Source: what Claude Code 2.1.197 and 2.1.332 wrote, 2026-11-27. A shell is a command in the background that goes on.
 _CLAUDE_STATES: Final = {
     "busy": ScreenState.WORKING,
@@ -77,7 +78,15 @@ def _read_claude_file(path: Path) -> Finding | None:
     elif state is ScreenState.BACKGROUND:
         note = "works in the background: a shell"
     evidence = f"status {status}" + (f", waiting for {wanted}" if wanted else "")
-    return Finding(state=state, note=note, source="claude session file", where=str(path), evidence=evidence)
+    ref = document.get("sessionId")
+    return Finding(
+        state=state,
+        note=note,
+        source="claude session file",
+        where=str(path),
+        evidence=evidence,
+        session_ref=ref if isinstance(ref, str) and len(ref) <= _MAX_REF_CHARACTERS and ref.isprintable() else "",
+    )
 
 
 def _candidates(folder: Path, pid: int) -> Iterator[Path]:

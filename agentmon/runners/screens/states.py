@@ -52,3 +52,5 @@ class Finding:
     """The file of the signal, or file and line of the rule."""
     evidence: str = ""
     """What was read there, one line, without secrets."""
+    session_ref: str = ""
+    """The agent's own id of the conversation that it has there; empty where the source does not tell it."""

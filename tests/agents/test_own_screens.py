@@ -1,0 +1,94 @@
+"""What an agent says, does and spends in its own screen belongs to its card, as in a protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.activity import Activity
+from agentmon.domain.budgets import BudgetPeriod, BudgetScope
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.services.actors import USER_ACTOR
+from tests.agents.test_states import ASKS, DONE_NOTE, require_asked, start_own_screen, until_noted
+
+if TYPE_CHECKING:
+    from agentmon.domain.executions import Execution
+    from tests.agents.drive import Drive, Row
+
+pytestmark = [pytest.mark.agents]
+
+
+async def until_told(drive: Drive, execution: Execution, *, answers: int, texts: int) -> Execution:
+    """Wait until the card of the execution has so many billed answers, and texts of the agent."""
+
+    async def is_told() -> bool:
+        told = [text for text in drive.texts(execution, "assistant") if text]
+        return len(drive.rows("llm_interactions", execution)) >= answers and len(told) >= texts
+
+    await drive.until(is_told, f"{answers} answers and {texts} texts on the card")
+    return await drive.services.executions.get(execution.id)
+
+
+def sessions(drive: Drive) -> list[Row]:
+    return drive._select("SELECT * FROM sessions ORDER BY id", ())
+
+
+async def test_what_is_said_and_spent_in_an_own_screen_is_on_its_card(drive: Drive) -> None:
+    started = await start_own_screen(drive, ASKS[drive.agent.slug])
+    await until_noted(drive, started, Activity.WAITING, "permission", "asks")
+    asked = await drive.until_operation(started, "pending")
+    assert asked["tool_name"]
+
+    await drive.press(started, "Enter")
+    await until_noted(drive, started, Activity.WAITING, DONE_NOTE)
+    told = await until_told(drive, started, answers=2, texts=2)
+
+    assert told.session_ref
+    assert told.tokens_used > 0
+    (session,) = sessions(drive)
+    assert (session["id"], session["task_id"], session["session_ref"]) == (
+        told.session_id,
+        told.task_id,
+        told.session_ref,
+    )
+    assert session["total_tokens"] == told.tokens_used
+    assert session["context_tokens"]
+    assert [row["status"] for row in drive.rows("operations", started)] == ["success"]
+    assert any(ASKS[drive.agent.slug] in text for text in drive.texts(started, "user"))
+
+    await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
+    ended = await drive.until_over(started)
+    sent = await drive.services.conversations.send(ended.task_id, "again #mock:plain", actor=USER_ACTOR)
+    assert sent.is_new_execution
+    await require_asked(drive, "again #mock:plain")
+    await until_told(drive, sent.execution, answers=1, texts=1)
+    assert len(sessions(drive)) == 1
+    assert {row["session_id"] for row in drive.rows("llm_interactions", sent.execution)} == {session["id"]}
+
+
+ROUNDS = "go #mock:" + json.dumps(
+    [{"text": f"Round {number}.", "delay": 2, "tools": [["read", {"path": "notes.txt"}]]} for number in range(20)]
+)
+
+
+@pytest.mark.parametrize("capability_key", ["work", "screen"])
+async def test_a_budget_lets_one_more_answer_through_at_most(drive: Drive, capability_key: str) -> None:
+    drive.services.paths.prices_file.parent.mkdir(parents=True, exist_ok=True)
+    drive.services.paths.prices_file.write_text(
+        '[[price]]\nmodel = "*"\ninput = 1\noutput = 2\ncache_read = 1\ncache_write = 1\ncache_write_1h = 1\n'
+    )
+    (drive.project / "notes.txt").write_text("a note\n")
+    more = {"permission_mode": "ask"} if (drive.agent.slug, capability_key) == ("codex", "screen") else {}
+    task = await drive.add(ROUNDS, capability_key=capability_key, **more)
+    await drive.services.budgets.set(
+        scope=BudgetScope.TASK, scope_id=task.id, period=BudgetPeriod.TOTAL, limit=100_000, actor=USER_ACTOR
+    )
+
+    started = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
+    ended = await drive.until_over(started)
+    await drive.services.costs.import_history()
+
+    assert ended.status is ExecutionStatus.CANCELLED, f"{ended.error} {drive.story()}"
+    assert 1 <= len(drive.rows("llm_interactions", started)) <= 2

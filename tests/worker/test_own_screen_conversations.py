@@ -1,0 +1,101 @@
+"""What an agent writes down of its own screen is on its card: messages, calls, tokens, cost, and what follows."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.budgets import BudgetPeriod, BudgetScope
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.services.actors import USER_ACTOR
+from tests.waiting import until
+from tests.worker.screen_stubs import start_stub, until_note
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.executions import Execution
+    from tests.live_home import LiveHome
+
+FLAGS = {"session_id": ("--session-id", "{{value}}")}
+
+
+@pytest.fixture(autouse=True)
+def person(live_home: LiveHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home in which agents keep their files."""
+    del live_home
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "person"
+
+
+async def start_claude(services: Services, home: LiveHome, prompt: str = "go", **wishes: object) -> Execution:
+    return await start_stub(services, home, prompt, name="claude", flags=FLAGS, writes="claude", **wishes)
+
+
+def rows(home: LiveHome, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(home.paths.database_path)) as connection:
+        return connection.execute(query, parameters).fetchall()
+
+
+async def until_rows(home: LiveHome, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+    async def is_there() -> bool:
+        return bool(rows(home, query, *parameters))
+
+    await until(is_there, query)
+    return rows(home, query, *parameters)
+
+
+async def test_a_card_has_what_its_agent_says_does_and_spends_in_its_own_screen(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        started = await start_claude(services, live_home)
+        said = "SELECT role, content FROM messages WHERE execution_id = ? AND role = 'assistant'"
+        assert await until_rows(live_home, said, started.id) == [("assistant", "On it.")]
+        told = await services.executions.get(started.id)
+
+        assert told.session_ref == told.session_id
+        assert told.status is ExecutionStatus.RUNNING
+        assert told.tokens_used == 35
+        assert told.cost_nano
+        assert rows(live_home, "SELECT execution_id, status FROM operations") == [(started.id, "pending")]
+        assert rows(live_home, "SELECT id, task_id, session_ref, total_tokens, context_tokens FROM sessions") == [
+            (told.session_id, told.task_id, told.session_ref, 35, 15)
+        ]
+
+        await services.conversations.finish(started.task_id, actor=USER_ACTOR)
+        await until_rows(live_home, "SELECT id FROM executions WHERE status = 'succeeded'")
+        assert rows(live_home, "SELECT status FROM operations") == [("cancelled",)]
+        assert (await services.conversations.newest_to_resume(started.task_id)).id == started.id
+
+
+@pytest.mark.parametrize("scope", [BudgetScope.TASK, BudgetScope.AGENT, BudgetScope.EXECUTION])
+async def test_a_budget_ends_an_own_screen_that_has_spent_it(live_home: LiveHome, scope: BudgetScope) -> None:
+    async with open_services(live_home.paths) as services:
+        started = await start_claude(services, live_home, deaf_s=1.0, turn="background")
+        scope_id = {
+            BudgetScope.TASK: started.task_id,
+            BudgetScope.AGENT: started.agent_id,
+            BudgetScope.EXECUTION: started.id,
+        }[scope]
+        await services.budgets.set(
+            scope=scope, scope_id=scope_id, period=BudgetPeriod.TOTAL, limit=100_000, actor=USER_ACTOR
+        )
+
+        ((status, error),) = await until_rows(live_home, "SELECT status, error FROM executions WHERE ended_at > ''")
+
+        assert status == ExecutionStatus.CANCELLED.value
+        assert "is spent" in error
+        assert len(rows(live_home, "SELECT id FROM llm_interactions WHERE execution_id = ?", started.id)) == 1
+
+
+async def test_a_prompt_that_has_not_been_given_leaves_no_second_session(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        started = await start_claude(services, live_home, dialog="Do you trust this folder?")
+        await until_note(services, started, "Do you trust")
+        assert rows(live_home, "SELECT count(*) FROM sessions") == [(1,)]

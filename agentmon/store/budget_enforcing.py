@@ -269,7 +269,7 @@ async def _find_late(connection: AsyncConnection, *, at: datetime) -> Sequence[R
 async def _ask_gently(connection: AsyncConnection, execution: Execution, reason: str, *, at: datetime) -> None:
     if not execution.mode.is_conversation:
         await _ask_to_stop(connection, execution, CommandType.STOP, reason, at=at)
-    elif await _ask_to_stop(connection, execution, CommandType.INTERRUPT, reason, at=at) and execution.mode.is_protocol:
+    elif await _ask_to_stop(connection, execution, CommandType.INTERRUPT, reason, at=at):
         await add_command(
             connection, execution.id, CommandType.FINISH, {}, actor=SYSTEM_ACTOR, cause=CommandCause.BUDGET, at=at
         )

@@ -22,9 +22,15 @@ if TYPE_CHECKING:
 
 
 _FOR_SCREENS: Final = frozenset(
-    {CommandType.MESSAGE, CommandType.INTERRUPT, CommandType.SET_MODEL, CommandType.SET_PERMISSION_MODE}
+    {
+        CommandType.MESSAGE,
+        CommandType.INTERRUPT,
+        CommandType.FINISH,
+        CommandType.SET_MODEL,
+        CommandType.SET_PERMISSION_MODE,
+    }
 )
-"""What an agent in its own screen is told by keys rather than by its host."""
+"""What an agent in its own screen is told by keys, or when its screen says that it has nothing left to do."""
 _FOR_EVERY_TRY: Final = frozenset({CommandType.STOP, CommandType.KILL, CommandType.PAUSE, CommandType.RESUME})
 """What counts for whichever try reads it; all else was said to the agent of one try."""
 
@@ -41,7 +47,8 @@ async def hand_on_commands(
     """Write every command that no host has got yet where its host finds it, stops first; return whether all were.
 
     A message for an agent in its own screen counts as handed on when the agent has taken it, an interrupt when it is
-    known whether it was heard. A command that cannot be written at all says why, and holds up no other.
+    known whether it was heard; its end when it has nothing left to do. A command that cannot be written at all says
+    why, and holds up no other.
 
     Raises:
         StoreError: The next call hands on the same again, which a host obeys once.

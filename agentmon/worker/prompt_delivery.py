@@ -184,7 +184,7 @@ def _after_submission(
     if inside == "" and (is_past or quiet_s < at - delivery.since):
         return DeliveryStep.DONE
     is_left = inside and shows_new_line(delivery.rows, box_rows(rules, screen)) and quiet_s >= rules.settled_s
-    if is_left and delivery.step is DeliveryStep.SUBMITTED and _may_be_given_keys(rules, screen, verdict):
+    if is_left and delivery.step is DeliveryStep.SUBMITTED and is_waiting_for_text(rules, screen, verdict):
         return DeliveryStep.SUBMITTED_AGAIN
     if at - delivery.since > _TAKEN_WITHIN_S:
         delivery.problem = "it was typed and submitted, and nothing shows that the agent took it"
@@ -194,10 +194,11 @@ def _after_submission(
 def is_still_due(delivery: Delivery, rules: ScreenRules, screen: ScreenText, verdict: Verdict) -> bool:
     """Return whether what belongs to a step may be typed by a worker that did not take the step itself."""
     is_seen = delivery.step is DeliveryStep.PASTED or signs_of(delivery.text, rules, screen) > delivery.seen_before
-    return is_seen and _may_be_given_keys(rules, screen, verdict)
+    return is_seen and is_waiting_for_text(rules, screen, verdict)
 
 
-def _may_be_given_keys(rules: ScreenRules, screen: ScreenText, verdict: Verdict) -> bool:
+def is_waiting_for_text(rules: ScreenRules, screen: ScreenText, verdict: Verdict) -> bool:
+    """Return whether the agent does nothing and asks nothing, by any source."""
     return verdict.state is not None and verdict.state.is_free and not _asks(rules, screen, verdict)
 
 

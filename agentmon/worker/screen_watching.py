@@ -25,6 +25,7 @@ from agentmon.worker.prompt_delivery import (
     DeliverySteps,
     command_id,
     is_still_due,
+    is_waiting_for_text,
     next_step,
     signs_of,
 )
@@ -98,6 +99,8 @@ class _Screen:
     """Keys whose effect is still to be seen."""
     interrupted_by: set[CommandId] = field(default_factory=set)
     """The commands whose keys were pressed."""
+    finish: CommandId | None = None
+    """The command that lets it end once it has nothing left to do."""
     published: _Published | None = None
     session_ref: str | None = None
     """The agent's own id of its conversation, as its execution has it."""
@@ -222,6 +225,11 @@ class ScreenWatch:
                 return await self._take_message(screen, command)
             case CommandType.INTERRUPT:
                 return await self._take_interrupt(screen, command)
+            case CommandType.FINISH:
+                if screen.finish != command.id:
+                    screen.finish = command.id
+                    screen.pace.look_at_once()
+                return False
             case _:
                 error = "only the agent's own screen takes this: attach to it"
                 await self._activity.settle_command(command.id, error=error, at=self._clock.now())
@@ -289,6 +297,7 @@ class ScreenWatch:
         self._note_work(screen, verdict)
         if shown is not None:
             await self._deliver(screen, shown, verdict, now)
+            await self._finish_when_free(screen, shown, verdict, now)
         await self._interrupt_again(screen, verdict, now)
         await self._publish(screen, shown, verdict, now)
         await self._name_conversation(screen)
@@ -324,6 +333,21 @@ class ScreenWatch:
                 pressed_later = replace(interrupt, refused_at=now)
         if screen.interrupt is interrupt:  # another one may have come meanwhile
             screen.interrupt = pressed_later
+
+    async def _finish_when_free(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
+        """Let the host end the agent that was told to finish, unless it works, asks or is given a text."""
+        is_known = bool(screen.rules.rules or screen.rules.signal)
+        is_free = not is_known or is_waiting_for_text(screen.rules, shown, verdict)
+        if screen.finish is None or screen.pending is not None or now < screen.held_until or not is_free:
+            return
+        command = {"id": screen.finish, "type": CommandType.FINISH.value}
+        try:
+            await asyncio.to_thread(screen.folder.append_command, _for_this_try(command, screen))
+        except OSError as error:
+            _log.warning("execution %s: its end cannot be handed on: %s", screen.id, error)
+            return
+        await self._activity.settle_command(screen.finish, at=self._clock.now())
+        screen.finish = None
 
     async def _deliver(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
         delivery = screen.pending

@@ -9,9 +9,9 @@ import pytest
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.services.actors import USER_ACTOR
-from tests.agents.test_states import ASKS, DONE_NOTE, require_asked, start_own_screen, until_noted
+from tests.agents.test_states import ASKS, DONE_NOTE, MADE, require_asked, start_own_screen, until_noted
 
 if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
@@ -66,6 +66,21 @@ async def test_what_is_said_and_spent_in_an_own_screen_is_on_its_card(drive: Dri
     await until_told(drive, sent.execution, answers=1, texts=1)
     assert len(sessions(drive)) == 1
     assert {row["session_id"] for row in drive.rows("llm_interactions", sent.execution)} == {session["id"]}
+
+
+async def test_an_own_screen_that_is_finished_while_it_asks_waits_for_the_answer(drive: Drive) -> None:
+    started = await start_own_screen(drive, ASKS[drive.agent.slug])
+    await until_noted(drive, started, Activity.WAITING, "permission", "asks")
+    await drive.until_operation(started, "pending")
+    await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
+
+    await drive.press(started, "Enter")
+    ended = await drive.until_over(started)
+
+    assert (ended.status, ended.end_reason) == (ExecutionStatus.SUCCEEDED, EndReason.FINISHED)
+    assert (drive.project / MADE[drive.agent.slug]).exists()
+    told = await until_told(drive, started, answers=2, texts=2)
+    assert [row["status"] for row in drive.rows("operations", told)] == ["success"]
 
 
 ROUNDS = "go #mock:" + json.dumps(

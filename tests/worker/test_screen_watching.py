@@ -9,7 +9,7 @@ import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.activity import Activity
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.live_state import LiveState
 from agentmon.services.actors import USER_ACTOR
 from tests.live_home import until_started
@@ -244,6 +244,24 @@ async def test_a_conversation_that_is_finished_ends_well_also_when_its_agent_say
         ended = [await services.queue.wait(run.id) for run in runs]
 
         assert [one.status for one in ended] == [ExecutionStatus.SUCCEEDED] * 2
+
+
+async def test_a_conversation_that_is_finished_while_its_agent_asks_waits_for_the_answer(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="ask")
+        other = await start_stub(services, live_home, "go", name="other")
+        await until_note(services, execution, "permission")
+        await until_note(services, other, DONE)
+        await services.conversations.finish(execution.task_id, actor=USER_ACTOR)
+        # What comes after it has gone all its way.
+        await services.conversations.finish(other.task_id, actor=USER_ACTOR)
+        assert (await services.queue.wait(other.id)).end_reason is EndReason.FINISHED
+
+        type_into(live_home, execution, "1")
+        ended = await services.queue.wait(execution.id)
+
+        assert (ended.status, ended.end_reason) == (ExecutionStatus.SUCCEEDED, EndReason.FINISHED)
+        assert "allowed" in (live_home.paths.execution_dir(execution.id) / "output.log").read_text()
 
 
 async def test_the_event_says_what_decided(live_home: LiveHome) -> None:

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from agentmon.cli.columns import table
 from agentmon.cli.local_time import local_words
 from agentmon.cli.wait_text import parked_text
-from agentmon.domain.agent_files import AgentFileState, FileTrust, default_text, file_command, file_facts
+from agentmon.domain.agent_files import AgentFileState, FileTrust, default_text, file_facts
 from agentmon.domain.agent_health import AgentHealth
 from agentmon.domain.agents import Agent, Capability, InteractionMode
 from agentmon.domain.argument_order import argument_names
+from agentmon.domain.errors import AgentmonError
 from agentmon.domain.limit_words import size_limit_text, time_limit_text
 from agentmon.domain.plain_text import exact_line, plain_line
 from agentmon.domain.start_danger import level_words
 from agentmon.domain.tasks import Workspace
 from agentmon.runners.adapters.arguments import describe_argument
+from agentmon.runners.adapters.prompt import command_before_arguments
 
 _LONGEST_TEXT = 300
 
@@ -50,7 +52,10 @@ def capability_row(agent: Agent, capability: Capability) -> tuple[str, str, str,
     state = "" if capability.is_enabled else "off"
     if capability.requires_approval:
         state = f"{state}, asks first".removeprefix(", ")
-    command = file_command(agent, capability).command_line
+    try:
+        command = shlex.join(command_before_arguments(agent, capability))
+    except AgentmonError as error:
+        told, command = "", f"cannot run: {error}"
     danger = f"{capability.danger_level.value} {level_words(capability.danger_level)}"
     return capability.key, danger, state, plain_line(f"{told}{command}", max_characters=_LONGEST_TEXT)
 

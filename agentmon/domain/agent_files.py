@@ -93,7 +93,7 @@ def file_command(agent: Agent, capability: Capability) -> FileCommand:
     """Return what a capability runs, as far as it is known before its arguments are."""
     config = agent.session_config
     is_prompt = capability.interaction_mode is InteractionMode.PROMPT
-    own = config.protocol_args if is_prompt and config is not None else ()
+    own = config.own_args(capability.mode or config.bidirectional_protocol) if is_prompt and config is not None else ()
     return FileCommand(
         agent=agent.slug,
         capability=capability.key,

@@ -7,12 +7,12 @@ from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.execution_mode import ExecutionMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from agentmon.domain.execution_mode import ExecutionMode
     from agentmon.domain.ids import AgentId, CapabilityId, WorkspaceId
 
 ROLE_MARK: Final = "Your role: "
@@ -119,6 +119,10 @@ class SessionConfig:
     """The first is the default."""
     models: tuple[str, ...] = ()
     """Models to choose from, as far as they are known without asking it."""
+
+    def own_args(self, mode: ExecutionMode) -> tuple[str, ...]:
+        """Return the arguments that let it work in this mode."""
+        return self.screen_args if mode is ExecutionMode.TMUX else self.protocol_args
 
     def parts(self) -> dict[str, object]:
         """Return it in the types of JSON, by the names of its fields; parts that say nothing are left out."""

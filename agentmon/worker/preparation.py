@@ -12,8 +12,8 @@ from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
 from agentmon.runners import host
-from agentmon.runners.adapters.prompt import conversation_command, model_of, own_environment, permission_mode_of
-from agentmon.runners.adapters.template import check_arguments, render_command
+from agentmon.runners.adapters.prompt import model_of, own_environment, permission_mode_of, start_command
+from agentmon.runners.adapters.template import check_arguments
 from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.telemetry_launch import TelemetryLaunch, telemetry_launch
@@ -129,21 +129,13 @@ def command_of(claimed: ClaimedExecution) -> tuple[str, ...]:
     """
     execution, task, capability = claimed.execution, claimed.task, claimed.capability
     args = check_arguments(capability.args_schema, execution.args)
-    if not execution.mode.is_conversation:
-        return render_command(
-            capability,
-            binary=claimed.agent.binary_path,
-            base_args=claimed.agent.base_args,
-            task_title=task.title,
-            args=args,
-            prompt_additions=task.input_context.prompt_additions,
-        )
-    return conversation_command(
+    return start_command(
         claimed.agent,
         capability,
         execution.mode,
         task_title=task.title,
         args=args,
+        prompt_additions=task.input_context.prompt_additions,
         session_id=given_conversation(claimed),
         start=claimed.start,
         resumed_ref=claimed.resumed_ref,

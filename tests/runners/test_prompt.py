@@ -14,6 +14,8 @@ from agentmon.domain.executions import ConversationStart
 from agentmon.domain.ids import AgentId, CapabilityId, TaskId, WorkspaceId
 from agentmon.domain.tasks import InputContext, Task
 from agentmon.runners.adapters.prompt import (
+    CHOSEN_LATER,
+    command_before_arguments,
     conversation_command,
     mode_of,
     model_of,
@@ -201,3 +203,19 @@ def test_a_choice_of_the_run_counts_before_that_of_the_agent() -> None:
 
     assert (model_of(agent, {}), model_of(agent, {"model": "other"})) == ("its-own", "other")
     assert (permission_mode_of(agent, {}), permission_mode_of(agent, {"permission_mode": "free"})) == ("ask", "free")
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (ExecutionMode.TMUX, ("--session-id", CHOSEN_LATER, "--tui", "--mode", "ask")),
+        (None, ("--session-id", CHOSEN_LATER, "-p", "--mode", "ask")),
+    ],
+)
+def test_a_command_is_shown_in_its_mode_with_the_placeholders_of_its_arguments(
+    mode: ExecutionMode | None, words: tuple[str, ...]
+) -> None:
+    shown = command_before_arguments(replace(AGENT, model=None, tools={}), replace(WORK, mode=mode))
+
+    head = tuple(word for word in (AGENT.binary_path, *AGENT.base_args) if word)
+    assert shown == (*head, *words, "--max-turns={{args.max_turns}}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,8 @@ import pytest
 from agentmon.bootstrap import open_services
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.runners.adapters.prompt import CHOSEN_LATER, command_before_arguments
+from agentmon.screens.tasks.command_preview import planned_command
 from agentmon.services.actors import USER_ACTOR
 from tests.waiting import until
 from tests.worker.screen_stubs import start_stub, until_note
@@ -99,3 +103,21 @@ async def test_a_prompt_that_has_not_been_given_leaves_no_second_session(live_ho
         started = await start_claude(services, live_home, dialog="Do you trust this folder?")
         await until_note(services, started, "Do you trust")
         assert rows(live_home, "SELECT count(*) FROM sessions") == [(1,)]
+
+
+async def test_what_is_shown_before_a_run_is_what_starts(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        started = await start_claude(services, live_home)
+        spec = live_home.paths.execution_dir(started.id) / "spec.json"
+        await until_note(services, started, "done")
+        argv = json.loads(spec.read_bytes())["argv"]
+        agent = await services.agents.by_slug("claude")
+        (capability,) = agent.capabilities
+        task = await services.tasks.get(started.task_id)
+
+        shown = command_before_arguments(agent, capability)
+        planned = shlex.split(planned_command(task, agent, capability, {}))
+
+        assert "--session-id" in argv
+        assert [started.session_id if word == CHOSEN_LATER else word for word in shown] == argv
+        assert [started.session_id if word == CHOSEN_LATER else word for word in planned] == argv

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import ROLE_MARK, InteractionMode
 from agentmon.domain.errors import ArgumentsError, RunnerError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
-from agentmon.runners.adapters.template import fill_text, render_tokens
+from agentmon.runners.adapters.template import fill_text, render_command, render_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_PROMPT_TEMPLATE: Final = "{{task_title}}\n\n{{task_description}}\n\n{{input_context.prompt_additions}}"
 MODEL_ARGUMENT: Final = "model"
 PERMISSION_MODE_ARGUMENT: Final = "permission_mode"
+CHOSEN_LATER: Final = "ID"
+"""Stands for the id that the conversation of a run gets."""
 _MODES_WITH_FLAGS: Final = frozenset({ExecutionMode.STREAM_JSON, ExecutionMode.TMUX})
 """In the others the model, the permission mode and the conversation to resume are told in the protocol."""
 
@@ -76,6 +79,60 @@ def with_instructions(agent: Agent, text: str) -> str:
     return "\n\n".join(part for part in (role, (agent.instructions or "").strip(), text) if part)
 
 
+def start_command(
+    agent: Agent,
+    capability: Capability,
+    mode: ExecutionMode,
+    *,
+    task_title: str,
+    args: Mapping[str, object],
+    prompt_additions: str = "",
+    session_id: str | None = CHOSEN_LATER,
+    start: ConversationStart = ConversationStart.FRESH,
+    resumed_ref: str | None = None,
+) -> tuple[str, ...]:
+    """Return the words of the command that a run of the capability starts, the program first.
+
+    What is shown before a run is made comes from here too; its conversation has no id yet.
+
+    Raises:
+        AgentmonError: They cannot be put together; see ``conversation_command`` and ``render_command``.
+    """
+    if not mode.is_conversation:
+        return render_command(
+            capability,
+            binary=agent.binary_path,
+            base_args=agent.base_args,
+            task_title=task_title,
+            args=args,
+            prompt_additions=prompt_additions,
+        )
+    return conversation_command(
+        agent,
+        capability,
+        mode,
+        task_title=task_title,
+        args=args,
+        session_id=session_id,
+        start=start,
+        resumed_ref=resumed_ref,
+    )
+
+
+def command_before_arguments(agent: Agent, capability: Capability) -> tuple[str, ...]:
+    """Return the words that a run of the capability starts with the agent's own choices, then its placeholders.
+
+    Raises:
+        AgentmonError: They cannot be put together.
+    """
+    if capability.interaction_mode is InteractionMode.TEMPLATE:
+        words = (agent.binary_path, *agent.base_args)
+    else:
+        bare = replace(capability, command_tokens=())
+        words = start_command(agent, bare, mode_of(agent, capability), task_title="", args={})
+    return (*(word for word in words if word), *capability.command_tokens)
+
+
 def conversation_command(
     agent: Agent,
     capability: Capability,
@@ -109,7 +166,7 @@ def conversation_command(
     # Without a program of its own, the capability's first word names it.
     words = [agent.binary_path] if agent.binary_path else []
     words += agent.base_args
-    own = config.screen_args if mode is ExecutionMode.TMUX else config.protocol_args
+    own = config.own_args(mode)
     if mode in _MODES_WITH_FLAGS:
         # A word that resumes may be a command of the agent, which has to come first.
         words += _start_flags(agent, config, session_id=session_id, start=start, resumed_ref=resumed_ref)

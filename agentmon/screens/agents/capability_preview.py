@@ -11,8 +11,7 @@ from textual.content import Content
 from agentmon.domain.agents import DangerLevel, InteractionMode
 from agentmon.domain.danger import DangerFinding
 from agentmon.domain.errors import AgentmonError
-from agentmon.domain.executions import ConversationStart
-from agentmon.runners.adapters.prompt import DEFAULT_PROMPT_TEMPLATE, conversation_command, mode_of
+from agentmon.runners.adapters.prompt import DEFAULT_PROMPT_TEMPLATE, mode_of, start_command
 from agentmon.runners.adapters.template import fill_text, render_tokens
 from agentmon.screens.agents.argument_schema import sample_arguments
 from agentmon.widgets.capability_rows import DANGER_WORDS
@@ -126,16 +125,8 @@ def _head(agent: Agent, capability: Capability, args: Mapping[str, object]) -> t
     """Return the words before those of the capability."""
     if capability.interaction_mode is InteractionMode.TEMPLATE:
         return (*([agent.binary_path] if agent.binary_path else []), *agent.base_args)
-    return conversation_command(
-        agent,
-        replace(capability, command_tokens=()),
-        mode_of(agent, capability),
-        task_title=_TITLE,
-        args=args,
-        session_id=_SESSION,
-        start=ConversationStart.FRESH,
-        resumed_ref=None,
-    )
+    bare = replace(capability, command_tokens=())
+    return start_command(agent, bare, mode_of(agent, capability), task_title=_TITLE, args=args, session_id=_SESSION)
 
 
 def _message(agent: Agent, capability: Capability, args: Mapping[str, object]) -> str:

@@ -24,13 +24,14 @@ async def find_recorded_command(spec_path: Path) -> str | None:
 
 def planned_command(task: Task, agent: Agent, capability: Capability, args: Mapping[str, object]) -> str:
     """Return the command line that the next run of the task starts, or why there is none."""
-    from agentmon.runners.adapters.template import check_arguments, render_command  # noqa: PLC0415 - after the first frame
+    from agentmon.runners.adapters.prompt import mode_of, start_command  # noqa: PLC0415 - after the first frame
+    from agentmon.runners.adapters.template import check_arguments  # noqa: PLC0415 - as above
 
     try:
-        argv = render_command(
+        argv = start_command(
+            agent,
             capability,
-            binary=agent.binary_path,
-            base_args=agent.base_args,
+            mode_of(agent, capability),
             task_title=task.title,
             args=check_arguments(capability.args_schema, args),
             prompt_additions=task.input_context.prompt_additions,

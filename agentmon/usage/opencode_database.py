@@ -39,6 +39,13 @@ GIVEN_UP_AFTER_MS: Final = 3_600_000
 """A message without an end is as it stays once another one is so much newer."""
 _MESSAGE_TABLES: Final = ("message", "session_message")
 _SESSION_TABLES: Final = ("session", "session_v2")
+_BEGUN: Final = """
+SELECT s.id, s.directory, s.time_created, (
+    SELECT p.data FROM message m JOIN part p ON p.message_id = m.id
+    WHERE m.session_id = s.id AND json_extract(m.data, '$.role') = 'user' AND json_extract(p.data, '$.type') = 'text'
+    ORDER BY m.time_created, m.id, p.id LIMIT 1)
+FROM session s WHERE s.time_created >= ? AND s.parent_id IS NULL
+"""
 _MAX_PARENTS: Final = 16
 _MAX_UNENDED: Final = 500
 _WAIT_S: Final = 1.0
@@ -127,6 +134,28 @@ def read_database(source: SourceFile, cursor: Cursor | None) -> Iterator[Read]:
             if has_log and not Path(f"{source.path}-shm").exists():
                 reason = "its log cannot be read before opencode has run again"
             yield Read(reading=Reading(problems=(ReadingProblem(offset=0, reason=reason),)), cursor=None)
+
+
+def begun_sessions(path: str, *, since_ms: int) -> list[dict[str, object]]:
+    """Return id, ``directory``, ``time_created`` and first ``prompt`` of the sessions that began since then.
+
+    A database that cannot be read, or has other tables, tells none.
+    """
+    log = _facts(path)[1]
+    try:
+        with closing(_open(path, has_log=log is not None and log[1] > 0)) as connection:
+            rows = connection.execute(_BEGUN, (since_ms,)).fetchall()
+    except sqlite3.Error:
+        return []
+    return [
+        {
+            "id": _text(session_id),
+            "directory": _text(directory),
+            "time_created": created,
+            "prompt": (parse_record(part or b"") or {}).get("text"),
+        }
+        for session_id, directory, created, part in rows
+    ]
 
 
 def _facts(path: str) -> tuple[_FileFacts | None, _FileFacts | None]:

@@ -8,6 +8,7 @@ import re
 import stat
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -116,39 +117,16 @@ def find_sources(
     seen: set[tuple[int, int]] = set()
     found: list[SourceFile] = []
     report = problems if problems is not None else []
-    for folder in _claude_folders(environ):
-        found += [
-            _source(CLAUDE, entry, entry.path)
-            for entry in _files_below(folder, seen, report)
-            if entry.path.endswith(".jsonl")
-        ]
-    found += _rollouts(environ, seen, report)
-    gemini_home = _gemini_home(environ)
-    hints = _ProjectHints(gemini_home, find_folders)
-    found += [
-        _source(GEMINI, entry, entry.path, hints.folder_of(entry.path))
-        for entry in _files_below(gemini_home / "tmp", seen, report)
-        if _is_chat(entry.path)
-    ]
-    found += _opencode_databases(_data_home(environ) / "opencode", seen, report)
-    found += _opencode_folders(_data_home(environ) / "opencode", report)
-    found += [
-        _source(QWEN, entry, entry.path)
-        for entry in _files_below(_qwen_home(environ) / "projects", seen, report)
-        if Path(entry.path).parent.name == "chats" and entry.path.endswith(".jsonl")
-    ]
-    found += [
-        _source(COPILOT, entry, entry.path)
-        for entry in _files_below(_copilot_home(environ) / "session-state", seen, report, max_depth=1)
-        if entry.path.endswith(".jsonl")
-    ]
-    found += [
-        _source(AMP, entry, entry.path)
-        for entry in _files_below(_data_home(environ) / "amp" / "threads", seen, report, max_depth=0)
-        if entry.path.endswith(".json")
-    ]
+    finders = _FINDERS | {GEMINI: partial(_find_gemini, find_folders=find_folders)}
+    for find in finders.values():
+        found += find(environ, seen, report)
     ages = {source.path: _age(source, known_paths) for source in found}
     return sorted(found, key=lambda source: ages[source.path])
+
+
+def find_sources_of(agent_slug: str, environ: Mapping[str, str]) -> list[SourceFile]:
+    """Return the files of one agent that can be read here."""
+    return _FINDERS[agent_slug](environ, set(), [])
 
 
 def paths_of_source(path: str) -> tuple[str, ...]:
@@ -410,3 +388,71 @@ def _age(source: SourceFile, known_paths: Collection[str]) -> tuple[int, int, in
         return changed_ms, changed_ms, source.size, source.path
     begun_ms, ended_ms = begun_and_ended_ms(source.path)
     return begun_ms or changed_ms, ended_ms or changed_ms, source.size, source.path
+
+
+_Seen = set[tuple[int, int]]
+
+
+def _find_claude(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProblem]) -> list[SourceFile]:
+    return [
+        _source(CLAUDE, entry, entry.path)
+        for folder in _claude_folders(environ)
+        for entry in _files_below(folder, seen, report)
+        if entry.path.endswith(".jsonl")
+    ]
+
+
+def _find_gemini(
+    environ: Mapping[str, str],
+    seen: _Seen,
+    report: list[ReadingProblem],
+    *,
+    find_folders: Callable[[], Iterable[str]] = tuple,
+) -> list[SourceFile]:
+    home = _gemini_home(environ)
+    hints = _ProjectHints(home, find_folders)
+    return [
+        _source(GEMINI, entry, entry.path, hints.folder_of(entry.path))
+        for entry in _files_below(home / "tmp", seen, report)
+        if _is_chat(entry.path)
+    ]
+
+
+def _find_opencode(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProblem]) -> list[SourceFile]:
+    home = _data_home(environ) / "opencode"
+    return [*_opencode_databases(home, seen, report), *_opencode_folders(home, report)]
+
+
+def _find_qwen(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProblem]) -> list[SourceFile]:
+    return [
+        _source(QWEN, entry, entry.path)
+        for entry in _files_below(_qwen_home(environ) / "projects", seen, report)
+        if Path(entry.path).parent.name == "chats" and entry.path.endswith(".jsonl")
+    ]
+
+
+def _find_copilot(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProblem]) -> list[SourceFile]:
+    return [
+        _source(COPILOT, entry, entry.path)
+        for entry in _files_below(_copilot_home(environ) / "session-state", seen, report, max_depth=1)
+        if entry.path.endswith(".jsonl")
+    ]
+
+
+def _find_amp(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProblem]) -> list[SourceFile]:
+    return [
+        _source(AMP, entry, entry.path)
+        for entry in _files_below(_data_home(environ) / "amp" / "threads", seen, report, max_depth=0)
+        if entry.path.endswith(".json")
+    ]
+
+
+_FINDERS: Final = {
+    CLAUDE: _find_claude,
+    CODEX: _rollouts,
+    GEMINI: _find_gemini,
+    OPENCODE: _find_opencode,
+    QWEN: _find_qwen,
+    COPILOT: _find_copilot,
+    AMP: _find_amp,
+}

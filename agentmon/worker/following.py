@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.usage.sources import SourceFile
     from agentmon.worker.repositories import Repositories
+    from agentmon.worker.screen_watching import ScreenWatch
     from agentmon.worker.settings_in_force import SettingsInForce
     from agentmon.worker.supervisor import Supervisor
 
@@ -34,7 +35,7 @@ class Following:
         paths: Where its files are.
         clock: Dates what is written.
         on_answers: Hears when answers may have been imported.
-        has_own_screens: Whether an agent has a screen of its own: what it says is in its file alone, and read at once.
+        screens: Of agents that have one of their own: what they say is in their files alone, and read at once.
     """
 
     def __init__(
@@ -45,11 +46,11 @@ class Following:
         paths: Paths,
         clock: Clock,
         on_answers: Callable[[], None],
-        has_own_screens: Callable[[], bool],
+        screens: ScreenWatch,
     ) -> None:
         self._settings = settings
         self._on_answers = on_answers
-        self._has_own_screens = has_own_screens
+        self._screens = screens
         self._usage = UsageFollowing(
             agents=repositories.agents,
             days=repositories.usage_days,
@@ -64,7 +65,7 @@ class Following:
 
     def _note_read(self, sources: Sequence[SourceFile]) -> None:
         self._on_answers()
-        if self._has_own_screens():
+        if self._screens.is_in_use:
             self._history.hasten(sources)
 
     def loops(self, supervisor: Supervisor) -> Mapping[str, Coroutine[None, None, None]]:
@@ -79,6 +80,8 @@ class Following:
         """Import what agents write down of their answers."""
 
         async def look() -> None:
+            # Before its answers come in, so that they come to the run.
+            await self._screens.find_conversations()
             await self._usage.look(self._settings().costs)
             await self._statuses.take_in()
 

@@ -114,7 +114,7 @@ class WorkerLoop:
             paths=paths,
             clock=clock,
             on_answers=self._note_answers,
-            has_own_screens=lambda: self._screens.is_in_use,
+            screens=self._screens,
         )
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,

@@ -47,7 +47,8 @@ class ScreenFiles:
         self._folder = folder
         self._attempt = attempt
         self._rules = rules
-        self._environ = environ
+        self.environ = environ
+        """What the agent was given."""
         self._log_stamp: tuple[int, int] | None = None
         self._signal_stamp: int | None = None
         self._title_state: ScreenState | None = None
@@ -80,7 +81,7 @@ class ScreenFiles:
             self._log_stamp = stamp
         # Before it is read: what is written meanwhile has another stamp.
         self._signal_stamp = _stamp_of(self.signal)
-        signal = read_signal(self._rules.signal, self._environ, self.pid) if self._rules.signal else None
+        signal = read_signal(self._rules.signal, self.environ, self.pid) if self._rules.signal else None
         halted = is_halted(self.pid)
         if signal != self.signal or halted is not self.is_halted:
             self.signal, self.is_halted, is_telling = signal, halted, True

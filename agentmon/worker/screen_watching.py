@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentmon.domain.activity import Activity
 from agentmon.domain.errors import AgentmonError, StoreError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
-from agentmon.domain.executions import CommandType
+from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import CommandId
 from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
 from agentmon.runners.screens.reading import ScreenText, box_rows
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.tmux.pane_looks import PaneLooks
-from agentmon.worker.preparation import session_name
+from agentmon.worker.conversation_finding import ScreenRun, find_conversations
+from agentmon.worker.preparation import given_conversation, session_name, working_dir_of
 from agentmon.worker.prompt_delivery import (
     PROMPT_KEY,
     Delivery,
@@ -110,6 +111,12 @@ class _Screen:
         return self.claimed.execution.id
 
     @property
+    def looks_for_conversation(self) -> bool:
+        """Whether only the agent's files can tell which conversation it has."""
+        is_fresh = self.claimed.start is ConversationStart.FRESH
+        return self.session_ref is None and is_fresh and self.claimed.execution.session_id is not None
+
+    @property
     def pending(self) -> Delivery | None:
         """The text that is on its way now."""
         return next((one for one in self.deliveries if one.step is not DeliveryStep.DONE), None)
@@ -154,6 +161,23 @@ class ScreenWatch:
     def is_in_use(self) -> bool:
         """Whether an agent has a screen of its own, or had one just now."""
         return bool(self._screens) or time.monotonic() < self._in_use_until
+
+    async def find_conversations(self) -> None:
+        """Look in the files of agents for the conversations of those that have not told their own ids.
+
+        Raises:
+            StoreError: An id could not be written; the next look finds it again.
+        """
+        unnamed = {screen.id: screen for screen in self._screens.values() if screen.looks_for_conversation}
+        runs = [run for screen in unnamed.values() if (run := _run_of(screen)) is not None]
+        if not runs:
+            return
+        for execution_id, ref in (await asyncio.to_thread(find_conversations, runs, known=self._known_refs())).items():
+            await self._activity.name_conversation(execution_id, ref)
+            unnamed[execution_id].session_ref = ref
+
+    def _known_refs(self) -> frozenset[str]:
+        return frozenset(screen.session_ref for screen in self._screens.values() if screen.session_ref)
 
     async def rest(self) -> None:
         """Wait until ``look`` may have something to see; for ever while there is nothing to look at."""
@@ -437,6 +461,7 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
         steps=DeliverySteps(folder, execution.attempt),
         begun_at=now,
     )
+    screen.session_ref = given_conversation(claimed) or (None if execution.attempt else execution.session_ref)
     if execution.activity is not None:
         screen.published = _Published(
             execution.activity, execution.activity_note or "", False, execution.activity_source in _ASSUMING_SOURCES
@@ -464,6 +489,22 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
         if news.is_telling:
             changed.add(screen.id)
     return changed
+
+
+def _run_of(screen: _Screen) -> ScreenRun | None:
+    """Return what tells its conversation from others; None before its process is known."""
+    execution = screen.claimed.execution
+    if screen.files.pid is None or execution.started_at is None:
+        return None
+    return ScreenRun(
+        execution_id=screen.id,
+        agent_slug=screen.claimed.agent.slug,
+        environ=screen.files.environ,
+        folder=working_dir_of(screen.claimed),
+        started_ms=int(execution.started_at.timestamp() * 1000),
+        prompt=execution.prompt or "",
+        pid=screen.files.pid,
+    )
 
 
 async def _press_interrupt(screen: _Screen, key_id: str) -> None:

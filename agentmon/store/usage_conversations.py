@@ -27,6 +27,8 @@ IS_COPY: Final = "is_copy"
 """Key of a session's metadata: no answer that its file told is its own, so that it has no day and counts nowhere."""
 AGENT_TITLE: Final = "agent_title"
 """Key of a session's metadata: the title that its agent gave it; one that a person gave is another."""
+FORMER_REFS: Final = "former_refs"
+"""Key of a session's metadata: the agent's own ids of conversations that went on as this one in the same screen."""
 _BEGUN_BEFORE_MS: Final = 2_000
 _TOLD_AFTER_MS: Final = 5_000
 """The clock of an answer may be this much outside of the execution that it belongs to."""
@@ -118,6 +120,7 @@ class Conversations:
                 f"SELECT * FROM sessions WHERE agent_id = ? AND session_ref IN ({marks}) ORDER BY created_at, id",
                 (self._agent_id, *piece),
             )
+        self._take_former([ref for ref in refs if ref not in self._by_ref])
         for ref in refs:
             if ref not in self._by_ref:
                 self._add(Conversation(id=new_id(), session_ref=ref, is_history=True, is_new=True))
@@ -125,6 +128,20 @@ class Conversations:
             self._take_facts(self._by_ref[told.session_ref], told)
         for ref, (first_ms, last_ms) in spans.items():
             _widen(self._by_ref[ref], first_ms, last_ms)
+
+    def _take_former(self, refs: Sequence[str]) -> None:
+        """Find the sessions that had these ids before."""
+        if not refs:
+            return
+        rows = self._connection.execute(
+            "SELECT sessions.id, former.value AS ref FROM sessions, "
+            f"json_each(sessions.metadata, '$.{FORMER_REFS}') AS former "
+            f"WHERE agent_id = ? AND metadata LIKE '%\"{FORMER_REFS}\"%'",
+            (self._agent_id,),
+        ).fetchall()
+        for row in rows:
+            if row["ref"] in refs:
+                self._by_ref[row["ref"]] = self.of_id(row["id"])
 
     def of_ref(self, session_ref: str) -> Conversation:
         """Return the session with the agent's own id; it was named to ``load``."""

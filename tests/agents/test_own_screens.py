@@ -12,6 +12,7 @@ from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ConversationStart
 from agentmon.services.actors import USER_ACTOR
+from tests.agents.dialogs import AgentPane
 from tests.agents.test_states import ASKS, DONE_NOTE, MADE, require_asked, start_own_screen, until_noted
 
 if TYPE_CHECKING:
@@ -141,3 +142,28 @@ async def test_a_copy_of_a_conversation_in_an_own_screen_is_a_session_of_its_own
     assert len(sessions(drive)) == 2
     assert [len(drive.rows("llm_interactions", one)) for one in (first, told)] == [1, 1]
     assert [drive.texts(one, "user") for one in (first, told)] == [["first #mock:plain"], ["second #mock:plain"]]
+
+
+@pytest.mark.only("claude")  # It says in a file of its own which conversation its process has.
+async def test_a_conversation_that_is_begun_anew_in_the_same_screen_stays_on_its_card(drive: Drive) -> None:
+    started = await start_own_screen(drive, "first #mock:plain")
+    first = await until_told(drive, started, answers=1, texts=1)
+    await until_noted(drive, started, Activity.WAITING, DONE_NOTE)
+
+    assert first.tmux_session_name is not None
+    pane = AgentPane(slug="claude", socket=drive.services.paths.tmux_socket, session=first.tmux_session_name)
+    pane.ask_tmux("send-keys", "-l", "/clear")
+
+    async def is_typed() -> bool:
+        return "/clear" in pane.ask_tmux("capture-pane", "-p")
+
+    await drive.until(is_typed, "the command in the box")
+    pane.ask_tmux("send-keys", "Enter")
+
+    async def has_another_id() -> bool:
+        return (await drive.services.executions.get(started.id)).session_ref != first.session_ref
+
+    await drive.until(has_another_id, "another conversation in the same screen")
+    await drive.services.conversations.send(started.task_id, "second #mock:plain", actor=USER_ACTOR)
+    await until_told(drive, started, answers=2, texts=2)
+    assert [row["id"] for row in sessions(drive)] == [first.session_id]

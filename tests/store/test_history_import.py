@@ -303,6 +303,27 @@ async def test_history_that_turns_out_to_have_run_in_an_own_screen_comes_to_its_
     ]
 
 
+async def test_what_is_said_under_a_former_id_of_the_conversation_stays_with_its_session(
+    place: ConversationPlace, history: HistoryImport
+) -> None:
+    execution = await begin_own_screen(place)
+    first = says("m1", at_ms=NOON_MS + 10, is_owner_marked=True)
+    write(history, first)
+    activity = ActivityRepository(place.database)
+    for ref in ("after /clear", "after another", REF, "after another"):
+        await activity.name_conversation(execution.id, ref)
+
+    history.forget_cursors()
+    late = says("m2", at_ms=NOON_MS + 15, is_owner_marked=True)
+    write(history, first, late)
+    write(history, says("m3", at_ms=NOON_MS + 20, session_ref="after /clear"), path="/b.jsonl")
+    write(history, says("m4", at_ms=NOON_MS + 30, session_ref="after another"), path="/c.jsonl")
+
+    session_id = await place.session_id(execution.id)
+    assert rows(place, "SELECT id, session_ref FROM sessions") == [(session_id, "after another")]
+    assert rows(place, "SELECT session_id, execution_id FROM messages") == [(session_id, execution.id)] * 4
+
+
 async def test_a_copy_of_what_was_said_in_an_own_screen_is_no_second_message(
     place: ConversationPlace, history: HistoryImport
 ) -> None:

@@ -57,6 +57,7 @@ from agentmon.store.board_counts import TASK_TRIGGERS
 from agentmon.store.column_types import Json, Moment, growing_id, word
 from agentmon.store.message_index import MESSAGES
 from agentmon.store.search_index import LOG_SCHEMA, ROW_INDEXES
+from agentmon.store.usage_conversations import HAS_FORMER_REFS
 
 _ID: Final = String(36)
 _MOMENT: Final = Moment()
@@ -422,6 +423,7 @@ class SessionRow(_Row, table=True):
         Index(None, "task_id"),
         Index(None, "started_at"),
         Index(None, "session_ref"),
+        _where("ix_sessions_former_refs", "agent_id", where=text(HAS_FORMER_REFS)),
     )
 
     id: str = Field(primary_key=True, sa_type=_ID)

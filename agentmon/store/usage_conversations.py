@@ -29,6 +29,8 @@ AGENT_TITLE: Final = "agent_title"
 """Key of a session's metadata: the title that its agent gave it; one that a person gave is another."""
 FORMER_REFS: Final = "former_refs"
 """Key of a session's metadata: the agent's own ids of conversations that went on as this one in the same screen."""
+HAS_FORMER_REFS: Final = f"metadata LIKE '%\"{FORMER_REFS}\"%'"
+"""The condition of an index, word for word."""
 _BEGUN_BEFORE_MS: Final = 2_000
 _TOLD_AFTER_MS: Final = 5_000
 """The clock of an answer may be this much outside of the execution that it belongs to."""
@@ -136,7 +138,7 @@ class Conversations:
         rows = self._connection.execute(
             "SELECT sessions.id, former.value AS ref FROM sessions, "
             f"json_each(sessions.metadata, '$.{FORMER_REFS}') AS former "
-            f"WHERE agent_id = ? AND metadata LIKE '%\"{FORMER_REFS}\"%'",
+            f"WHERE agent_id = ? AND {HAS_FORMER_REFS}",
             (self._agent_id,),
         ).fetchall()
         for row in rows:

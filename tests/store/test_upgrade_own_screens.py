@@ -46,6 +46,7 @@ def history(path: Path, ref: str, *, prompt: str = PROMPT, begun_ms: int = NOON_
 def upgrade(path: Path) -> None:
     """Open the database as one of the schema before, and let an import begin that finds no files."""
     with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP INDEX ix_sessions_former_refs")
         connection.execute("UPDATE alembic_version SET version_num = '0008'")
     prepare_database(path, backups_dir=path.parent / "backups", release="2", clock=FakeClock())
     assert rows(path, "SELECT version_num FROM alembic_version") == [(HEAD_REVISION,)]

@@ -32,17 +32,19 @@ SELECT session_ref, workspace, started_at, initial_prompt FROM sessions
 WHERE agent_id = ? AND json_extract(metadata, '$.origin') = 'history' AND session_ref IS NOT NULL
     AND json_extract(metadata, '$.parent_ref') IS NULL AND (session_ref = ? OR started_at BETWEEN ? AND ?)
 """
+_ADDED = """CREATE INDEX ix_sessions_former_refs ON sessions (agent_id) WHERE metadata LIKE '%"former_refs"%'"""
 _CLOCKS = timedelta(seconds=2)
 _COMPARED_CHARACTERS = 1_000
 
 
 def upgrade() -> None:
-    """Name the conversations of runs that have none; the next import gives them what stands in their doubles.
+    """Add the index of ids that were others before, and name the conversations of runs that have none; the next import gives them what stands in their doubles.
 
     That is the one with the id that the agent was told to use, else the only one that began in the folder of the run,
     in its time and with its prompt. Of several, and of one that fits several runs, none is taken.
     """
     connection = op.get_bind()
+    connection.exec_driver_sql(_ADDED)
     fitting = {run: _fitting(run) for run in connection.exec_driver_sql(_RUNS).fetchall()}
     claims = Counter((run.agent_id, ref) for run, refs in fitting.items() for ref in refs)
     for run, refs in fitting.items():

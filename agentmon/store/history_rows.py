@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.billing import HistorySession
-from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.operations import OperationStatus
 from agentmon.store.history_ids import history_id, history_ref
 from agentmon.store.moments import moment_text, parse_moment
@@ -35,9 +34,6 @@ _TAKE_FIRST_PROMPT: Final = (
     f"FROM (SELECT coalesce((SELECT substr(content, 1, {_LONGEST_PROMPT}) FROM messages WHERE session_id = :session_id "
     "AND role = 'user' AND NOT is_thinking AND parent_ref IS NULL ORDER BY id LIMIT 1), '') AS prompt) AS first "
     f"WHERE id = :session_id AND json_extract(metadata, '$.origin') = '{HISTORY}' AND initial_prompt <> first.prompt"
-)
-_OF_AN_OWN_SCREEN: Final = (
-    "execution_id IN (SELECT id FROM executions WHERE session_id = ? AND mode = '" + ExecutionMode.TMUX.value + "')"
 )
 
 
@@ -136,8 +132,9 @@ class HistoryRows:
         self._conversations.load(sessions, ())
 
     def _write(self, kind: _Kind, parts: Sequence[tuple[HistoryMessage | HistoryOperation, Row]]) -> None:
-        tellers = {self._conversations.of_ref(part.session_ref).id: None for part, _ in parts}
-        present = self._present(kind, [row for _, row in parts], list(tellers))
+        tellers = {one.id: one for one in (self._conversations.of_ref(part.session_ref) for part, _ in parts)}
+        own_screens = [run.execution_id for one in tellers.values() for run in one.executions if run.is_own_screen]
+        present = self._present(kind, [row for _, row in parts], own_screens)
         added: list[Row] = []
         changed: list[tuple[object, ...]] = []
         for part, row in parts:
@@ -163,12 +160,12 @@ class HistoryRows:
             f"UPDATE {kind.table} SET {', '.join(f'{name} = ?' for name in kind.changed)} WHERE id = ?", changed
         )
 
-    def _present(self, kind: _Kind, parts: Sequence[Row], session_ids: Sequence[str]) -> dict[str, sqlite3.Row]:
+    def _present(self, kind: _Kind, parts: Sequence[Row], execution_ids: Sequence[str]) -> dict[str, sqlite3.Row]:
         """Return the rows that are there already, by the names of the parts."""
         found: dict[str, sqlite3.Row] = {}
         # A copy of what another own screen said has the same id there.
         places: list[tuple[str, str, tuple[str, ...]]] = [("id", "id IS NOT NULL", ())]
-        places += [(kind.ref, _OF_AN_OWN_SCREEN, (session_id,)) for session_id in session_ids]
+        places += [(kind.ref, "execution_id = ?", (execution_id,)) for execution_id in execution_ids]
         places.append((kind.ref, "execution_id IS NULL", ()))
         for column, condition, values in places:
             for piece in in_pieces([str(row[column]) for row in parts]):

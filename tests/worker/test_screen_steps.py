@@ -178,7 +178,9 @@ class Stage:
             if self.faults is not None:
                 self.faults.strike("after", None)
 
-        execution = SimpleNamespace(id="e1", mode=ExecutionMode.TMUX, attempt=0, prompt="hello", activity=None)
+        execution = SimpleNamespace(
+            id="e1", mode=ExecutionMode.TMUX, attempt=0, prompt="hello", activity=None, session_ref=None
+        )
         agent = SimpleNamespace(slug="stub", binary_path="/bin/stub", session_config=None)
         claimed: Any = SimpleNamespace(execution=execution, agent=agent)
         watched = {"e1": SimpleNamespace(id="e1", folder=self.folder)}

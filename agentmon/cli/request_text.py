@@ -63,7 +63,9 @@ def waiting_lines(listing: ExecutionListing, now: datetime) -> list[str]:
     return [
         f"#{number} {title}  ({listing.agent_slug}, {execution.elapsed_text(now)})",
         f"  {state.glyph} {words}: {note}",
-        f"  agentmon message '#{number}' TEXT answers; agentmon finish '#{number}' ends it",
+        f"  agentmon message '#{number}' TEXT answers; agentmon finish '#{number}' ends it"
+        if execution.mode.is_conversation
+        else f"  agentmon attach {number} answers in its terminal; agentmon stop {number} ends it",
     ]
 
 

@@ -276,6 +276,25 @@ async def test_the_selection_goes_along_with_its_card_when_somebody_else_moves_i
         assert board.selected == "b"
 
 
+async def test_what_is_selected_otherwise_is_not_left_for_a_card_that_was_followed(place: Place) -> None:
+    tasks = await place.fill("a", "b", "c")
+
+    async with open_board(place) as board:
+        await board.press("j")
+        async with place.services() as (services, _workspace):
+            await services.tasks.move(tasks[1].id, DONE, actor=USER_ACTOR)
+        await board.until(lambda: board.app.focused is board.column(DONE), "along")
+        await board.screen._follow(await board.app.services(), tasks[2].id)
+        await board.settled()
+        assert board.selected == "c"
+
+        async with place.services() as (services, _workspace):
+            await services.tasks.move(tasks[0].id, BLOCKED, actor=USER_ACTOR)
+        await board.until(lambda: board.shown(BLOCKED) == ["a"], "another change")
+        await board.settled()
+        assert board.selected == "c"
+
+
 async def test_a_key_is_not_for_a_card_that_came_under_the_cursor_by_itself(place: Place) -> None:
     tasks = await place.fill("a", "b")
 

@@ -479,6 +479,7 @@ class BoardScreen(ServiceScreen[None]):
         """Make the focused column the current one."""
         if isinstance(event.widget, BoardColumn) and event.widget is not self._current:
             self._current = event.widget
+            self._choose_selected()
             self._arrange()
             self.call_after_refresh(self._update_preview)
 
@@ -491,6 +492,12 @@ class BoardScreen(ServiceScreen[None]):
                 self._followed_id = None if selected is None else selected.task_id
             self._note_selected(is_by_chance=not message.is_by_person)
             self.call_after_refresh(self._update_preview)
+
+    def _choose_selected(self) -> None:
+        """Take the card under the cursor for the one that a person selected."""
+        selected = self._current.selected
+        self._followed_id = None if selected is None else selected.task_id
+        self._note_selected(is_by_chance=False)
 
     def _restart_columns(self) -> None:
         """Go to the first cards of what a person wants to see now."""
@@ -570,9 +577,7 @@ class BoardScreen(ServiceScreen[None]):
     def action_go_column(self, direction: int) -> None:
         """Go to the column beside this one; at the edge of the board it stays."""
         self._go_to(self._column_beside(self._current, direction))
-        selected = self._current.selected
-        self._followed_id = None if selected is None else selected.task_id
-        self._note_selected(is_by_chance=False)
+        self._choose_selected()
 
     def action_fold(self) -> None:
         """Fold or unfold the current column."""
@@ -729,6 +734,7 @@ class BoardScreen(ServiceScreen[None]):
         place = await services.board.locate(self._scope, task_id, self._text_filter)
         if place is not None:
             status, index = place
+            self._followed_id = task_id
             column = self._board[status]
             column.follow(task_id, index)
             self._go_to(column)
@@ -1048,6 +1054,7 @@ class BoardScreen(ServiceScreen[None]):
             if selected is not None and selected.task_id in stopped:
                 self._followed_id = selected.task_id
             elif selected is not None and selected.task_id in {card.task_id for card in cards}:
+                self._followed_id = selected.task_id
                 target.follow(selected.task_id, index or 0)
                 self._go_to(target)
         moves = [Move(cards, target.status, self._own_index(cards, target, index)) for cards, target, index in groups]

@@ -758,6 +758,9 @@ def test_a_conversation_whose_rows_are_not_what_happened_is_seen(talk: Scene, ch
     [
         (["ended"], True),
         ([], True),
+        (["killed on a full disk"], False),
+        (["killed on a full disk", "ended"], True),
+        (["killed"], True),
         (["storage_full"], False),
         (["storage_full", "ended"], True),
         (["storage_full", "storage_ok"], True),
@@ -778,7 +781,13 @@ def test_a_protocol_that_lacks_what_the_journal_tells_is_seen_unless_a_full_disk
     (folder / "protocol.jsonl").write_text(json.dumps({"at_ms": 1, "dir": "start", "line": ""}) + "\n")
     entries: list[dict[str, object]] = [{"type": "host_started", "pid": 1009}]
     entries += [{"type": "agent_event", "event": event} for event in told]
-    entries += [{"type": entry_type, "output_bytes": 0, "left_out_bytes": 0} for entry_type in after]
+    for word in after:
+        if word.startswith("killed"):
+            talk.actions.note_kill("host", 1009, "talk")
+            at = talk.actions.kills[-1].at
+            talk.actions.full_disk.append(Window(at - 1, at + 1) if "full" in word else Window(at - 2, at - 1))
+        else:
+            entries.append({"type": word, "output_bytes": 0, "left_out_bytes": 0})
     lines = [json.dumps({"n": n, "at_ms": n, **entry}) for n, entry in enumerate(entries, 1)]
     (folder / "journal.jsonl").write_text("\n".join(lines) + "\n")
 

@@ -75,3 +75,12 @@ class Actions:
     def killed_hosts(self, execution_id: str) -> frozenset[int]:
         """Return the pids of the hosts of an execution that were killed."""
         return frozenset(kill.pid for kill in self.kills if kill.execution_id == execution_id)
+
+    def killed_on_full_disk(self, execution_id: str) -> bool:
+        """Return whether a host of the execution was killed while the disk was full, so that no file took more."""
+        return any(
+            window.begin <= kill.at <= window.end
+            for kill in self.kills
+            if kill.execution_id == execution_id
+            for window in self.full_disk
+        )

@@ -38,7 +38,7 @@ def replay_faults(evidence: Evidence) -> Iterator[str]:
             continue
         told = _comparable(_events(attempt))
         replayed = _comparable(_replay(folder))
-        if not _agree(attempt, told, replayed):
+        if not _agree(attempt, told, replayed, killed_full=evidence.actions.killed_on_full_disk(row.id)):
             place = next((i for i, (a, b) in enumerate(zip(told, replayed, strict=False)) if a != b), "the end")
             yield (
                 f"{row.id} try {attempt.number}: {len(told)} events, {len(replayed)} in the replay, the first other at "
@@ -46,11 +46,12 @@ def replay_faults(evidence: Evidence) -> Iterator[str]:
             )
 
 
-def _agree(attempt: Try, told: list[Event], replayed: list[Event]) -> bool:
+def _agree(attempt: Try, told: list[Event], replayed: list[Event], *, killed_full: bool) -> bool:
     """Return whether journal and protocol tell the same, but for what a kill or a full disk kept out of one of them."""
     ended = attempt.find("ended")
     storage = [entry["type"] for entry in attempt.entries if entry.get("type") in {"storage_full", "storage_ok"}]
-    if attempt.find("protocol_log_full") or (ended is None and storage[-1:] == ["storage_full"]):
+    is_waiting = ended is None and (killed_full or storage[-1:] == ["storage_full"])
+    if attempt.find("protocol_log_full") or is_waiting:
         # The journal has a reserve on the disk; the protocol was given up, or still waited when its host was killed.
         shared = min(len(told), len(replayed))
         return told[:shared] == replayed[:shared]

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import Input, OptionList, TextArea
 
+from agentmon.domain.activity import Activity
 from agentmon.domain.clock import FakeClock
-from agentmon.domain.conversation import MessageNews, SessionNews, ToolStartedNews
+from agentmon.domain.conversation import ActivityNews, MessageNews, SessionNews, ToolStartedNews
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.operations import MessageRole, OperationType
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import pytest
     from textual.pilot import Pilot
     from textual.screen import Screen
 
@@ -272,6 +276,26 @@ async def test_y_on_a_task_shows_the_request_before_anything_is_decided(
         await until(pilot, lambda: stage.screen is screen)
 
         assert await place.waiting() == ()
+
+
+@pytest.mark.parametrize("is_own_screen", [False, True])
+async def test_y_answers_what_waits_without_a_request_where_it_can_be_answered(
+    is_own_screen: bool, tmp_path: Path
+) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.begin()
+        await place.tell(execution, *a_talk(), ActivityNews(activity=Activity.WAITING, note="seems to ask"))
+        if is_own_screen:
+            with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+                connection.execute("UPDATE executions SET mode = ?", (ExecutionMode.TMUX.value,))
+        await task_page(stage, pilot, place, execution, "details")
+
+        await pilot.press("y")
+        if is_own_screen:
+            await until(pilot, lambda: bool(stage.attach_requests))
+            assert [asked.execution_id for asked in stage.attach_requests] == [execution.id]
+        else:
+            await until(pilot, lambda: isinstance(stage.screen, TextDialog))
 
 
 async def test_enter_on_a_request_that_waits_shows_it_with_the_keys_that_decide(tmp_path: Path) -> None:

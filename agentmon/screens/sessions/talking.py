@@ -8,6 +8,8 @@ from agentmon.domain.activity import Activity
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.live_state import LiveState
+from agentmon.screens.frame import AttachRequested
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Failed
 
@@ -90,14 +92,23 @@ async def interrupt(screen: ServiceScreen[None], task_id: TaskId) -> None:
 
 
 async def show_request(screen: ServiceScreen[None], task_id: TaskId, clock: Clock) -> None:
-    """Show the oldest request of the task with the keys that decide on it. Must run in a worker."""
+    """Show the oldest request of the task with the keys that decide on it. Must run in a worker.
+
+    What waits without a request is answered where it can be: by a message, or in its terminal.
+    """
     from agentmon.screens.inbox.request_dialog import RequestDialog  # noqa: PLC0415 - not part of the first frame
 
     services = await screen.services()
     pending = await services.approvals.of_task(task_id)
     if not pending:
-        task = await services.tasks.get(task_id)
-        screen.notify(f"#{task.number} asks nothing")
+        newest = await services.executions.newest(task_id)
+        if newest is None or newest.live_state is not LiveState.NEEDS_YOU:
+            task = await services.tasks.get(task_id)
+            screen.notify(f"#{task.number} asks nothing")
+        elif newest.mode.is_protocol:
+            await send_message(screen, task_id)
+        else:
+            screen.post_message(AttachRequested(newest.id))
         return
     await screen.ask(
         RequestDialog(

@@ -227,6 +227,7 @@ class QueueModel:
         card, present = run.card, run.card.open_run
         self._require_there(card)
         if present is not None:
+            _require(not present.is_held)
             waits_until = present.not_before if present.status is ExecutionStatus.QUEUED else None
             _require(waits_until is not None and waits_until > at and not not_before)
             _require(present.agent is run.agent and present.args == run.args)

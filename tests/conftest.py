@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 from textual.css.stylesheet import Stylesheet
 from textual.notifications import Notification
+from textual.pilot import Pilot
 
 from agentmon.store import upgrade
 from agentmon.worker import launch
@@ -21,6 +23,7 @@ from tests.compiled_statements import share_compiled_statements
 from tests.database_template import DatabaseTemplate, make_whole
 from tests.forks import Forks, ForkServer
 from tests.live_home import LiveHome
+from tests.waiting import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Hashable, Iterator
@@ -76,6 +79,22 @@ def pytest_collection() -> Generator[None, object, object]:
 def toasts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow machine may look for a toast only after its time."""
     monkeypatch.setattr(Notification, "time_left", 3_600.0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def a_new_size_is_there() -> None:
+    """A slow machine may lay out the screen only after the pilot has gone on."""
+    resize = Pilot.resize_terminal
+
+    async def resize_and_wait(pilot: Pilot[object], width: int, height: int) -> None:
+        await resize(pilot, width, height)
+        began = time.monotonic()
+        while tuple(pilot.app.screen._compositor.size) != (width, height) or pilot.app.screen._layout_required:
+            assert time.monotonic() < began + DEADLINE_S, f"never {width}x{height}"
+            await pilot.pause(0.01)
+        await pilot.pause()
+
+    Pilot.resize_terminal = resize_and_wait  # type: ignore[method-assign,assignment] # for all tests of the process
 
 
 @pytest.fixture(scope="session")

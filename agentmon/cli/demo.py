@@ -23,9 +23,9 @@ from agentmon.domain.board import BoardPage
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError, ConflictError
+from agentmon.domain.executions import Execution
 from agentmon.domain.tasks import Workspace
 from agentmon.paths import find_paths
-from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo import AddedDemoTask, add_demo_tasks, write_prices, write_project
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -161,17 +161,24 @@ async def _run_all(services: Services, place: DemoPlace) -> BoardPage:
     workspace, added = await _filled(services, place)
     for problem in await _start_runs(services, added):
         tell(f"note: {problem}")
-    for entry in sorted(added, key=lambda entry: entry.demo.is_long):
-        newest = await services.executions.newest(entry.task.id)
-        if newest is None:
-            continue
-        if entry.demo.is_long:
-            # One whose budget is spent has ended by itself.
-            with suppress(ConflictError):
-                await services.queue.stop(entry.task.id, actor=USER_ACTOR)
-        ended = await services.queue.wait(newest.id)
-        tell(f"#{entry.task.number} {state_text(ended, SystemClock().now())}")
+    begun = [(entry, run) for entry in added if (run := await services.executions.newest(entry.task.id)) is not None]
+    for entry, run in begun:
+        if not entry.demo.is_long:
+            await _tell_end(services, entry, run)
+    # The last first: what waits for another would start when that one is stopped.
+    long = [(entry, run) for entry, run in begun if entry.demo.is_long]
+    for entry, _ in reversed(long):
+        # One whose budget is spent has ended by itself.
+        with suppress(ConflictError):
+            await services.queue.stop(entry.task.id, actor=services.actor)
+    for entry, run in long:
+        await _tell_end(services, entry, run)
     return await read_page(services, workspace, _ALL_CARDS)
+
+
+async def _tell_end(services: Services, entry: AddedDemoTask, run: Execution) -> None:
+    ended = await services.queue.wait(run.id)
+    tell(f"#{entry.task.number} {state_text(ended, SystemClock().now())}")
 
 
 async def _filled(services: Services, place: DemoPlace) -> tuple[Workspace, tuple[AddedDemoTask, ...]]:
@@ -180,7 +187,7 @@ async def _filled(services: Services, place: DemoPlace) -> tuple[Workspace, tupl
     await services.settings.set("worker.max_running", str(_MAX_RUNNING), actor=services.actor)
     added = await add_demo_tasks(services.tasks, services.agents, workspace)
     if any(entry.demo.slug == _ONE_AT_A_TIME for entry in added):
-        await services.agents.limit(_ONE_AT_A_TIME, 1, actor=USER_ACTOR)
+        await services.agents.limit(_ONE_AT_A_TIME, 1, actor=services.actor)
     for entry in added:
         if entry.demo.budget_nano is not None:
             await services.budgets.set(
@@ -188,7 +195,7 @@ async def _filled(services: Services, place: DemoPlace) -> tuple[Workspace, tupl
                 scope_id=entry.task.id,
                 period=BudgetPeriod.TOTAL,
                 limit=entry.demo.budget_nano,
-                actor=USER_ACTOR,
+                actor=services.actor,
             )
     return workspace, added
 
@@ -202,9 +209,9 @@ async def _start_runs(services: Services, added: tuple[AddedDemoTask, ...]) -> t
         starts_in = entry.demo.starts_in
         not_before = None if starts_in is None else SystemClock().now() + starts_in
         try:
-            await services.queue.run(entry.task.id, actor=USER_ACTOR, environ=os.environ, not_before=not_before)
+            await services.queue.run(entry.task.id, actor=services.actor, environ=os.environ, not_before=not_before)
             if entry.demo.is_taken_back:
-                await services.queue.stop(entry.task.id, actor=USER_ACTOR)
+                await services.queue.stop(entry.task.id, actor=services.actor)
         except AgentmonError as error:
             problems[f"{error}; {error.hint}" if error.hint else str(error)] = None
     return tuple(problems)

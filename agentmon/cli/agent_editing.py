@@ -16,7 +16,6 @@ from agentmon.cli.task_options import valid_text
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.agents import Agent
 from agentmon.domain.errors import FieldError, UsageError
-from agentmon.domain.events import Actor
 from agentmon.runners.adapters.template import parse_command
 
 SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="The program, as `agentmon agents` names it.")]
@@ -109,10 +108,10 @@ def add(
       agentmon agents add claude --as reviewer
     """
 
-    async def work(services: Services, actor: Actor) -> Agent:
-        return await services.agents.add_program(program, slug=slug, actor=actor)
+    async def work(services: Services) -> Agent:
+        return await services.agents.add_program(program, slug=slug, actor=services.actor)
 
-    agent = _changed(work)
+    agent = with_services(work)
     _tell(agent, f"added {agent.slug}: {', '.join(one.key for one in agent.capabilities)}", as_json=as_json)
 
 
@@ -127,14 +126,14 @@ def edit(slug: SlugArgument, *, options: AgentOptions, as_json: JsonOption = Fal
       agentmon agents edit gh --env GH_TOKEN
     """
 
-    async def work(services: Services, actor: Actor) -> Agent:
+    async def work(services: Services) -> Agent:
         agent = await services.agents.by_slug(slug)
         changes = options.changes(agent)
         if not changes.named():
             raise UsageError("what is to be changed?", hint="`agentmon agents edit --help` names all that can be")
-        return await services.agents.edit(slug, changes, actor=actor)
+        return await services.agents.edit(slug, changes, actor=services.actor)
 
-    agent = _changed(work)
+    agent = with_services(work)
     _tell(agent, f"changed {agent.slug}", as_json=as_json)
 
 
@@ -144,7 +143,7 @@ def enable(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_js
     Examples:
       agentmon agents enable docker kubectl
     """
-    _each(slugs, lambda services, slug, actor: services.agents.enable(slug, actor=actor), "on", as_json=as_json)
+    _each(slugs, lambda services, slug: services.agents.enable(slug, actor=services.actor), "on", as_json=as_json)
 
 
 def disable(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_json: JsonOption = False) -> None:
@@ -153,7 +152,7 @@ def disable(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_j
     Examples:
       agentmon agents disable docker
     """
-    _each(slugs, lambda services, slug, actor: services.agents.disable(slug, actor=actor), "off", as_json=as_json)
+    _each(slugs, lambda services, slug: services.agents.disable(slug, actor=services.actor), "off", as_json=as_json)
 
 
 def duplicate(
@@ -167,10 +166,10 @@ def duplicate(
       agentmon agents duplicate claude reviewer
     """
 
-    async def work(services: Services, actor: Actor) -> Agent:
-        return await services.agents.duplicate(slug, new_slug, actor=actor)
+    async def work(services: Services) -> Agent:
+        return await services.agents.duplicate(slug, new_slug, actor=services.actor)
 
-    _tell(_changed(work), f"added {new_slug}, a copy of {slug}", as_json=as_json)
+    _tell(with_services(work), f"added {new_slug}, a copy of {slug}", as_json=as_json)
 
 
 def remove(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_json: JsonOption = False) -> None:
@@ -179,7 +178,7 @@ def remove(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_js
     Examples:
       agentmon agents remove reviewer
     """
-    _each(slugs, lambda services, slug, actor: services.agents.remove(slug, actor=actor), "removed", as_json=as_json)
+    _each(slugs, lambda services, slug: services.agents.remove(slug, actor=services.actor), "removed", as_json=as_json)
 
 
 def restore(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_json: JsonOption = False) -> None:
@@ -188,7 +187,7 @@ def restore(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_j
     Examples:
       agentmon agents restore reviewer
     """
-    _each(slugs, lambda services, slug, actor: services.agents.restore(slug, actor=actor), "back", as_json=as_json)
+    _each(slugs, lambda services, slug: services.agents.restore(slug, actor=services.actor), "back", as_json=as_json)
 
 
 def try_out(slug: SlugArgument, as_json: JsonOption = False) -> None:
@@ -214,21 +213,11 @@ def try_out(slug: SlugArgument, as_json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def _changed(work: Callable[[Services, Actor], Awaitable[Agent]]) -> Agent:
-    async def with_actor(services: Services) -> Agent:
-        return await work(services, services.actor)
-
-    return with_services(with_actor)
-
-
-def _each(
-    slugs: Sequence[str], work: Callable[[Services, str, Actor], Awaitable[Agent]], word: str, *, as_json: bool
-) -> None:
+def _each(slugs: Sequence[str], work: Callable[[Services, str], Awaitable[Agent]], word: str, *, as_json: bool) -> None:
     async def all_of_them(services: Services) -> list[Agent]:
-        actor = services.actor
         for slug in slugs:
             await services.agents.by_slug(slug, removed_too=True)
-        return [await work(services, slug, actor) for slug in slugs]
+        return [await work(services, slug) for slug in slugs]
 
     agents = with_services(all_of_them)
     if as_json:

@@ -164,8 +164,7 @@ def remove(
 
     async def work(services: Services) -> list[Budget]:
         found = [await services.budgets.find(name) for name in names]
-        actor = services.actor
-        return [await services.budgets.remove(state.budget.id, actor=actor) for state in found]
+        return [await services.budgets.remove(state.budget.id, actor=services.actor) for state in found]
 
     removed = with_services(work)
     if as_json:

@@ -160,7 +160,7 @@ def log(
 def _shown_stream(path: Path, stream: LogStream | None, *, is_whole: bool) -> LogStream:
     """Return what is printed: what was asked for, else the screen of a program that repaints it."""
     if stream is LogStream.SCREEN and not is_whole:
-        raise UsageError("a screen has no --raw, --follow, --from and --to", hint="leave --stream screen out")
+        raise UsageError("a screen has no --raw, --follow, --from or --to", hint="leave --stream screen out")
     return stream or (streams_of(path)[0] if is_whole else LogStream.OUTPUT)
 
 

@@ -59,7 +59,7 @@ def say_clean_line(line: str) -> None:
 
 
 def say_clean_part(part: str) -> None:
-    """Print a part of a line that is known to be safe; what follows goes on behind it."""
+    """Print the beginning of a line that is known to be safe; the rest follows on the same line."""
     sys.stdout.write(part)
 
 

@@ -44,8 +44,7 @@ def settings(
             return (await services.settings.reset(key, actor=services.actor, workspace=workspace),)
         if value is None:
             return (await services.settings.get(key, workspace),)
-        actor = services.actor
-        return (await services.settings.set(key, value, actor=actor, workspace=workspace),)
+        return (await services.settings.set(key, value, actor=services.actor, workspace=workspace),)
 
     chosen = with_workspace(folder, work)
     if as_json:

@@ -104,8 +104,7 @@ def save(
 
     async def work(services: Services, workspace: Workspace) -> str:
         task = await numbered_task(services, workspace, number)
-        actor = services.actor
-        return str(await services.templates.save(name, draft_of(task), replaces=is_forced, actor=actor))
+        return str(await services.templates.save(name, draft_of(task), replaces=is_forced, actor=services.actor))
 
     file = with_workspace(folder, work)
     if as_json:

@@ -25,7 +25,7 @@ class Obstacles:
 
     agent: Agent | None
     waits_for: Sequence[str] = ()
-    """Numbers of the tasks that have to be done first."""
+    """Names of the tasks that have to be done first, such as ``#38``."""
     is_paused: bool = False
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import AgentId, CapabilityId, WorkspaceId
 
 ROLE_MARK: Final = "Your role: "
-"""How an agent is told its role, before what it is asked."""
+"""Text before the prompt that gives an agent its role."""
 
 
 class AgentKind(StrEnum):

@@ -1,4 +1,4 @@
-"""The streams that a run's output can be told apart by: files of its host, and what a terminal makes of the output."""
+"""The streams of a run's output: the files of its host, and the screen that a terminal makes of them."""
 
 from __future__ import annotations
 

@@ -212,7 +212,9 @@ def _problem_with(folder: Path) -> str:
         return (error.strerror or "it cannot be read").lower()
 
 
-def _rollouts(environ: Mapping[str, str], seen: set[tuple[int, int]], report: list[ReadingProblem]) -> list[SourceFile]:
+def _find_codex(
+    environ: Mapping[str, str], seen: set[tuple[int, int]], report: list[ReadingProblem]
+) -> list[SourceFile]:
     """Return the rollouts; one that lies there unpacked and compressed is taken unpacked."""
     by_name: dict[str, SourceFile] = {}
     for folder in _codex_folders(environ):
@@ -449,7 +451,7 @@ def _find_amp(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProbl
 
 _FINDERS: Final = {
     CLAUDE: _find_claude,
-    CODEX: _rollouts,
+    CODEX: _find_codex,
     GEMINI: _find_gemini,
     OPENCODE: _find_opencode,
     QWEN: _find_qwen,

@@ -58,6 +58,9 @@ _DRAWN_WITHIN_S: Final = 1.0
 _ASSUMING_SOURCES: Final = frozenset({DELIVERY_SOURCE, OUTPUT_SOURCE})
 _LAST_WORDS_WITHIN_S: Final = 10.0
 """How long after the end of an agent its file may still tell something."""
+_REST_PER_SEARCH: Final = 20
+"""How often as long as it took a search for conversations rests: it opens all that an agent wrote of late."""
+_LONGEST_SEARCH_REST_S: Final = 2.0
 _LEAST_REST_S: Final = 0.01
 _SUBMITTED_HOLD_S: Final = 1.0
 """How long an agent that has taken a text may take to show that it works."""
@@ -156,6 +159,7 @@ class ScreenWatch:
         self._screens: dict[ExecutionId, _Screen] = {}
         self._has_screens = asyncio.Event()
         self._in_use_until = float("-inf")
+        self._next_search_at = float("-inf")
 
     @property
     def is_in_use(self) -> bool:
@@ -170,9 +174,13 @@ class ScreenWatch:
         """
         unnamed = {screen.id: screen for screen in self._screens.values() if screen.looks_for_conversation}
         runs = [run for screen in unnamed.values() if (run := _run_of(screen)) is not None]
-        if not runs:
+        begun_at = time.monotonic()
+        if not runs or begun_at < self._next_search_at:
             return
-        for execution_id, ref in (await asyncio.to_thread(find_conversations, runs, known=self._known_refs())).items():
+        found = await asyncio.to_thread(find_conversations, runs, known=self._known_refs())
+        ended_at = time.monotonic()
+        self._next_search_at = ended_at + min(_LONGEST_SEARCH_REST_S, _REST_PER_SEARCH * (ended_at - begun_at))
+        for execution_id, ref in found.items():
             await self._activity.name_conversation(execution_id, ref)
             unnamed[execution_id].session_ref = ref
 

@@ -109,7 +109,7 @@ async def test_a_server_that_nobody_waits_for_ends_with_all_that_it_started() ->
 
 @pytest.mark.proof
 async def test_a_server_that_does_not_answer_is_not_waited_for_without_end() -> None:
-    with pytest.raises(RunnerError, match=r"told no tools within 0\.5 s"):
+    with pytest.raises(RunnerError, match=r"did not list its tools within 0\.5 s"):
         await scan("silent", timeout_s=0.5)
 
 

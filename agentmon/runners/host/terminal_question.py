@@ -29,19 +29,20 @@ class TerminalQuestion:
     terminal takes whole lines, as it is for a password.
     """
 
-    __slots__ = ("_agent", "_is_asking", "_journal", "_progress", "_rest_s", "next_look")
+    __slots__ = ("_agent", "_is_asking", "_journal", "_progress", "_reader", "_rest_s", "next_look")
 
     def __init__(self, agent: Agent, journal: Journal, progress: Progress) -> None:
         self._agent = agent
         self._journal = journal
         self._progress = progress
         self._is_asking = False
+        self._reader = 0
         self._rest_s = _AT_REST_S
         self.next_look = float("inf")
         """On the monotonic clock."""
 
     def note_output(self, now: float) -> None:
-        """Take note of output: whatever it asked, it goes on."""
+        """Take note of output: the program is at work, whatever it asked before."""
         self._rest_s = _AT_REST_S
         self.next_look = now + self._rest_s
         if self._is_asking:
@@ -67,13 +68,13 @@ class TerminalQuestion:
 
     def _tell_work(self) -> None:
         self._is_asking = False
-        self._tell({"activity": "working", "note": "", "source": "its terminal: it goes on"})
+        self._tell({"activity": "working", "note": "", "source": "its terminal: no longer waiting"})
 
     def _tell(self, event: dict[str, str]) -> None:
         self._journal.add("agent_event", event={"kind": "activity", **event})
 
     def _find_signal(self) -> str:
-        """Return what tells that it waits; empty when nothing does."""
+        """Return the sign that it waits; empty without one."""
         try:
             modes = termios.tcgetattr(self._agent.inner_terminal)[_LFLAG]
             group = os.tcgetpgrp(self._agent.outer_end)
@@ -82,10 +83,20 @@ class TerminalQuestion:
         takes_lines, echoes = bool(modes & termios.ICANON), bool(modes & termios.ECHO)
         if takes_lines and not echoes:
             return "output rests on an open line, and the terminal reads without echo"
-        if any(_reads_terminal(pid) for pid in process_table.find_group(group)):
+        # Whoever read at the last look most likely still does; to find another takes the whole table of processes.
+        if not (_is_of_group(self._reader, group) and _reads_terminal(self._reader)):
+            self._reader = next((pid for pid in process_table.find_group(group) if _reads_terminal(pid)), 0)
+        if self._reader:
             how = "whole lines" if takes_lines else "single keys"
             return f"output rests on an open line, and the program reads {how} from the terminal"
         return ""
+
+
+def _is_of_group(pid: int, group: int) -> bool:
+    try:
+        return pid > 0 and os.getpgid(pid) == group
+    except OSError:
+        return False
 
 
 def _reads_terminal(pid: int) -> bool:

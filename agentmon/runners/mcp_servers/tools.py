@@ -83,7 +83,7 @@ async def scan_tools(
             await asyncio.shield(_end(asking, f"{_MARKER}={mark}".encode()))
         if is_late:
             raise RunnerError(
-                f"the MCP server {server[0]} told no tools within {timeout_s:g} s", hint=_said_last(errors)
+                f"the MCP server {server[0]} did not list its tools within {timeout_s:g} s", hint=_said_last(errors)
             )
         try:
             tools = asking.result()

@@ -487,17 +487,15 @@ class BoardScreen(ServiceScreen[None]):
         """Show the selected card beside the board."""
         message.stop()
         if message.column is self._current:
-            selected = message.column.selected
             if message.is_by_person:
-                self._followed_id = None if selected is None else selected.task_id
-            self._note_selected(is_by_chance=not message.is_by_person)
+                self._choose_selected()
+            else:
+                self._note_replaced()
             self.call_after_refresh(self._update_preview)
 
     def _choose_selected(self) -> None:
         """Take the card under the cursor for the one that a person selected."""
-        selected = self._current.selected
-        self._followed_id = None if selected is None else selected.task_id
-        self._note_selected(is_by_chance=False)
+        self._followed_id = self._note_selected()
 
     def _restart_columns(self) -> None:
         """Go to the first cards of what a person wants to see now."""
@@ -505,13 +503,17 @@ class BoardScreen(ServiceScreen[None]):
         for column in self._board.values():
             column.restart()
 
-    def _note_selected(self, *, is_by_chance: bool) -> None:
-        selected = self._current.selected
-        selected_id = None if selected is None else selected.task_id
-        is_others = is_by_chance and self._seen_changes == self._changes.begun_count
-        if is_others and self._seen_id is not None and selected_id not in (None, self._seen_id, self._followed_id):
+    def _note_replaced(self) -> None:
+        """Remember when another card came under the cursor without anything that a person did here."""
+        before, is_others = self._seen_id, self._seen_changes == self._changes.begun_count
+        selected_id = self._note_selected()
+        if is_others and before is not None and selected_id not in (None, before, self._followed_id):
             self.replaced_at = monotonic()
-        self._seen_id, self._seen_changes = selected_id, self._changes.begun_count
+
+    def _note_selected(self) -> TaskId | None:
+        selected = self._current.selected
+        self._seen_id, self._seen_changes = selected and selected.task_id, self._changes.begun_count
+        return self._seen_id
 
     def on_board_column_page_needed(self, message: BoardColumn.PageNeeded) -> None:
         """Read what came into view, once what is known of it is on the terminal."""

@@ -455,7 +455,7 @@ class WorkerLoop:
 
     def _note_failure(self, name: str, error: Exception) -> None:
         if isinstance(error, DatabaseMovedError):
-            _log.warning("%s", error)
+            self._complain(str(error), of="database")
             self.stop()
         elif isinstance(error, AgentmonError):
             self._complain(f"{name}: {error}", of=name)

@@ -29,8 +29,8 @@ WHERE s.session_ref IS NULL AND e.mode = 'tmux' AND e.started_at IS NOT NULL
 """
 _OF_HISTORY = """
 SELECT session_ref, workspace, started_at, initial_prompt FROM sessions
-WHERE agent_id = ? AND json_extract(metadata, '$.origin') = 'history' AND session_ref IS NOT NULL
-    AND json_extract(metadata, '$.parent_ref') IS NULL AND (session_ref = ? OR started_at BETWEEN ? AND ?)
+WHERE (agent_id = ? AND session_ref = ? OR agent_id = ? AND started_at BETWEEN ? AND ?) AND session_ref IS NOT NULL
+    AND json_extract(metadata, '$.origin') = 'history' AND json_extract(metadata, '$.parent_ref') IS NULL
 """
 _ADDED = """CREATE INDEX ix_sessions_former_refs ON sessions (agent_id) WHERE metadata LIKE '%"former_refs"%'"""
 _CLOCKS = timedelta(seconds=2)
@@ -38,10 +38,11 @@ _COMPARED_CHARACTERS = 1_000
 
 
 def upgrade() -> None:
-    """Add the index of ids that were others before, and name the conversations of runs that have none; the next import gives them what stands in their doubles.
+    """Add the index of former ids, and name the conversations of runs that have none.
 
-    That is the one with the id that the agent was told to use, else the only one that began in the folder of the run,
-    in its time and with its prompt. Of several, and of one that fits several runs, none is taken.
+    The next import gives them what stands in their doubles. A run's conversation is the one with the id that the agent
+    was told to use, else the only one that began in the folder of the run, in its time and with its prompt. Of several,
+    and of one that fits several runs, none is taken.
     """
     connection = op.get_bind()
     connection.exec_driver_sql(_ADDED)
@@ -56,7 +57,8 @@ def upgrade() -> None:
 def _fitting(run: Row[Any]) -> list[str]:
     since = _text(_moment(run.started_at) - _CLOCKS)
     until = run.ended_at or _text(datetime.now(UTC))
-    rows = op.get_bind().exec_driver_sql(_OF_HISTORY, (run.agent_id, run.session_id, since, until)).fetchall()
+    searched = (run.agent_id, run.session_id, run.agent_id, since, until)
+    rows = op.get_bind().exec_driver_sql(_OF_HISTORY, searched).fetchall()
     if any(row.session_ref == run.session_id for row in rows):
         return [run.session_id]
     given = _compared(run.prompt) if run.parent_execution_id is None else ""

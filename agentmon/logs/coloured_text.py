@@ -35,12 +35,14 @@ def coloured_rest(line: bytes, start: int) -> str:
 
 def coloured_runs(runs: Iterable[StyledRun]) -> str:
     """Return runs of text for a terminal, each with its colours and none behind it."""
-    return "".join(run.text if run.style == PLAIN_STYLE else f"{_sequence(run.style)}{run.text}{_END}" for run in runs)
+    return "".join(
+        run.text if run.style == PLAIN_STYLE else f"{style_sequence(run.style)}{run.text}{_END}" for run in runs
+    )
 
 
 @lru_cache(maxsize=1024)
-def _sequence(style: TextStyle) -> str:
-    """Return the sequence for a style. Source: ECMA-48, 8.3.117."""
+def style_sequence(style: TextStyle) -> str:
+    """Return the sequence that begins a style; empty for the plain one. Source: ECMA-48, 8.3.117."""
     switches = ((style.bold, 1), (style.dim, 2), (style.italic, 3), (style.underline, 4), (style.reverse, 7))
     codes = [str(code) for is_on, code in (*switches, (style.strike, 9)) if is_on]
     codes += _colour_codes(style.foreground, 30) + _colour_codes(style.background, 40)

@@ -188,6 +188,13 @@ def _expand_tabs(text: str, column: int = 0) -> str:
     return "".join(expanded)
 
 
+def style_after(text: str, style: TextStyle) -> TextStyle:
+    """Return the style that a terminal has behind a text, of one that it had before it."""
+    for parameters in _SGR.findall(text):
+        style = _restyled(style, parameters)
+    return style
+
+
 def _terminal_runs(text: str) -> tuple[StyledRun, ...]:
     text = text.rstrip("\r")
     if _MOVES.search(text) is None:
@@ -197,19 +204,12 @@ def _terminal_runs(text: str) -> tuple[StyledRun, ...]:
     for match in _FRESH_START.finditer(text):
         fresh_start = match.start()
     if fresh_start > 0:
-        style = _style_after(text[:fresh_start])
+        style = style_after(text[:fresh_start], PLAIN_STYLE)
         text = text[fresh_start:]
     screen = _ScreenLine(style)
     for match in _TOKEN.finditer(text):
         screen.take(match)
     return screen.runs()
-
-
-def _style_after(text: str) -> TextStyle:
-    style = PLAIN_STYLE
-    for parameters in _SGR.findall(text):
-        style = _restyled(style, parameters)
-    return style
 
 
 def _runs_in_order(text: str) -> tuple[StyledRun, ...]:

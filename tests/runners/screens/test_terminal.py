@@ -78,6 +78,19 @@ def test_the_colours_of_each_line_stand_in_it() -> None:
     assert pane_text(["\x1b[32ma", "b\x1b[0m", "c", "\x1b[32m", "   "]) == b"\x1b[32ma\n\x1b[32mb\x1b[0m\nc\n"
 
 
+def test_a_colour_that_was_taken_back_or_changed_does_not_go_on_in_later_lines() -> None:
+    lines = [f"\x1b[38;2;{n};0;0m\x1b[4{n % 8}mred\x1b[39;49m" for n in range(200)]
+    bold = ["\x1b[1;31mone", "\x1b[0;1mtwo", "\x1b[22mthree"]
+
+    assert pane_text([*lines, "plain"]).decode().splitlines() == [*lines, "plain"]
+    assert pane_text([*bold, "four"]).decode().splitlines() == [
+        "\x1b[1;31mone",
+        "\x1b[1;31m\x1b[0;1mtwo",
+        "\x1b[1m\x1b[22mthree",
+        "four",
+    ]
+
+
 def test_what_stood_on_the_other_screen_last_stays_to_be_seen() -> None:
     output = b"$ agent\n\x1b[?1049h\x1b[2;3Hits last screen\x1b[?1049lResume with: agent -r 1\n"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ConflictError
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.runners.attach import plan_attach
 from agentmon.runners.tmux import Tmux, find_tmux
 
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
     from agentmon.paths import Paths
     from agentmon.runners.attach import AttachPlan
+    from agentmon.runners.tmux.server import SessionInfo
+
+_COMES_WITHIN_S: Final = 5.0
+_LOOK_EVERY_S: Final = 0.1
 
 
 class AttachService:
@@ -30,17 +36,17 @@ class AttachService:
             UsageError: There is no terminal here, or one that cannot show a session.
             TmuxUnavailableError: tmux is missing or did not answer.
         """
-        if not execution.status.is_live or execution.tmux_session_name is None:
+        from agentmon.worker.preparation import session_name  # noqa: PLC0415 - seldom needed
+
+        is_starting = execution.status is ExecutionStatus.RUNNING and execution.tmux_session_name is None
+        if not is_starting and (not execution.status.is_live or execution.tmux_session_name is None):
             raise ConflictError(
                 f"this run is {execution.status.value}, so it has no terminal",
                 hint="`agentmon log` and the log tab show what it printed",
             )
-        tmux = Tmux(self._paths.tmux_socket, environ=environ)
-        try:
-            listing = await tmux.list_sessions()
-        finally:
-            tmux.close()
-        session = listing.sessions.get(execution.tmux_session_name)
+        session = await self._find(
+            execution.tmux_session_name or session_name(execution), environ=environ, is_awaited=is_starting
+        )
         if session is None:
             raise ConflictError(
                 "the terminal of this run is gone; the run itself goes on and is recorded",
@@ -53,3 +59,15 @@ class AttachService:
             tmux_binary=find_tmux(environ),
             read_only=read_only,
         )
+
+    async def _find(self, name: str, *, environ: Mapping[str, str], is_awaited: bool) -> SessionInfo | None:
+        """Return a session; one that is awaited, since its run was only just claimed, gets time to come."""
+        tmux = Tmux(self._paths.tmux_socket, environ=environ)
+        try:
+            for _ in range(int(_COMES_WITHIN_S / _LOOK_EVERY_S) if is_awaited else 0):
+                if (session := (await tmux.list_sessions()).sessions.get(name)) is not None:
+                    return session
+                await asyncio.sleep(_LOOK_EVERY_S)
+            return (await tmux.list_sessions()).sessions.get(name)
+        finally:
+            tmux.close()

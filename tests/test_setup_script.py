@@ -79,7 +79,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """A machine with tmux and Python 3.11, where nothing may be installed."""
+    """A machine with tmux, git and Python 3.11, where nothing may be installed."""
     made = Machine(state=tmp_path / "state", tools=tmp_path / "tools", project=tmp_path / "my project")
     for folder in (made.state, made.tools, made.project / "scripts"):
         folder.mkdir(parents=True)
@@ -92,6 +92,7 @@ def machine(tmp_path: Path) -> Machine:
     made.add_tool("id", "echo 1000")
     made.add_tool("sudo", "exit 1")
     made.add_tool("tmux", "echo tmux 3.3a")
+    made.add_tool("git", "exit 0")
     made.add_python("python3", "3.11")
     return made
 
@@ -293,6 +294,18 @@ def test_a_changed_project_file_is_installed_again(machine: Machine) -> None:
     machine.set_up()
 
     assert machine.installs() == ["-m pip install --quiet --editable ."]
+
+
+def test_only_the_checks_need_git(machine: Machine) -> None:
+    (machine.tools / "git").unlink()
+    machine.add_tool("apt-get", "exit 0")
+
+    app = machine.set_up("run")
+    checks = machine.set_up("test")
+
+    assert app.returncode == 0
+    assert checks.returncode != 0
+    assert "sudo apt-get update && sudo apt-get install -y git" in checks.stderr
 
 
 def test_the_checks_bring_their_own_packages_and_the_app_needs_no_more_after_them(machine: Machine) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import bindparam, or_, select, text, update
 
 from agentmon.domain.agents import ParkReason, ToolType
 from agentmon.domain.clock import CLOCK_JITTER
@@ -14,6 +14,7 @@ from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event, append_task_events
+from agentmon.store.column_types import Moment
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ _COMMANDS: Final = frozenset({ToolType.CLI_TOOL, ToolType.SHELL_UTIL})
 _COMMANDS_LOOKED_AT: Final = 200
 _FAILURES: Final = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 _NOT_PARKED: Final = {"parked_until": None, "parked_at": None, "park_reason": None, "park_note": None}
+# Plain SQL, since each claim asks it while all others wait.
+_RELEASE_AFTER_SET_BACK: Final = text("""
+UPDATE agents SET parked_until = NULL, parked_at = NULL, park_reason = NULL, park_note = NULL, updated_at = :at
+WHERE parked_until > :at AND parked_at > :last_written
+RETURNING id, slug
+""").bindparams(bindparam("at", type_=Moment()), bindparam("last_written", type_=Moment()))
 
 
 async def count_ending(
@@ -217,13 +224,7 @@ async def release_after_set_back(connection: AsyncConnection, *, at: datetime) -
 
     How long they would have had to rest nobody knows any more; at worst a vendor refuses one more run.
     """
-    agents = tables.agents
-    released = await connection.execute(
-        update(agents)
-        .where(agents.c.parked_until > at, agents.c.parked_at > at + CLOCK_JITTER)
-        .values(**_NOT_PARKED, updated_at=at)
-        .returning(agents.c.id, agents.c.slug)
-    )
+    released = await connection.execute(_RELEASE_AFTER_SET_BACK, {"at": at, "last_written": at + CLOCK_JITTER})
     for row in released.all():
         await append_task_event(
             connection,

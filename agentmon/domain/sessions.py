@@ -137,4 +137,20 @@ class Message:
     is_thinking: bool = False
     parent_ref: str | None = None
     """The tool call of the subagent that speaks."""
+    message_ref: str | None = None
+    """Its name in its execution; None where its agent gave it none."""
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A message that an agent is writing, as far as it has come."""
+
+    execution_id: ExecutionId
+    message_ref: str
+    """That of the message which it becomes."""
+    text: str
+    """The word that is being written is left out: it may be half a secret."""
+    is_thinking: bool = False
+    parent_ref: str | None = None
+    begun_at: datetime

@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 _ERRORS: Final = "errors.log"
 """What an agent wrote to its error output, which is in the output log too."""
 
+_DRAFTS: Final = "drafts.jsonl"
+"""What an agent that is spoken to in a protocol is writing; a host that was killed leaves it behind."""
+
 _END_STEPS: Final = "finalizing.jsonl"
 """What was done after the processes of a try were gone, one JSON object a line."""
 
-_OF_ONE_TRY: Final = ("spec.json", "output.log", _ERRORS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS)
+_OF_ONE_TRY: Final = (
+    "spec.json", "output.log", _ERRORS, _DRAFTS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS,
+)  # fmt: skip
 """Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
 present one, whose stop may have been asked before it was prepared. What was said to an agent names its try."""
 
@@ -62,6 +67,11 @@ class ExecutionFolder:
         return self.path / _ERRORS
 
     @property
+    def drafts(self) -> Path:
+        """The messages that an agent is writing, one piece a line; gone when its host has ended."""
+        return self.path / _DRAFTS
+
+    @property
     def journal(self) -> Path:
         """What happened, one JSON object a line."""
         return self.path / "journal.jsonl"
@@ -96,7 +106,7 @@ class ExecutionFolder:
         Raises:
             OSError: One of them cannot be removed.
         """
-        for name in (self.output_log.name, _ERRORS):
+        for name in (self.output_log.name, _ERRORS, _DRAFTS):
             # One that was being cut when its host was killed has a copy behind it.
             for log in (self.path / name, self.path / f"{name}.new", *self.path.glob(f"try-*/{name}")):
                 log.unlink(missing_ok=True)

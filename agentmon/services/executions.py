@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
+    from agentmon.runners.drafts import DraftReader
     from agentmon.runners.log_times import LogTimesReader
     from agentmon.store.executions import ExecutionRepository
 
@@ -60,6 +61,14 @@ class ExecutionService:
         if execution.log_file_path:
             return Path(execution.log_file_path)
         return self._paths.execution_dir(execution.id) / "output.log"
+
+    def draft_reader(self, execution: Execution) -> DraftReader:
+        """Return what reads the messages that its agent is writing; it looks into files."""
+        from agentmon.runners.drafts import DraftReader  # noqa: PLC0415 - seldom needed
+        from agentmon.runners.execution_folder import ExecutionFolder  # noqa: PLC0415 - seldom needed
+
+        drafts = ExecutionFolder(self.log_path(execution).parent).drafts
+        return DraftReader(drafts, execution_id=execution.id, attempt=execution.attempt)
 
     def log_times_reader(self, execution: Execution, log: Path | None = None) -> LogTimesReader:
         """Return what reads when its log was written, or that of an earlier try; it looks into files."""

@@ -41,6 +41,7 @@ _SETTINGS: Final[Mapping[ThinningRule, str]] = {
 }
 _KIND_OF_FILE: Final = {
     "output.log": "logs of runs",
+    "drafts.jsonl": "logs of runs",
     "errors.log": "logs of runs",
     "journal.jsonl": "journals of runs",
     "protocol.jsonl": "protocols of runs",

@@ -70,6 +70,7 @@ def message_of(row: RowMapping) -> Message:
         content=row["content"],
         is_thinking=row["is_thinking"],
         parent_ref=row["parent_ref"],
+        message_ref=row["message_ref"],
         created_at=row["created_at"],
     )
 

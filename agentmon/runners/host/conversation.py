@@ -6,6 +6,7 @@ import os
 import time
 
 from agentmon.runners.host import agent as agents
+from agentmon.runners.host.draft_log import DraftLog
 from agentmon.runners.host.error_stream import ErrorStream
 from agentmon.runners.host.masking import StreamMask, mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
@@ -48,6 +49,7 @@ class Conversation:
         "_agent",
         "_at_ms",
         "_closed_input_at",
+        "_drafts",
         "_errors",
         "_has_ended",
         "_has_noted_full",
@@ -94,6 +96,7 @@ class Conversation:
         self._adapter = make_adapter(spec.conversation)
         self._errors = ErrorStream(os.path.join(folder, "errors.log"))
         self._protocol = ProtocolLog(os.path.join(folder, "protocol.jsonl"))
+        self._drafts = DraftLog(os.path.join(folder, "drafts.jsonl"))
         self._rendering = Rendering(spec.working_dir)
         self._typing = PaneTyping()
         self._outgoing = bytearray()
@@ -136,7 +139,9 @@ class Conversation:
     @property
     def next_step(self) -> float:
         """When ``advance`` has something to do or ``is_overdue`` changes, on the monotonic clock."""
-        return float("-inf") if self._is_done else self._closed_input_at + self._spec.exit_grace_s
+        if self._is_done:
+            return float("-inf")
+        return min(self._drafts.next_write, self._closed_input_at + self._spec.exit_grace_s)
 
     @property
     def _is_done(self) -> bool:
@@ -221,7 +226,8 @@ class Conversation:
         """Take note of the pane's size, which no pipe has."""
 
     def advance(self, now: float) -> None:
-        """Close the agent's input once its work is done and it has got everything."""
+        """Write what is due of messages that are not whole; close the agent's input once its work is done."""
+        self._drafts.write(now)
         if self._is_done:
             self._agent.close_input()
             self._closed_input_at = now
@@ -241,6 +247,7 @@ class Conversation:
         self._stderr_rest = b""
         self._end_output()
         self._end_stream()
+        self._drafts.remove()
 
     def retry_storage(self) -> bool:
         """Write what the disk did not take; ``False`` when some of it still waits."""
@@ -293,6 +300,8 @@ class Conversation:
                 self._pane.note(str(masked.get("error") or "that cannot be sent now"))
         else:
             self._journal.add("agent_event", event=masked)
+        if kind == "turn_ended":
+            self._drafts.settle(self._journal.size_bytes)
         if kind not in _QUIET_KINDS:
             self._end_stream()
             self._show(self._rendering.render(masked))
@@ -301,6 +310,7 @@ class Conversation:
         if event.get("message_ref") != self._streamed.get("message_ref"):
             self._end_stream()
         self._streamed = event
+        self._drafts.add(event)
         text = self._stream.feed(str(event.get("text") or ""))
         if text:
             self._show(self._rendering.render({**event, "text": text}))
@@ -392,7 +402,6 @@ class Conversation:
 
     def _show_errors(self, written: bytes) -> None:
         if written:
-            self._end_stream()
             text = mask_text(written.decode("utf-8", "replace"))
             self._errors.append(text.encode("utf-8", "replace"))
             self._show(self._rendering.render_errors(text))

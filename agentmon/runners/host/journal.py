@@ -64,6 +64,11 @@ class Journal:
         """Whether entries wait for space on the disk."""
         return bool(self._waiting)
 
+    @property
+    def size_bytes(self) -> int:
+        """How long the journal is with what still waits."""
+        return os.fstat(self._file).st_size + self._waiting_bytes
+
     def add(self, entry_type: str, **fields: object) -> None:
         """Append one entry; when the disk is full even without the reserve, keep it for ``retry``.
 

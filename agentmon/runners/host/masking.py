@@ -76,11 +76,13 @@ def _mask_line(line: str) -> str:
 class StreamMask:
     """Masks a text that comes in pieces cut anywhere: a word is shown once it is whole."""
 
-    __slots__ = ("_is_in_key", "_line", "_shown")
+    __slots__ = ("_cut", "_is_in_key", "_line", "_shown")
 
     def __init__(self) -> None:
         self._line = ""
         """The line so far, as it came."""
+        self._cut = 0
+        """Up to where it was shown."""
         self._shown = ""
         """What was returned of it."""
         self._is_in_key = False
@@ -92,19 +94,31 @@ class StreamMask:
         self._line += rest
         if self._is_in_key:
             return shown
-        cut = max(self._line.rfind(" "), self._line.rfind("\t")) + 1
-        if len(self._line) - cut > _MAX_WORD_CHARACTERS:
-            cut = len(self._line)
-        shown += self._show(self._line[:cut])
+        cut = self._find_cut()
+        if cut > self._cut:
+            self._cut = cut
+            shown += self._show(self._line[:cut])
         if cut > _MAX_LINE_CHARACTERS:
             self._line = self._line[cut - _CONTEXT_CHARACTERS :]
+            self._cut = _CONTEXT_CHARACTERS
             self._shown = redact(self._line[:_CONTEXT_CHARACTERS])
         return shown
+
+    def _find_cut(self) -> int:
+        """Return up to where nothing that comes later makes a secret of the line."""
+        line = self._line
+        cut = max(line.rfind(" "), line.rfind("\t")) + 1
+        word = line[cut:]
+        # Scripts without blanks: a secret that is not assigned to a name is ASCII throughout.
+        if not word.isascii() and "=" not in line and ":" not in line:
+            cut += max(at for at, letter in enumerate(word, 1) if not letter.isascii())
+        return len(line) if len(line) - cut > _MAX_WORD_CHARACTERS else cut
 
     def flush(self) -> str:
         """Return what was held back; nothing follows."""
         shown = "" if self._is_in_key else self._show(self._line)
         self._line = self._shown = ""
+        self._cut = 0
         self._is_in_key = False
         return shown
 
@@ -118,6 +132,7 @@ class StreamMask:
             shown = self._show(line) + "\n"
             self._is_in_key = _KEY_BEGIN in line and _KEY_END not in line
         self._line = self._shown = ""
+        self._cut = 0
         return shown
 
     def _show(self, text: str) -> str:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     """One value of ``agentmon.domain.conversation`` as a JSON object: ``kind`` and the fields under their names.
 
     ``kind`` is the class name without ``News`` in lower case with underscores: ``tool_started``, ``ask_closed``.
-    Fields that have their default may be left out. The kind ``delta`` (``message_ref``, ``text``, ``is_thinking``) is
-    a piece of a message that is still being written: it is shown and never recorded.
+    Fields that have their default may be left out. The kind ``delta`` (``message_ref``, ``text``, ``is_thinking``,
+    ``parent_tool_ref``) is a piece of the message of that name, which is still being written: it is shown and never
+    recorded.
     """
 
 MAX_LINE_BYTES = 32 * 1024 * 1024

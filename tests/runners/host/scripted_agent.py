@@ -33,6 +33,7 @@ class ScriptedAgent:
 
     def __init__(self) -> None:
         self._number = 0
+        self._written = ""
 
     def play(self, acts: Sequence[Act]) -> None:
         for word, *parameters in acts:
@@ -52,13 +53,23 @@ class ScriptedAgent:
 
     def act_stream(self, *pieces: str) -> None:
         """Say one message, first in pieces and then whole."""
+        self.act_write(*pieces)
+        self.act_complete()
+
+    def act_write(self, *pieces: str) -> None:
+        """Begin a message and say it in pieces."""
         self._number += 1
+        self._written = "".join(pieces)
         answer = {"id": f"msg_{self._number}", "model": "scripted", "role": "assistant", "usage": {}}
         self._event(type="message_start", message={**answer, "content": []})
         self._event(type="content_block_start", index=0, content_block={"type": "text", "text": ""})
         for piece in pieces:
             self._event(type="content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
-        content = [{"type": "text", "text": "".join(pieces)}]
+
+    def act_complete(self) -> None:
+        """Say whole what was written in pieces."""
+        answer = {"id": f"msg_{self._number}", "model": "scripted", "role": "assistant", "usage": {}}
+        content = [{"type": "text", "text": self._written}]
         say(type="assistant", message={**answer, "content": content}, parent_tool_use_id=None)
 
     def act_say(self, text: str, times: int = 1) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -474,3 +474,40 @@ def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(prepare_run: Prepare
     assert talk.run.output.count(b"0123456789") == 80_000
     numbers = [entry["n"] for entry in talk.run.entries()]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_what_is_written_can_be_read_while_it_is_written(prepare_run: PrepareRun, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    acts: list[Act] = [
+        ["prompt"],
+        ["write", f"The key is {_SECRET[:12]}"],
+        ["errors", "a warning\n"],
+        ["wait_for_file", str(first)],
+        ["complete"],
+        ["write", "Half a th"],
+        ["wait_for_file", str(second)],
+        ["result"],
+        ["prompt"],
+    ]
+    talk = Conversation(prepare_run, acts).start()
+    drafts = talk.run.folder / "drafts.jsonl"
+
+    def lines() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in drafts.read_text().splitlines()] if drafts.exists() else []
+
+    def texts() -> list[str]:
+        return [line["text"] for line in lines() if "text" in line]
+
+    wait_for(lambda: texts() == ["The key is "] and "a warning" in talk.shown(), "the first message")
+    assert "api" not in talk.shown()
+    assert [event["role"] for event in talk.events("message")] == ["user"]
+    first.touch()
+    wait_for(lambda: texts() == ["The key is ", "Half a "], "the second message")
+    second.touch()
+    settled = wait_for(lambda: [line for line in lines() if line.get("settled")], "the end of the turn")
+    before = (talk.run.folder / "journal.jsonl").read_bytes()[: settled[-1]["settled"]]
+    assert b'"turn_ended"' in before.splitlines()[-1]
+    assert before.endswith(b"\n")
+
+    assert talk.end()["agent_outcome"] == "completed"
+    assert not drafts.exists()

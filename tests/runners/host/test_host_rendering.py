@@ -115,6 +115,24 @@ def test_a_secret_cut_anywhere_is_never_shown(cuts: list[int]) -> None:
     assert shown + stream.flush() == redact(text)
 
 
+@settings(deadline=None)
+@given(cuts=st.lists(st.integers(0, 200), max_size=20))
+def test_a_secret_in_a_script_without_blanks_is_never_shown(cuts: list[int]) -> None:
+    text = f"钥匙 {_SECRET}好的\n密码在这里password=密码密码密码密码好\nhttps://人:密码密码@例子\n再见"
+    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    stream = StreamMask()
+
+    shown = "".join([stream.feed(text[start:end]) for start, end in itertools.pairwise(places)])
+
+    assert shown + stream.flush() == redact(text)
+
+
+def test_a_script_without_blanks_is_shown_as_it_comes() -> None:
+    stream = StreamMask()
+
+    assert [stream.feed(piece) for piece in ("我先看", "看文", "件a", "b。")] == ["我先看", "看文", "件", "ab。"]
+
+
 def test_a_private_key_is_not_shown_line_by_line() -> None:
     stream = StreamMask()
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\ndef\n-----END RSA PRIVATE KEY-----\nafter\n"

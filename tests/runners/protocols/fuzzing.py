@@ -268,7 +268,7 @@ def check_event(event: Mapping[str, Any]) -> None:
     kind = event["kind"]
     json.dumps(event)
     if kind == "delta":
-        assert set(event) <= {"kind", "message_ref", "text", "is_thinking"}
+        assert set(event) <= {"kind", "message_ref", "text", "is_thinking", "parent_tool_ref"}
         assert isinstance(event["message_ref"], str)
         assert isinstance(event["text"], str)
         return

@@ -56,6 +56,7 @@ class MessageBook:
                 "message_ref": f"{key}:{max(index, self._blocks.get(key, 0))}",
                 "text": text[:MAX_PART_CHARACTERS],
                 "is_thinking": kind == "thinking_delta",
+                "parent_tool_ref": parent or None,
             }
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from agentmon.widgets.cells import cut, even_line
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.plan_blocks import PlanBlock, is_plan_call
 from agentmon.widgets.request_words import decision_style, decision_words, wish_words
-from agentmon.widgets.text_rows import Span, text_rows
+from agentmon.widgets.text_rows import GrowingRows, Span, text_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Event
     from agentmon.domain.ids import ExecutionId, OperationId
     from agentmon.domain.operations import Operation
-    from agentmon.domain.sessions import Message
+    from agentmon.domain.sessions import Draft, Message
     from agentmon.widgets.block_view import Block
     from agentmon.widgets.text_rows import Row
 
@@ -46,11 +46,13 @@ class MessageBlock:
     message: Message
     speaker: str
     time: str
+    draft_key: str = ""
+    """The key that it had while it was being written; empty when nobody saw that."""
 
     @property
     def key(self) -> str:
         """Its name in the view."""
-        return str(self.message.id)
+        return self.draft_key or str(self.message.id)
 
     @property
     def can_unfold(self) -> bool:
@@ -62,12 +64,43 @@ class MessageBlock:
         message = self.message
         indent = _NESTED if message.parent_ref else ""
         if message.is_thinking and not is_unfolded:
-            thought = even_line(message.content, max_characters=_LONGEST_LINE)
-            return [(Span(indent, "muted"), Span(cut(f"∴ {thought}", width), "thinking")), _BLANK]
+            return [_thought_row(message.content, width, indent), _BLANK]
         style = _ROLE_STYLES[message.role]
         head = (Span(indent, "muted"), Span(self.speaker, style), Span(f"  {self.time}", "muted"))
         text = "thinking" if message.is_thinking else ("muted" if message.role is MessageRole.SYSTEM else "text")
         return [head, *text_rows(message.content.rstrip(), width, text, indent=indent), _BLANK]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftBlock:
+    """A message that is being written, in the rows that it will have."""
+
+    key: str
+    """Its name in the view, which the whole message keeps."""
+    draft: Draft
+    speaker: str
+    time: str
+    wrapping: GrowingRows = field(default_factory=GrowingRows, compare=False)
+    """Of the same message, whatever it has grown to."""
+
+    @property
+    def can_unfold(self) -> bool:
+        """Whether it is a thought."""
+        return self.draft.is_thinking
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:
+        """Return who writes, the text as far as it has come, and a blank row."""
+        draft = self.draft
+        indent = _NESTED if draft.parent_ref else ""
+        if draft.is_thinking and not is_unfolded:
+            return [_thought_row(draft.text, width, indent), _BLANK]
+        head = (
+            Span(indent, "muted"),
+            Span(self.speaker, _ROLE_STYLES[MessageRole.ASSISTANT]),
+            Span(f"  {self.time}  writing…", "muted"),
+        )
+        style = "thinking" if draft.is_thinking else "text"
+        return [head, *self.wrapping.rows(draft.text.rstrip(), width, style, indent=indent), _BLANK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +137,16 @@ class AskBlock:
         return [*rows, _BLANK]
 
 
+def draft_key_of(message: Draft | Message) -> str:
+    """Return the key of a message that is first seen while it is being written."""
+    return f"{message.execution_id}:{message.message_ref}"
+
+
+def _thought_row(thought: str, width: int, indent: str) -> Row:
+    line = even_line(thought, max_characters=_LONGEST_LINE)
+    return (Span(indent, "muted"), Span(cut(f"∴ {line}", width), "thinking"))
+
+
 _ROLE_STYLES: Final = {
     MessageRole.USER: "heading",
     MessageRole.ASSISTANT: "running",
@@ -122,12 +165,14 @@ def conversation_blocks(
     now: datetime,
     plans: Mapping[ExecutionId, PlanNews] | None = None,
     folder: str = "",
+    draft_keys: frozenset[str] = frozenset(),
 ) -> tuple[Block, ...]:
     """Return all of a conversation in the order of time, each thing once; paths below the folder are told from there.
 
     A question, a plan to agree to and a call that waits for a decision stand as the request. A call that was decided
     on carries the decision, and one that changed files carries the changes. All calls of a run that note its plan are
-    one row, which shows the plan as it is now.
+    one row, which shows the plan as it is now. A message that was shown while it was written keeps the key of its
+    draft, which is one of ``draft_keys``.
     """
     names = {
         MessageRole.USER: "you",
@@ -137,7 +182,13 @@ def conversation_blocks(
     }
     timed: list[tuple[float, int, Block]] = []
     for message in messages:
-        block = MessageBlock(message, names[message.role], local_time_text(message.created_at, now))
+        draft_key = draft_key_of(message)
+        block = MessageBlock(
+            message,
+            names[message.role],
+            local_time_text(message.created_at, now),
+            draft_key if draft_key in draft_keys else "",
+        )
         timed.append((message.created_at.timestamp(), 0, block))
     known = {one.id for one in operations}
     decisions = {

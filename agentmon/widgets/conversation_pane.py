@@ -30,6 +30,9 @@ _COLOURS: Final = {
     "muted": "$text-muted",
     "text": "",
 }
+_OWN_SCREEN: Final = Content.assemble(
+    "Own screen: messages appear here when complete. Press ", ("a", "$primary bold"), " to watch it live."
+)
 _MOST_PLAN_ROWS: Final = 8
 _LEAST_HEIGHT: Final = 16
 """Height below which the plan is its first row and the step that is worked on."""
@@ -49,6 +52,8 @@ class ConversationPane(Guarded, Vertical):
             text-wrap: nowrap;
         }
         &.-planned > #plan { display: block; }
+        & > #own-screen { display: none; height: auto; padding: 0 1; color: $text-muted; }
+        &.-own-screen > #own-screen { display: block; }
     }
     """
 
@@ -64,9 +69,17 @@ class ConversationPane(Guarded, Vertical):
         """Yield plan and conversation."""
         yield Static(id="plan")
         yield self.view
+        yield Static(_OWN_SCREEN, id="own-screen")
 
-    def show(self, blocks: Sequence[Block], plan: PlanNews | None) -> None:
-        """Show what was said and done, and the plan as it is now; None when there is none."""
+    def show(self, blocks: Sequence[Block], plan: PlanNews | None, *, is_own_screen: bool = False) -> None:
+        """Show what was said and done, and the plan as it is now; None when there is none.
+
+        Args:
+            blocks: What was said and done.
+            plan: The plan.
+            is_own_screen: Whether the agent writes in its own screen, of which only whole messages are known.
+        """
+        self.set_class(is_own_screen, "-own-screen")
         if plan != self._plan:
             self._plan = plan
             self._show_plan()

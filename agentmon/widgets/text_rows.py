@@ -58,6 +58,28 @@ def text_rows(text: str, width: int, style: str = "text", *, indent: str = "", a
     return [(Span(indent, style), Span(row, style)) for row in wrapped(text, room, at_words=at_words)]
 
 
+class GrowingRows:
+    """The rows of a text that grows at its end: lines that are whole are wrapped once for each width."""
+
+    def __init__(self) -> None:
+        self._form: tuple[int, str, str] | None = None
+        self._text = ""
+        self._wrapped = 0
+        """Characters of it that were wrapped: whole lines with their line feeds."""
+        self._rows: list[Row] = []
+
+    def rows(self, text: str, width: int, style: str = "text", *, indent: str = "") -> list[Row]:
+        """Return the rows that ``text_rows`` makes of the text."""
+        if self._form != (width, style, indent) or not text.startswith(self._text):
+            self._form, self._wrapped, self._rows = (width, style, indent), 0, []
+        self._text = text
+        whole = text.rfind("\n") + 1
+        if whole > self._wrapped:
+            self._rows += text_rows(text[self._wrapped : whole - 1], width, style, indent=indent)
+            self._wrapped = whole
+        return self._rows + text_rows(text[self._wrapped :], width, style, indent=indent)
+
+
 def diff_rows(diff: str, width: int, *, indent: str = "") -> list[Row]:
     """Return a unified difference as rows: what is added, what is removed, and where, each in its style."""
     rows: list[Row] = []

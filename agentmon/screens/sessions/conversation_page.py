@@ -12,7 +12,7 @@ from agentmon.domain.amounts import DOLLARS, calls_text, count_text
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.screens.bindings import CONVERSATION
 from agentmon.screens.frame import AttachRequested, ServiceScreen
-from agentmon.screens.sessions.conversation_source import ConversationSource
+from agentmon.screens.sessions.conversation_source import DRAFT_POLL_INTERVAL_S, Conversation, ConversationSource
 from agentmon.screens.sessions.session_actions import fork, go_on, session_title
 from agentmon.screens.sessions.talking import change_agent, interrupt, show_request
 from agentmon.widgets.conversation_blocks import AskBlock
@@ -23,6 +23,7 @@ from agentmon.widgets.session_rows import session_words
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.timer import Timer
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.ids import TaskId
@@ -74,6 +75,7 @@ class ConversationPage(ServiceScreen[None]):
         self._money = DOLLARS
         self._source = ConversationSource(listing.session.id)
         self._has_request = False
+        self._draft_poll: Timer | None = None
         self.is_loaded = False
         """Whether the conversation was read."""
 
@@ -86,8 +88,9 @@ class ConversationPage(ServiceScreen[None]):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        """Show what is known already."""
+        """Show what is known already, and start the clock, which stands still while nothing runs."""
         self._show_heading()
+        self._draft_poll = self.set_interval(DRAFT_POLL_INTERVAL_S, self._poll_drafts, name="drafts", pause=True)
 
     async def refresh_snapshot(self) -> None:
         """Read what is new."""
@@ -103,11 +106,13 @@ class ConversationPage(ServiceScreen[None]):
         )
         with self.app.batch_update():
             self._show_heading()
-            self.query_one(ConversationPane).show(shown.blocks, shown.plan)
+            self._show(shown)
             wanted, self._wanted_key = self._wanted_key, None
             if wanted is not None:
                 self._view.select(wanted)
         self.is_loaded = True
+        if self._draft_poll is not None:
+            (self._draft_poll.resume if self._source.is_live else self._draft_poll.pause)()
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
@@ -209,6 +214,14 @@ class ConversationPage(ServiceScreen[None]):
     @property
     def _task_id(self) -> TaskId | None:
         return self._listing.session.task_id
+
+    def _poll_drafts(self) -> None:
+        shown = self._source.poll() if self.is_current else None
+        if shown is not None:
+            self._show(shown)
+
+    def _show(self, shown: Conversation) -> None:
+        self.query_one(ConversationPane).show(shown.blocks, shown.plan, is_own_screen=shown.is_own_screen)
 
     def _show_heading(self) -> None:
         listing, session = self._listing, self._listing.session

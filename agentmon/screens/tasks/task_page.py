@@ -19,7 +19,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import Priority
 from agentmon.screens.bindings import TASK_PAGE
 from agentmon.screens.frame import AttachRequested
-from agentmon.screens.sessions.conversation_source import Conversation, ConversationSource
+from agentmon.screens.sessions.conversation_source import DRAFT_POLL_INTERVAL_S, Conversation, ConversationSource
 from agentmon.screens.sessions.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.tasks.editing import edit_task
 from agentmon.screens.tasks.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
@@ -146,6 +146,7 @@ class TaskPage(TaskLogScreen):
         self._conversation = Conversation()
         self._seconds: Timer | None = None
         self._log_poll: Timer | None = None
+        self._draft_poll: Timer | None = None
         self._waits = WaitClock(self, self._on_wait_end)
 
     def compose(self) -> ComposeResult:
@@ -180,6 +181,7 @@ class TaskPage(TaskLogScreen):
         self.query_one(Tabs).can_focus = False
         self._seconds = self.set_interval(1.0, self._tick, name="seconds", pause=True)
         self._log_poll = self.set_interval(LOG_POLL_INTERVAL_S, self.poll_log, name="log", pause=True)
+        self._draft_poll = self.set_interval(DRAFT_POLL_INTERVAL_S, self._poll_drafts, name="drafts", pause=True)
 
     async def refresh_snapshot(self) -> None:
         """Read the task and all that belongs to it."""
@@ -631,13 +633,24 @@ class TaskPage(TaskLogScreen):
 
     def _show_conversation(self) -> None:
         shown = self._conversation
-        self.query_one(ConversationPane).show(shown.blocks, shown.plan)
+        self._show_talk()
         self.query_one("#operations-table", RowTable).rows = operation_rows(shown.operations, shown.folder)
         count = len(shown.operations)
         words = (
             f"{count:,} tool call{'' if count == 1 else 's'}   enter shows one whole" if count else "No tool calls yet."
         )
         self.query_one("#operations-heading", Static).update(Content.styled(words, "$text-muted"), layout=False)
+
+    def _show_talk(self) -> None:
+        shown = self._conversation
+        self.query_one(ConversationPane).show(shown.blocks, shown.plan, is_own_screen=shown.is_own_screen)
+
+    def _poll_drafts(self) -> None:
+        """Show more of what is being written."""
+        shown = None if self._source is None or not self.is_current else self._source.poll()
+        if shown is not None:
+            self._conversation = shown
+            self._show_talk()
 
     def _go_to_spot(self) -> None:
         """Go where the page was opened at, once."""
@@ -676,6 +689,11 @@ class TaskPage(TaskLogScreen):
                 self._log_poll.resume()
             else:
                 self._log_poll.pause()
+        if self._draft_poll is not None:
+            if (self._tab == "conversation" or self._is_split) and self._source is not None and self._source.is_live:
+                self._draft_poll.resume()
+            else:
+                self._draft_poll.pause()
 
     def _tick(self) -> None:
         self._show_heading()

@@ -10,9 +10,16 @@ import typer
 from agentmon.bootstrap import Services
 from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
-from agentmon.cli.conversation_text import event_line, message_text, operation_line, plan_lines
+from agentmon.cli.conversation_text import (
+    body_part,
+    draft_head,
+    event_line,
+    message_text,
+    operation_line,
+    plan_lines,
+)
 from agentmon.cli.json_form import json_form
-from agentmon.cli.output import flush, say, say_document, say_document_line, tell
+from agentmon.cli.output import flush, say, say_clean_part, say_document, say_document_line, tell
 from agentmon.cli.task_text import local_time
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.events import Event, EventLevel, EventType
@@ -20,7 +27,7 @@ from agentmon.domain.executions import Execution
 from agentmon.domain.ids import ExecutionId, MessageId, OperationId, SessionId
 from agentmon.domain.operations import Operation, OperationStatus
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.sessions import Message, Session
+from agentmon.domain.sessions import Draft, Message, Session
 from agentmon.domain.tasks import Task, Workspace
 
 _LOOK_INTERVAL_S = 0.2
@@ -41,7 +48,8 @@ def conversation(
 ) -> None:
     """Show what was said and done in the newest conversation of a task.
 
-    With --follow, --json prints one object a line.
+    With --follow, text is printed while it is written. --json then prints one object a line; its kind is draft (a piece
+    of a message), message or operation.
 
     Examples:
       agentmon conversation 12
@@ -156,8 +164,13 @@ async def _events_after(
     )
 
 
-async def _follow(services: Services, execution_id: ExecutionId, read: Callable[[], Awaitable[bool]]) -> None:
-    """Read whenever the database changes, until the execution is over and all of it is read."""
+async def _follow(
+    services: Services,
+    execution_id: ExecutionId,
+    read: Callable[[], Awaitable[bool]],
+    poll: Callable[[], None] = lambda: None,
+) -> None:
+    """Read whenever the database changes, until the execution is over and all of it is read; poll in between."""
     version: int | None = None
     while True:
         present = services.data_version()
@@ -168,6 +181,7 @@ async def _follow(services: Services, execution_id: ExecutionId, read: Callable[
             flush()
             if not execution.status.is_open:
                 return
+        poll()
         await asyncio.sleep(_LOOK_INTERVAL_S)
 
 
@@ -212,13 +226,25 @@ async def _follow_conversation(services: Services, session: Session, *, as_json:
         await _print_conversation(services, session, as_json=as_json)
         return
     printed = _Printed(as_json=as_json)
+    reader = services.executions.draft_reader(newest)
+    journal_offset = 0
 
     async def read() -> bool:
+        nonlocal journal_offset
+        # Before the messages: what was in the database then is among these.
+        journal_offset = (await services.executions.get(newest.id)).journal_offset
         printed.messages(await _all_messages(services, session.id, printed.before_last))
         printed.operations(await services.conversations.operations(session_id=session.id, limit=_MOST_OPERATIONS))
+        printed.drafts(reader.drafts(journal_offset, printed.stored))
         return True
 
-    await _follow(services, newest.id, read)
+    def poll() -> None:
+        if reader.poll():
+            printed.drafts(reader.drafts(journal_offset, printed.stored))
+            flush()
+
+    await _follow(services, newest.id, read, poll)
+    printed.end_line()
 
 
 async def _newest_execution(services: Services, session: Session) -> Execution | None:
@@ -234,10 +260,20 @@ class _Printed:
         self._operations: dict[OperationId, OperationStatus] = {}
         self._last: tuple[MessageId, str] | None = None
         self.before_last: MessageId | None = None
+        self.stored: dict[str, int] = {}
+        """Lengths of the messages that are stored, by their names."""
+        self._drafts: dict[str, str] = {}
+        """What was printed of messages while they were written; as text, of one at a time."""
+        self._is_mid_line = False
 
     def messages(self, messages: Sequence[Message]) -> None:
         """Print what is new of messages after ``before_last``."""
         for message in messages:
+            ref = message.message_ref or ""
+            self.stored[ref] = len(message.content)
+            drafted = self._drafts.get(ref, "")
+            if len(drafted) > len(message.content):
+                continue
             is_last = self._last is not None and self._last[0] == message.id
             shown = self._last[1] if is_last and self._last is not None else ""
             if is_last and shown == message.content:
@@ -246,11 +282,44 @@ class _Printed:
                 self.before_last = None if self._last is None else self._last[0]
             if self._as_json:
                 say_document_line({"kind": "message", **_fields(json_form(message))})
+            elif drafted and message.content.startswith(drafted):
+                self._print_part(message.content[len(drafted) :])
+                self.end_line()
             elif shown and message.content.startswith(shown):
                 say("\n".join(f"  {line}" for line in message.content[len(shown) :].strip("\n").split("\n")))
             else:
+                self.end_line()
                 say(message_text(message))
+            self._drafts.pop(ref, None)
             self._last = (message.id, message.content)
+
+    def drafts(self, drafts: Sequence[Draft]) -> None:
+        """Print what was written since, and leave what came to nothing."""
+        refs = {draft.message_ref for draft in drafts}
+        self._drafts = {ref: text for ref, text in self._drafts.items() if ref in refs}
+        if not self._drafts:
+            self.end_line()
+        for draft in drafts if self._as_json else drafts[:1]:
+            known = self._drafts.get(draft.message_ref, "")
+            added = draft.text[len(known) :]
+            self._drafts[draft.message_ref] = draft.text
+            if self._as_json and added:
+                part = {"message_ref": draft.message_ref, "is_thinking": draft.is_thinking, "text": added}
+                say_document_line({"kind": "draft", **part})
+            elif added:
+                if not known:
+                    say(draft_head(draft))
+                self._print_part(added)
+
+    def _print_part(self, text: str) -> None:
+        say_clean_part(("" if self._is_mid_line else "  ") + body_part(text))
+        self._is_mid_line = True
+
+    def end_line(self) -> None:
+        """End the line that a message is being written in."""
+        if self._is_mid_line:
+            self._is_mid_line = False
+            say()
 
     def operations(self, operations: Sequence[Operation]) -> None:
         """Print the calls that began or ended."""
@@ -258,6 +327,7 @@ class _Printed:
             if self._operations.get(operation.id) is operation.status:
                 continue
             self._operations[operation.id] = operation.status
+            self.end_line()
             if self._as_json:
                 say_document_line({"kind": "operation", **_fields(json_form(operation))})
             else:

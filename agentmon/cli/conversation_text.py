@@ -9,7 +9,7 @@ from agentmon.domain.conversation import PlanNews, PlanStatus
 from agentmon.domain.events import Event
 from agentmon.domain.operations import MessageRole, Operation, OperationStatus
 from agentmon.domain.plain_text import plain_line, plain_lines
-from agentmon.domain.sessions import Message
+from agentmon.domain.sessions import Draft, Message
 
 _SPEAKERS = {
     MessageRole.USER: "You",
@@ -29,10 +29,23 @@ _PLAN_GLYPHS = {PlanStatus.PENDING: "○", PlanStatus.IN_PROGRESS: "◐", PlanSt
 
 def message_text(message: Message) -> str:
     """Return a message under the line that says who speaks."""
-    speaker = _SPEAKERS[message.role] + (" (thinks)" if message.is_thinking else "")
-    inside = ", in a subagent" if message.parent_ref else ""
-    body = "\n".join(f"  {line}" for line in plain_lines(message.content).split("\n"))
-    return f"{speaker}{inside}  {local_time(message.created_at)}\n{body}"
+    head = _head(message.role, message.created_at, is_thinking=message.is_thinking, is_inside=bool(message.parent_ref))
+    return f"{head}\n  {body_part(message.content)}"
+
+
+def draft_head(draft: Draft) -> str:
+    """Return the line that says who writes."""
+    return _head(MessageRole.ASSISTANT, draft.begun_at, is_thinking=draft.is_thinking, is_inside=bool(draft.parent_ref))
+
+
+def body_part(text: str) -> str:
+    """Return what of a message goes on behind its indent, clean."""
+    return plain_lines(text).replace("\n", "\n  ")
+
+
+def _head(role: MessageRole, at: datetime, *, is_thinking: bool, is_inside: bool) -> str:
+    speaker = _SPEAKERS[role] + (" (thinks)" if is_thinking else "")
+    return f"{speaker}{', in a subagent' if is_inside else ''}  {local_time(at)}"
 
 
 def operation_line(operation: Operation) -> str:

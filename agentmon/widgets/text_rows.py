@@ -59,25 +59,31 @@ def text_rows(text: str, width: int, style: str = "text", *, indent: str = "", a
 
 
 class GrowingRows:
-    """The rows of a text that grows at its end: lines that are whole are wrapped once for each width."""
+    """The rows of a text that grows at its end: what is wrapped once for a width is not wrapped again."""
 
     def __init__(self) -> None:
         self._form: tuple[int, str, str] | None = None
         self._text = ""
         self._wrapped = 0
-        """Characters of it that were wrapped: whole lines with their line feeds."""
+        """Characters of it that were wrapped for good: whole lines with their line feeds."""
         self._rows: list[Row] = []
+        self._count = 0
+        """Rows of these characters."""
 
     def rows(self, text: str, width: int, style: str = "text", *, indent: str = "") -> list[Row]:
-        """Return the rows that ``text_rows`` makes of the text."""
+        """Return the rows that ``text_rows`` makes of the text; the list is the same each time, and grows."""
         if self._form != (width, style, indent) or not text.startswith(self._text):
-            self._form, self._wrapped, self._rows = (width, style, indent), 0, []
+            self._form, self._wrapped, self._rows, self._count = (width, style, indent), 0, [], 0
+        elif text.rfind("\n") < self._wrapped and len(self._text) - self._wrapped > _LONGEST_LINE:
+            return self._rows  # nothing is shown of what comes so late in a line
         self._text = text
+        del self._rows[self._count :]
         whole = text.rfind("\n") + 1
         if whole > self._wrapped:
             self._rows += text_rows(text[self._wrapped : whole - 1], width, style, indent=indent)
-            self._wrapped = whole
-        return self._rows + text_rows(text[self._wrapped :], width, style, indent=indent)
+            self._wrapped, self._count = whole, len(self._rows)
+        self._rows += text_rows(text[self._wrapped :], width, style, indent=indent)
+        return self._rows
 
 
 def diff_rows(diff: str, width: int, *, indent: str = "") -> list[Row]:

@@ -20,7 +20,9 @@ from tests.agents.drive import require_succeeded
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agentmon.domain.sessions import Draft
     from tests.agents.drive import Drive
+    from tests.live_home import LiveHome
 
 pytestmark = pytest.mark.agents
 
@@ -55,6 +57,54 @@ async def test_a_plain_answer_is_recorded_whole(drive: Drive) -> None:
     types = {row["type"] for row in drive.rows("events", ended)}
     assert types >= {"message", "status_change", "usage"}
     assert {row["trace_id"] for row in drive.rows("events", ended)} == {ended.id}
+
+
+async def test_a_message_can_be_read_while_it_is_written_also_without_a_worker(
+    drive: Drive, live_home: LiveHome
+) -> None:
+    text = " ".join(f"word{number}" for number in range(60))
+    execution = await drive.start(steps({"text": text, "chunk_delay": 0.2}))
+    reader = drive.services.executions.draft_reader(execution)
+
+    async def written(characters: int) -> str:
+        reader.poll()
+        found = await drive.services.executions.get(execution.id)
+        stored = {row["message_ref"]: len(row["content"]) for row in drive.rows("messages", execution)}
+        texts = [draft.text for draft in reader.drafts(found.journal_offset, stored) if not draft.is_thinking]
+        return texts[0] if texts and len(texts[0]) >= characters else ""
+
+    begun = await drive.until(lambda: written(20), "the beginning of the message")
+    assert drive.texts(execution, "assistant") == []
+    live_home.kill_worker()
+    grown = await drive.until(lambda: written(len(begun) + 30), "more of the message without a worker")
+    await drive.services.workers.ensure_running()
+    ended = await drive.until_over(execution)
+
+    assert text.startswith(grown)
+    assert drive.texts(ended, "assistant") == [text]
+    assert await written(0) == ""
+    assert not reader.poll()
+
+
+async def test_what_was_written_before_an_interrupt_is_no_draft_afterwards(drive: Drive) -> None:
+    execution = await drive.start("go #mock:slow")
+    reader = drive.services.executions.draft_reader(execution)
+
+    async def drafts() -> list[Draft]:
+        reader.poll()
+        found = await drive.services.executions.get(execution.id)
+        return list(reader.drafts(found.journal_offset, {}))
+
+    await drive.until(drafts, "the beginning of the message")
+    await drive.services.conversations.interrupt(execution.task_id, actor=USER_ACTOR)
+    await drive.until_active(execution, Activity.WAITING)
+
+    async def is_none() -> bool:
+        return not await drafts()
+
+    await drive.until(is_none, "the end of the draft")
+    await drive.services.conversations.finish(execution.task_id, actor=USER_ACTOR)
+    await drive.until_over(execution)
 
 
 async def test_tools_that_are_allowed_run_and_leave_operations(drive: Drive) -> None:

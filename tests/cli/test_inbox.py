@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import os
+import select
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -20,6 +23,7 @@ from agentmon.domain.conversation import (
 )
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.runners.danger import load_danger_rules
+from agentmon.runners.host.draft_log import DraftLog
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 from tests.cli.command_lines import DEADLINE_S
 from tests.conversing import Conversing, a_wish
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from agentmon.domain.conversation import AskNews
+    from agentmon.domain.conversation import AskNews, ConversationNews
     from agentmon.domain.executions import Execution
     from tests.cli.command_lines import CommandLine
 
@@ -322,6 +326,58 @@ def test_following_goes_on_until_the_run_is_over(cli: CommandLine, talk: Talk) -
 
     assert [json.loads(line)["payload"]["text"] for line in output.splitlines()] == ["late"]
     assert following.returncode == 0
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_message_is_followed_while_it_is_written(cli: CommandLine, talk: Talk, form: str) -> None:
+    number, execution = talk.begin()
+    log = DraftLog(str(cli.paths.execution_dir(execution.id) / "drafts.jsonl"))
+    moments = itertools.count()
+
+    def write(text: str) -> None:
+        log.add({"kind": "delta", "message_ref": "m", "text": text})
+        log.write(float(next(moments)))
+
+    def tell(*news: ConversationNews) -> None:
+        talk.do(lambda place: place.tell(execution.id, *news))
+
+    printed = b""
+    with cli.start("conversation", number, "-f", *(["--json"] if form == "json" else [])) as following:
+
+        def wait_until_printed(words: bytes) -> None:
+            nonlocal printed
+            while words not in printed:
+                assert select.select([following.stdout], [], [], DEADLINE_S)[0], printed
+                part = os.read(following.stdout.fileno(), 65536)
+                assert part, printed
+                printed += part
+
+        try:
+            write("I look\nat the cl")
+            wait_until_printed(b"at the ")
+            write("ock and ")
+            wait_until_printed(b"clock and ")
+            tell(ToolStartedNews(tool_ref="t", tool_name="Bash", type=OperationType.EXECUTE, target="ls"))
+            wait_until_printed(b"ls")
+            tell(MessageNews(message_ref="m", role=MessageRole.ASSISTANT, text="I look\nat the clock and freeze it."))
+            wait_until_printed(b"freeze it.")
+            talk.do(lambda place: place.end(execution.id))
+            wait_until_printed(b"\n")
+            assert following.wait() == 0
+        finally:
+            following.kill()
+
+    if form == "json":
+        lines = [json.loads(line) for line in printed.splitlines()]
+        drafts = [line["text"] for line in lines if line["kind"] == "draft"]
+        assert drafts == ["I look\nat the ", "clock and "]
+        (message,) = [line for line in lines if line["kind"] == "message"]
+        assert message["content"] == "I look\nat the clock and freeze it."
+        assert {line["message_ref"] for line in lines if line["kind"] == "draft"} == {message["message_ref"]}
+    else:
+        head, *rest = printed.decode().splitlines()
+        assert head.startswith("Agent  ")
+        assert rest == ["  I look", "  at the clock and ", "  … Bash: ls", "  freeze it."]
 
 
 def test_a_task_without_an_agent_says_that_nothing_was_said(cli: CommandLine) -> None:

@@ -58,3 +58,12 @@ def test_lines_that_are_whole_are_wrapped_once(monkeypatch: pytest.MonkeyPatch) 
         growing.rows(text, 40)
 
     assert sum(sizes) < 2 * len(text)
+
+
+def test_a_line_that_is_too_long_to_be_shown_whole_stays_as_it_is() -> None:
+    growing = text_rows.GrowingRows()
+
+    for size in (39_990, 40_010, 50_000, 50_010):
+        assert growing.rows("x" * size, 40) == text_rows.text_rows("x" * size, 40)
+    text = "x" * 50_010 + "\nafter"
+    assert growing.rows(text, 40) == text_rows.text_rows(text, 40)

@@ -16,7 +16,7 @@ _MAX_DEPTH = 100
 _KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END "
 _MAX_WORD_CHARACTERS = 4_000
 """A longer word that is still being written is shown unfinished."""
-_MAX_LINE_CHARACTERS = 8_000
+_MAX_LINE_CHARACTERS = 1_000
 _CONTEXT_CHARACTERS = 200
 
 

@@ -64,10 +64,16 @@ class DraftReader:
                 return False
             if stat.st_ino != self._inode or stat.st_size < self._offset:
                 self._inode, self._offset = stat.st_ino, 0
-            added, end = self._read(self._offset)
-            if self._offset and added and added[0].get("n") != self._number + 1:
+            start = self._offset
+            added, end = self._read(start)
+            if start and added and added[0].get("n") != self._number + 1:
                 # Another file, which got the inode of the one before it.
-                added, end = self._read(0)
+                start = 0
+                added, end = self._read(start)
+            if not start and added and added[0].get("n") == 1:
+                # The first file of a host: the next try has begun.
+                self._number = 0
+                self._messages.clear()
             self._offset = end
         except OSError:
             return False

@@ -142,6 +142,18 @@ def test_another_file_with_the_inode_of_the_one_before_is_read_from_its_beginnin
     assert writing.seen()["2:n"] == "".join(f"{number} " for number in range(4, 20))
 
 
+def test_the_file_of_the_next_host_is_read_from_its_beginning(writing: Writing) -> None:
+    writing.write("m", "one ")
+    writing.write("n", "two ")
+    assert len(writing.seen()) == 2
+    # A host that was killed leaves its file, which is set aside.
+    writing.path.rename(writing.path.with_name("try-1"))
+    writing.log = DraftLog(str(writing.path))
+    writing.write("o", "three ")
+
+    assert writing.seen() == {"2:o": "three "}
+
+
 def test_a_message_without_an_end_is_bounded(writing: Writing) -> None:
     for _ in range(MAX_CHARACTERS // 100_000 + 3):
         writing.write("m", "x y " * 25_000)

@@ -175,12 +175,14 @@ async def test_a_try_is_neither_begun_nor_read_before_the_earlier_ones_are_set_a
         execution = await place.services.executions.get(claimed.execution.id)
         assert (execution.status, execution.retry_count) == (ExecutionStatus.RUNNING, 1)
         in_the_way.unlink()
+        folder.drafts.touch()
         folder.set_tries_aside(again.execution.attempt)
         write_journal(folder, STARTED, FAILED)
         await watch.read_journals()
         assert watched.journal_offset > 0
         assert await entries_of(place, execution.id) == ["host_started", "ended"] * 2
         assert (folder.path / "try-1" / "journal.jsonl").exists()
+        assert (folder.path / "try-1" / "drafts.jsonl").exists()
 
 
 async def test_a_stop_that_comes_before_the_next_try_is_prepared_reaches_its_host(tmp_path: Path) -> None:

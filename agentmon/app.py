@@ -658,7 +658,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
         async def look() -> None:
             if self._background is not None:
-                await self._background.look(await self.services())
+                if await self._background.look(await self.services()):
+                    self._tell_screens()
                 self._show_mark()
 
         self._start_look("looking at the worker", look)

@@ -38,6 +38,7 @@ from agentmon.services.search import SearchService
 from agentmon.services.sessions import SessionService
 from agentmon.services.settings import SettingsService
 from agentmon.services.shown_screens import ScreenService
+from agentmon.services.sightings import SightingService
 from agentmon.services.storage import StorageService
 from agentmon.services.summaries import SummaryService
 from agentmon.services.tasks import TaskService
@@ -114,6 +115,7 @@ class Services:
     notifications: NotificationService
     queue: QueueService
     executions: ExecutionService
+    sightings: SightingService
     screens: ScreenService
     approvals: ApprovalService
     conversations: ConversationService
@@ -184,8 +186,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             paths=paths,
             clock=clock,
         )
-        workers = WorkerService(paths)
         background = BackgroundService(paths, clock)
+        workers = WorkerService(paths, background)
+        sightings = SightingService(LiveExecutionRepository(database), paths, clock)
         workspaces = WorkspaceService(workspace_rows, WorkspaceCountRepository(database), clock)
         cards = TaskService(
             tasks,
@@ -220,12 +223,12 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             keys=keys,
             tasks=tasks,
             queue=queue,
-            workers=workers,
-            paths=paths,
             clock=clock,
         )
         limits = LimitSnapshotRepository(database)
-        sessions = SessionService(sessions=SessionRepository(database), agents=agents, queue=queue, clock=clock)
+        sessions = SessionService(
+            sessions=SessionRepository(database), sightings=sightings, agents=agents, queue=queue, clock=clock
+        )
         yield Services(
             paths=paths,
             actor=await find_actor(executions),
@@ -245,11 +248,16 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 agents=agents,
                 workspaces=workspaces,
                 settings=settings,
-                paths=paths,
+                queue=queue,
                 clock=clock,
             ),
             explaining=ExplainService(
-                executions=executions, events=EventRepository(database), agents=agents, paths=paths, clock=clock
+                executions=executions,
+                sightings=sightings,
+                events=EventRepository(database),
+                agents=agents,
+                paths=paths,
+                clock=clock,
             ),
             conversations=conversations,
             capability_scans=CapabilityScanService(
@@ -268,7 +276,8 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             ),
             sessions=sessions,
             search=search,
-            executions=ExecutionService(executions, paths),
+            sightings=sightings,
+            executions=ExecutionService(executions, sightings, paths),
             screens=ScreenService(executions, paths),
             agents=agents,
             agent_files=agent_files,
@@ -277,6 +286,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 BoardRepository(database),
                 settings,
                 SettingRepository(database),
+                sightings,
                 clock,
                 import_progress=paths.import_progress,
             ),
@@ -330,7 +340,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 days=UsageDayRepository(database),
                 executions=executions,
                 settings=settings,
-                paths=paths,
+                queue=queue,
                 clock=clock,
             ),
             limits=LimitService(

@@ -17,7 +17,7 @@ from agentmon.domain.board_filter import ARCHIVED_WORD, require_known
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.due_dates import due_words
 from agentmon.domain.labels import labels_text
-from agentmon.domain.live_state import LiveState
+from agentmon.domain.live_state import LiveState, elapsed_text
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Workspace
@@ -96,7 +96,7 @@ async def read_page(
 
 def board_lines(page: BoardPage, now: datetime, width: int, *, is_filtered: bool = False) -> list[str]:
     """Return the lines of the board; none is wider than ``width``."""
-    lines = [fit(f"{plain_line(page.workspace_name)}   {status_text(page.status_line)}", width)]
+    lines = [fit(f"{plain_line(page.workspace_name)}   {status_text(page.status_line, now)}", width)]
     for status in TaskStatus:
         column = page.columns.get(status, ColumnPage(status=status))
         if status is TaskStatus.CANCELLED and not column.total:
@@ -118,14 +118,20 @@ def _count_text(column: ColumnPage) -> str:
     return f"{column.total}{limit}{f' over the limit{where}' if column.is_over_limit else ''}"
 
 
-def status_text(numbers: StatusLine) -> str:
+def status_text(numbers: StatusLine, now: datetime) -> str:
     """Return the numbers of the status line in words."""
     return (
         f"{LiveState.RUNNING.glyph} {numbers.running}/{numbers.running_limit} running  "
         f"{LiveState.QUEUED.glyph} {numbers.queued} queued  "
         f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} needs you"
         + (f"  {LiveState.PAUSED.glyph} {LiveState.PAUSED.value}" if numbers.is_paused else "")
+        + ("" if numbers.worker_seen_at is None else f"  {silence_text(numbers.worker_seen_at, now)}")
     )
+
+
+def silence_text(worker_seen_at: datetime, now: datetime) -> str:
+    """Return since when no worker is at work."""
+    return f"{LiveState.UNKNOWN.glyph} worker last seen {elapsed_text(worker_seen_at, None, now)} ago"
 
 
 def _card_line(card: Card, now: datetime, width: int) -> str:

@@ -9,7 +9,7 @@ from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
-from agentmon.cli.pausing import pause_note
+from agentmon.cli.pausing import pause_note, silence_note
 from agentmon.cli.task_text import state_text
 from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.clock import SystemClock
@@ -36,7 +36,8 @@ def list_executions(
     """
 
     async def work(services: Services, workspace: Workspace) -> tuple[tuple[ExecutionListing, ...], str, MoneyFormat]:
-        note, money = await pause_note(services), await services.settings.money()
+        money = await services.settings.money()
+        note = "\n".join(filter(None, [await pause_note(services), await silence_note(services)]))
         if number is None:
             return await services.executions.list(None if is_all else workspace, limit=limit), note, money
         task = await numbered_task(services, workspace, number)

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
 from agentmon.domain.executions import Execution, ExecutionListing
+from agentmon.domain.sightings import Sighting
 
 
 def json_form(value: object) -> object:
@@ -44,14 +45,20 @@ def _fields_form(parts: Mapping[str, object]) -> dict[str, object]:
     """Return the fields by their names; how money is shown is told beside the amounts, which are dollars."""
     form: dict[str, object] = {}
     for name, part in parts.items():
-        form |= part.named if isinstance(part, MoneyFormat) else {name: json_form(part)}
+        match part:
+            case MoneyFormat():
+                form |= part.named
+            case Sighting():
+                form |= _fields_form(part._asdict())
+            case _:
+                form[name] = json_form(part)
     return form
 
 
 def _execution_form(value: Execution | ExecutionListing) -> dict[str, object]:
     """Return the fields of an execution with the state that a person sees and the words beside it, on one level."""
     execution, words = (value.execution, value) if isinstance(value, ExecutionListing) else (value, None)
-    form = {field.name: json_form(getattr(execution, field.name)) for field in fields(execution)}
+    form = _fields_form({field.name: getattr(execution, field.name) for field in fields(execution)})
     form["state"] = execution.live_state.value
     if words is not None:
         beside = (field.name for field in fields(words) if field.name != "execution")

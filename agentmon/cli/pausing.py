@@ -10,7 +10,9 @@ from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document, tell
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import ConflictError
+from agentmon.domain.live_state import elapsed_text
 from agentmon.domain.pause import QueuePause
 from agentmon.store.status_counts import find_status_counts
 
@@ -72,6 +74,15 @@ async def pause_note(services: Services) -> str:
     if present is None:
         return ""
     return f"note: the queue is paused since {local_words(present.since)}; agentmon resume lets it go on"
+
+
+async def silence_note(services: Services) -> str:
+    """Return the line that says how old what is shown of runs may be; empty while a worker is at work."""
+    seen_at = services.sightings.worker_seen_at()
+    if seen_at is None or not (await _open_counts(services))[0]:
+        return ""
+    ago = elapsed_text(seen_at, None, SystemClock().now())
+    return f"note: the worker was last seen {ago} ago; what runs is shown as it was then"
 
 
 async def _open_counts(services: Services) -> tuple[int, int]:

@@ -5,11 +5,15 @@ Importing dataclasses, pathlib's users and typer costs three times what starting
 
 import os
 import sys
+import time
 
 from agentmon import __version__
 from agentmon.cli.output import say_clean_line, say_document
 from agentmon.store.money_setting import find_money_words
 from agentmon.store.status_counts import StatusCounts, find_status_counts
+
+_SHORT_FOLDER_BYTES = 80
+"""Up to here the folder of sockets is where it is looked for; ``paths`` knows where longer ones go."""
 
 
 def print_version(*, as_json: bool) -> int:
@@ -40,14 +44,35 @@ def print_status(words: list[str]) -> int:
 
         tell_error(f"the database {database_path} cannot be read", hint="agentmon doctor says why")
         return 1
+    counts.worker_seen_at = find_worker_seen_at(counts, database_path)
     if "--json" in words:
         say_document({**counts.as_document(), **_currency_form(counts)})
     else:
         say_clean_line(
             f"● {counts.running}/{counts.running_limit} running  ◌ {counts.queued} queued  "
-            f"◆ {counts.needs_you} needs you" + ("  ‖ paused" if counts.is_paused else "") + cost_words(counts)
+            f"◆ {counts.needs_you} needs you"
+            + ("  ‖ paused" if counts.is_paused else "")
+            + ("" if counts.worker_seen_at is None else f"  ? worker last seen {worker_silence(counts)} ago")
+            + cost_words(counts)
         )
     return 0
+
+
+def find_worker_seen_at(counts: StatusCounts, database_path: str) -> float | None:
+    """Return when a worker was last at work, while something runs and none is: nobody needs one for nothing."""
+    if not counts.running:
+        return None
+    from agentmon.worker.at_work import find_last_beat  # noqa: PLC0415 - only runs need it
+
+    run_dir = find_run_dir()
+    return find_last_beat(f"{run_dir}/worker.lock", f"{run_dir}/worker-loops.json", database_path)
+
+
+def worker_silence(counts: StatusCounts) -> str:
+    """Return for how long no worker was at work: ``40s``."""
+    from agentmon.domain.amounts import duration_text  # noqa: PLC0415 - only a dead worker needs it
+
+    return duration_text(time.time() - (counts.worker_seen_at or 0.0))
 
 
 def cost_words(counts: StatusCounts) -> str:
@@ -92,6 +117,23 @@ def find_database_path() -> str:
     from agentmon.paths import find_paths  # noqa: PLC0415 - the rare cases may cost more
 
     return str(find_paths().database_path)
+
+
+def find_run_dir() -> str:
+    """Return the same as ``find_paths().run_dir``, without what that costs wherever it can be known."""
+    home = os.environ.get("AGENTMON_HOME", "")
+    if not os.environ.get("AGENTMON_DATABASE_URL"):
+        state_home = os.environ.get("XDG_STATE_HOME", "").strip() or f"{os.environ.get('HOME', '')}/.local/state"
+        folder = ""
+        if home.startswith("/"):
+            folder = f"{home.rstrip('/')}/run"
+        elif not home and sys.platform == "linux" and state_home.startswith("/"):
+            folder = f"{state_home}/agentmon/run"
+        if folder and len(os.fsencode(folder)) <= _SHORT_FOLDER_BYTES:
+            return folder
+    from agentmon.paths import find_paths  # noqa: PLC0415 - the rare cases may cost more
+
+    return str(find_paths().run_dir)
 
 
 def find_settings_path() -> str:

@@ -8,7 +8,8 @@ from agentmon.bootstrap import Services
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import zone_words
-from agentmon.cli.output import say, say_document
+from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.pausing import silence_note
 from agentmon.cli.task_text import execution_line, local_time, program_text
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.agents import Agent
@@ -46,6 +47,8 @@ class _TaskFacts:
     now: datetime
     newest_state: str
     """The words for the state of the newest one, with what it waits for; empty when there is none."""
+    note: str
+    """How old what is known of its runs may be; empty when a worker is at work."""
 
 
 def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
@@ -57,6 +60,8 @@ def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOp
     """
     facts = with_workspace(folder, lambda services, workspace: _facts(services, workspace, number))
     if not as_json:
+        if facts.note:
+            tell(facts.note)
         say("\n".join(_lines(facts)))
         return
     form = json_form(facts.task)
@@ -88,6 +93,7 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         money=await services.settings.money(),
         now=SystemClock().now(),
         newest_state=waiting_text(executions[0], await obstacles_of(services, executions[0])) if executions else "",
+        note=await silence_note(services) if executions and executions[0].status.is_live else "",
     )
 
 

@@ -24,6 +24,7 @@ from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import zone_words
 from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.pausing import silence_note
 from agentmon.cli.registration import register
 from agentmon.cli.run import StartOptions
 from agentmon.cli.task_options import TaskOptions, drafted, valid_text, warn_of_secrets
@@ -130,6 +131,8 @@ def list_tasks(
     async def work(
         services: Services, workspace: Workspace
     ) -> tuple[tuple[Task, ...], tuple[Agent, ...], dict[str, Spent], MoneyFormat]:
+        if not as_json and (note := await silence_note(services)):
+            tell(note)
         tasks = await services.tasks.list(workspace, statuses=status or (), is_archived=archived)
         spent = await services.board.spent([task.id for task in tasks])
         return tasks, await services.agents.list(active_only=False), spent, await services.settings.money()

@@ -1,7 +1,7 @@
 """``agentmon tmux-status``: the numbers of the board for the status bar of tmux; the standard library alone."""
 
 from agentmon.cli.output import say_clean_line
-from agentmon.cli.status import cost_words, find_database_path
+from agentmon.cli.status import cost_words, find_database_path, find_worker_seen_at, worker_silence
 from agentmon.store.status_counts import StatusCounts, find_status_counts
 
 HINT = "agentmon tmux-status [--plain]"
@@ -19,11 +19,13 @@ def print_tmux_status(words: list[str]) -> int:
 
         tell_error(f"tmux-status does not take {unknown[0]!r}", hint=HINT)
         return 2
-    counts = find_status_counts(find_database_path())
+    database_path = find_database_path()
+    counts = find_status_counts(database_path)
     is_plain = "--plain" in words
     if counts is None:
         say_clean_line(_coloured("agentmon ?", "", is_plain=is_plain))
         return 0
+    counts.worker_seen_at = find_worker_seen_at(counts, database_path)
     say_clean_line(" ".join(_coloured(text, style, is_plain=is_plain) for text, style in _parts(counts)))
     return 0
 
@@ -36,6 +38,8 @@ def _parts(counts: StatusCounts) -> list[tuple[str, str]]:
         parts.append(("‖", "fg=yellow"))
     if counts.needs_you:
         parts.append((f"◆{counts.needs_you}", "fg=yellow,bold"))
+    if counts.worker_seen_at is not None:
+        parts.append((f"?{worker_silence(counts)}", "fg=yellow"))
     cost = cost_words(counts).strip().removesuffix(" today")
     if cost:
         parts.append((cost, ""))

@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
-from agentmon.domain.live_state import LiveState, elapsed_text, state_label
+from agentmon.domain.live_state import LiveState, elapsed_text, seen_state, state_label
+from agentmon.domain.sightings import NO_SIGHTING
 from agentmon.domain.spending import Spent
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.ids import ExecutionId, TaskId
+    from agentmon.domain.sightings import Sighting
     from agentmon.domain.task_status import TaskStatus
 
 ALL_WORKSPACES: Final = "All workspaces"
@@ -87,6 +89,8 @@ class Card(NamedTuple):
     """Off the board since then; None while it is on the board."""
     workspace_name: str = ""
     """The short name of its workspace, where the cards of all are shown together; else empty."""
+    sighting: Sighting = NO_SIGHTING
+    """What is known of the newest execution while no worker is at work."""
 
     @property
     def spent_text(self) -> str:
@@ -97,6 +101,12 @@ class Card(NamedTuple):
     def name(self) -> str:
         """What people call it: ``#12``, and ``api#12`` where numbers alone would not tell which one it is."""
         return f"{self.workspace_name}#{self.number}"
+
+    def seen(self, sighting: Sighting | None) -> Card:
+        """Return the card with what is known of its execution while no worker is at work; None for nothing."""
+        if sighting is None or self.state is None:
+            return self
+        return self._replace(sighting=sighting, state=seen_state(self.state, sighting.last_seen_at))
 
     def state_label(self, now: datetime) -> tuple[LiveState, str] | None:
         """Return the state and the words for it, as every place shows them; None when it never ran."""
@@ -110,11 +120,12 @@ class Card(NamedTuple):
             waits_for=self.waits_for,
             waits_until=self.waits_until,
             is_retry=self.is_retry,
+            sighting=self.sighting,
         )
 
     def elapsed_text(self, now: datetime) -> str:
         """Return for how long the newest execution ran or has been running; empty when it never started."""
-        return elapsed_text(self.started_at, self.ended_at, now)
+        return elapsed_text(self.started_at, self.ended_at or self.sighting.last_seen_at, now)
 
 
 class ColumnPage(NamedTuple):
@@ -158,6 +169,8 @@ class StatusLine(NamedTuple):
     """What everything together may cost in a day; None when there is no such budget."""
     money: MoneyFormat = DOLLARS
     """How all amounts are shown."""
+    worker_seen_at: datetime | None = None
+    """When a worker was last at work, while something runs and none is: all the rest may be as old as that."""
 
 
 class BoardPage(NamedTuple):

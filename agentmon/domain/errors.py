@@ -91,6 +91,10 @@ class RunnerError(AgentmonError):
     """A program could not be started, reached or stopped."""
 
 
+class UndeliveredError(RunnerError):
+    """What was asked for is recorded, but nobody carries it out yet; the next worker will."""
+
+
 class TmuxUnavailableError(RunnerError):
     """tmux is missing, too old, or did not answer; nothing follows about its sessions."""
 

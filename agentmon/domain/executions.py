@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
-from agentmon.domain.live_state import LiveState, elapsed_seconds, elapsed_text, live_state, state_label
+from agentmon.domain.live_state import LiveState, elapsed_seconds, elapsed_text, live_state, seen_state, state_label
+from agentmon.domain.sightings import NO_SIGHTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from agentmon.domain.execution_status import EndReason
     from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, SessionId, TaskId, WorkerId
     from agentmon.domain.refusals import Refusal
+    from agentmon.domain.sightings import Sighting
     from agentmon.domain.tasks import Task
 
 
@@ -176,11 +178,13 @@ class Execution:
     """Why its journal, or some of it, is not in the database."""
     tokens_used: int = 0
     cost_nano: int | None = None
+    sighting: Sighting = NO_SIGHTING
+    """What is known of it while no worker is at work."""
 
     @property
     def live_state(self) -> LiveState:
         """The state that a person sees."""
-        return live_state(
+        state = live_state(
             self.status,
             end_reason=self.end_reason,
             is_parked=self.wait_reason is not None and self.wait_reason.is_parking,
@@ -189,6 +193,7 @@ class Execution:
             is_held=self.is_held,
             activity=self.activity,
         )
+        return seen_state(state, self.sighting.last_seen_at)
 
     def state_label(
         self, now: datetime, *, waits_for: Sequence[int] = (), parked_until: datetime | None = None
@@ -211,15 +216,16 @@ class Execution:
             waits_for=waits_for if is_queued else (),
             waits_until=max(times, default=None),
             is_retry=self.wait_reason is WaitReason.RETRY,
+            sighting=self.sighting,
         )
 
     def elapsed_s(self, now: datetime) -> float | None:
-        """Return for how many seconds it ran or has been running; None when it never started."""
-        return elapsed_seconds(self.started_at, self.ended_at, now)
+        """Return for how many seconds it ran or has been running, as far as that is known; None: it never started."""
+        return elapsed_seconds(self.started_at, self.ended_at or self.sighting.last_seen_at, now)
 
     def elapsed_text(self, now: datetime) -> str:
         """Return for how long it ran or has been running, as every place shows it; empty when it never started."""
-        return elapsed_text(self.started_at, self.ended_at, now)
+        return elapsed_text(self.started_at, self.ended_at or self.sighting.last_seen_at, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.sightings import NO_SIGHTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
+
+    from agentmon.domain.sightings import Sighting
 
 _STUCK_PROCESS: Final = r"(?:pid |, )(\d+) \("
 
@@ -113,6 +116,14 @@ def live_state(
     return _BY_STATUS[status]
 
 
+def seen_state(state: LiveState, last_seen_at: datetime | None) -> LiveState:
+    """Return what is still known of the state of a live run whose host was last seen then; None: it is seen now.
+
+    What needs a person needs one all the more.
+    """
+    return state if last_seen_at is None or state is LiveState.NEEDS_YOU else LiveState.UNKNOWN
+
+
 def state_label(
     state: LiveState,
     *,
@@ -122,6 +133,7 @@ def state_label(
     waits_for: Sequence[int] = (),
     waits_until: datetime | None = None,
     is_retry: bool = False,
+    sighting: Sighting = NO_SIGHTING,
 ) -> tuple[LiveState, str]:
     """Return the state as every place shows it, and its words: ``parked until 15:04``, ``failed (exit 1)``.
 
@@ -133,7 +145,9 @@ def state_label(
         waits_for: Numbers of the tasks that a queued execution waits for.
         waits_until: The time before which a queued execution does not start.
         is_retry: Whether it waits since its last try failed.
+        sighting: What is known of it while no worker is at work.
     """
+    state = seen_state(state, sighting.last_seen_at)
     if waits_until is not None and waits_until <= now:
         waits_until = None
     if state is LiveState.PARKED and waits_until is None:
@@ -147,6 +161,10 @@ def state_label(
         words = f"{words} · after {numbers_text(waits_for)}"
     elif state is LiveState.QUEUED and waits_until is not None:
         words = f"{words} · {'retry at' if is_retry else 'at'} {short_moment(waits_until, now)}"
+    if sighting.last_seen_at is not None:
+        words = f"{words} · last seen {elapsed_text(sighting.last_seen_at, None, now)} ago"
+    if sighting.undelivered:
+        words = f"{words} · {', '.join(sighting.undelivered)} not delivered yet"
     return state, words
 
 

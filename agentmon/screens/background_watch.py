@@ -10,10 +10,13 @@ from agentmon.services.background import Trouble, trouble_of
 from agentmon.worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.clock import Clock
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.sightings import Sighting
 
 
 class BackgroundWatch:
@@ -29,10 +32,16 @@ class BackgroundWatch:
         self._logs_dir = logs_dir
         self._written: dict[str, str] = {}
         self._of_worker: tuple[Trouble, ...] = ()
+        self._sightings: Mapping[ExecutionId | None, Sighting] = {}
 
-    async def look(self, services: Services) -> None:
-        """Look how the worker fares."""
+    async def look(self, services: Services) -> bool:
+        """Look how the worker fares; return whether other runs than before are looked after by nobody.
+
+        Nobody writes then, so that no screen would read anew by itself.
+        """
         self._of_worker = await services.background.troubles()
+        before, self._sightings = self._sightings, await services.sightings.look()
+        return before != self._sightings
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:

@@ -16,7 +16,6 @@ from agentmon.domain.ids import ApprovalId, ApprovalRuleId, new_id
 from agentmon.domain.requested_actions import requested_action
 from agentmon.services.naming import require_named
 from agentmon.services.question_answers import answers_text, checked_answers
-from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import AgentId, TaskId, WorkspaceId
-    from agentmon.paths import Paths
     from agentmon.services.agents import AgentService
+    from agentmon.services.queue import QueueService
     from agentmon.services.settings import SettingsService
     from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.approval_rules import ApprovalRuleRepository
@@ -50,7 +49,7 @@ class ApprovalService:
         agents: AgentService,
         workspaces: WorkspaceService,
         settings: SettingsService,
-        paths: Paths,
+        queue: QueueService,
         clock: Clock,
     ) -> None:
         self._approvals = approvals
@@ -59,7 +58,7 @@ class ApprovalService:
         self._agents = agents
         self._workspaces = workspaces
         self._settings = settings
-        self._paths = paths
+        self._queue = queue
         self._clock = clock
 
     async def inbox(self, workspace_id: WorkspaceId | None) -> tuple[ApprovalListing, ...]:
@@ -109,13 +108,18 @@ class ApprovalService:
         return _the_only_one(found, f"several requests begin with {text!r}")
 
     async def find_decided(self, key: IdempotencyKey | None, *, actor: Actor) -> ApprovalListing | None:
-        """Return the request that the same decision under this key was about; None when it is new.
+        """Return the request that the same decision under this key was about, looked after; None when it is new.
 
         Raises:
             ConflictError: The actor asked for something else under this key.
+            UndeliveredError: Nobody carries it out yet.
         """
         known = await self._keys.find_result(key, actor=actor)
-        return None if known is None else await self._approvals.get(ApprovalId(known))
+        if known is None:
+            return None
+        # Whoever decided first may have died before somebody carried it out.
+        await self._queue.deliver()
+        return await self._approvals.get(ApprovalId(known))
 
     async def of_task(self, task_id: TaskId) -> tuple[ApprovalListing, ...]:
         """Return what waits for a decision of this task, oldest first."""
@@ -150,6 +154,7 @@ class ApprovalService:
             UsageError: It cannot be allowed this way; the hint says what can be done.
             ConflictError: An agent would decide; or it was decided or withdrawn, asks for something else by now, or no
                 rule can allow it.
+            UndeliveredError: It is decided, and nobody tells the agent yet.
         """
         await self._settings.require_may_decide(actor)
         listing = await self._approvals.get(approval_id)
@@ -211,6 +216,7 @@ class ApprovalService:
             NotFoundError: There is none of this id.
             UsageError: Only the agent's own screen takes the answer.
             ConflictError: An agent would decide; or it was decided or withdrawn, or asks for something else by now.
+            UndeliveredError: It is decided, and nobody tells the agent yet.
         """
         await self._settings.require_may_decide(actor)
         _require_answerable(await self._approvals.get(approval_id))
@@ -245,6 +251,7 @@ class ApprovalService:
             NotFoundError: There is none of this id.
             UsageError: It asks no question, or the answers do not fit.
             ConflictError: It was answered or withdrawn, or asks for something else by now.
+            UndeliveredError: It is answered, and nobody tells the agent yet.
         """
         await self._settings.require_may_decide(actor)
         listing = await self._approvals.get(approval_id)
@@ -321,7 +328,7 @@ class ApprovalService:
         )
         require_usable(rule)
         added = await self._rules.add(rule, actor=actor, at=now)
-        wake_worker(self._paths.worker_socket)
+        await self._queue.deliver()
         return added
 
     async def remove_rule(self, rule_id: ApprovalRuleId, *, actor: Actor) -> None:
@@ -332,7 +339,7 @@ class ApprovalService:
         """
         await self._settings.require_may_decide(actor)
         await self._rules.remove(rule_id, actor=actor, at=self._clock.now())
-        wake_worker(self._paths.worker_socket)
+        await self._queue.deliver()
 
     async def set_rule_enabled(self, rule_id: ApprovalRuleId, is_enabled: bool, *, actor: Actor) -> None:
         """Switch a rule on or off.
@@ -342,7 +349,7 @@ class ApprovalService:
         """
         await self._settings.require_may_decide(actor)
         await self._rules.set_enabled(rule_id, is_enabled, actor=actor, at=self._clock.now())
-        wake_worker(self._paths.worker_socket)
+        await self._queue.deliver()
 
     async def try_rules(
         self,
@@ -411,7 +418,7 @@ class ApprovalService:
             key=key,
             at=self._clock.now(),
         )
-        wake_worker(self._paths.worker_socket)
+        await self._queue.deliver()
         return decided
 
     async def _action(self, listing: ApprovalListing) -> RequestedAction:

@@ -63,12 +63,16 @@ class BackgroundService:
     async def troubles(self) -> tuple[Trouble, ...]:
         """Return what is wrong with the worker, the worst first; empty when all is well or none runs."""
         health = await self.worker()
-        stuck = _worker_trouble(health, str(self._paths.worker_log))
+        stuck = _trouble_of_worker(health, str(self._paths.worker_log))
         if stuck is not None:
             return (stuck,)
         now = self._clock.now()
         found = [trouble_of(loop, now, where=str(self._paths.worker_log)) for loop in health.loops]
         return tuple(trouble for trouble in found if trouble is not None)
+
+    async def worker_trouble(self) -> Trouble | None:
+        """Return why the worker that lives carries nothing out; None when it does."""
+        return _trouble_of_worker(await self.worker(), str(self._paths.worker_log))
 
     def _look(self) -> WorkerHealth:
         presence = read_presence(self._paths.worker_lock)
@@ -135,7 +139,7 @@ def next_try_text(loop: LoopState, now: datetime) -> str:
     return f"tried again in {duration_text(wait_s)}" if wait_s >= 1 else "being tried again"
 
 
-def _worker_trouble(health: WorkerHealth, log: str) -> Trouble | None:
+def _trouble_of_worker(health: WorkerHealth, log: str) -> Trouble | None:
     if health.is_halted:
         return Trouble(
             what="the worker is halted",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentmon.domain.task_status import TaskStatus
     from agentmon.domain.tasks import Workspace
     from agentmon.services.settings import SettingsService
+    from agentmon.services.sightings import SightingService
     from agentmon.store.board_pages import BoardRepository
     from agentmon.store.setting_rows import SettingRepository
 
@@ -37,6 +38,7 @@ class BoardService:
         repository: BoardRepository,
         settings: SettingsService,
         rows: SettingRepository,
+        sightings: SightingService,
         clock: Clock,
         *,
         import_progress: Path,
@@ -47,6 +49,7 @@ class BoardService:
             repository: Reads the database.
             settings: Say what holds where the database does not.
             rows: Keep the saved filters.
+            sightings: Tell of runs that no worker looks after.
             clock: Tells the present.
             import_progress: The file that is there while histories of agents are imported.
         """
@@ -54,6 +57,7 @@ class BoardService:
         self._repository = repository
         self._settings = settings
         self._rows = rows
+        self._sightings = sightings
         self._clock = clock
 
     async def page(self, workspace: Workspace | None, requests: Sequence[ColumnRequest]) -> BoardPage:
@@ -65,8 +69,22 @@ class BoardService:
             money_words=self._settings.default_money_words(),
             board_words=self._settings.default_board_words(),
         )
+        if page.status_line.running:
+            page = await self._seen(page)
         running = find_running_import(self._import_progress)
         return page if running is None else page._replace(import_percent=running.progress.percent)
+
+    async def _seen(self, page: BoardPage) -> BoardPage:
+        """Return the page with what is known of the runs on it that nobody looks after."""
+        worker_seen_at = self._sightings.worker_seen_at()
+        if worker_seen_at is None:
+            return page
+        known = await self._sightings.look()
+        columns = {
+            status: column._replace(cards=tuple(card.seen(known.get(card.execution_id)) for card in column.cards))
+            for status, column in page.columns.items()
+        }
+        return page._replace(columns=columns, status_line=page.status_line._replace(worker_seen_at=worker_seen_at))
 
     async def filters(self) -> Mapping[str, str]:
         """Return the saved filters by their names, in the order in which they were saved."""

@@ -11,14 +11,13 @@ from agentmon.domain.ids import BudgetId, new_id
 from agentmon.schedule import local_zone_name
 from agentmon.store.usage_days import days_of_zone
 from agentmon.worker.budget_guarding import read_states
-from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from agentmon.domain.budgets import BudgetState
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
-    from agentmon.paths import Paths
+    from agentmon.services.queue import QueueService
     from agentmon.services.settings import SettingsService
     from agentmon.store.budgets import BudgetRepository
     from agentmon.store.executions import ExecutionRepository
@@ -35,14 +34,14 @@ class BudgetService:
         days: UsageDayRepository,
         executions: ExecutionRepository,
         settings: SettingsService,
-        paths: Paths,
+        queue: QueueService,
         clock: Clock,
     ) -> None:
         self._budgets = budgets
         self._days = days
         self._executions = executions
         self._settings = settings
-        self._paths = paths
+        self._queue = queue
         self._clock = clock
 
     async def states(self) -> tuple[BudgetState, ...]:
@@ -82,6 +81,7 @@ class BudgetService:
         Raises:
             UsageError: The limit is not above nothing, or the period means nothing for this scope.
             ConflictError: An agent would let more be spent than a person did.
+            UndeliveredError: It is set, and nobody sees to it yet that it holds.
         """
         require_above_nothing(limit)
         if scope is BudgetScope.EXECUTION and period is not BudgetPeriod.TOTAL:
@@ -103,7 +103,7 @@ class BudgetService:
             if found == place and wanted.allows_more_than(present):
                 await self._settings.require_may_decide(actor)
         budget = await self._budgets.set(wanted, actor=actor, at=self._clock.now())
-        wake_worker(self._paths.worker_socket)
+        await self._queue.deliver()
         return next(state for state in await self.states() if state.budget.id == budget.id)
 
     async def find(self, text: str) -> BudgetState:
@@ -131,10 +131,11 @@ class BudgetService:
         Raises:
             NotFoundError: There is none of this id.
             ConflictError: An agent would take it away.
+            UndeliveredError: It is removed, and nobody lets go yet what it held back.
         """
         await self._settings.require_may_decide(actor)
         removed = await self._budgets.remove(budget_id, actor=actor, at=self._clock.now())
-        wake_worker(self._paths.worker_socket)
+        await self._queue.deliver()
         return removed
 
     async def find_execution(self, text: str) -> Execution:

@@ -9,7 +9,6 @@ from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId
-from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from agentmon.domain.operations import Operation
     from agentmon.domain.sessions import Message
     from agentmon.domain.tasks import Task
-    from agentmon.paths import Paths
     from agentmon.services.queue import QueueService
-    from agentmon.services.workers import WorkerService
     from agentmon.store.conversations import ConversationRepository
     from agentmon.store.events import EventRepository
     from agentmon.store.execution_commands import CommandRepository
@@ -58,8 +55,6 @@ class ConversationService:
         keys: IdempotencyRepository,
         tasks: TaskRepository,
         queue: QueueService,
-        workers: WorkerService,
-        paths: Paths,
         clock: Clock,
     ) -> None:
         self._conversations = conversations
@@ -69,8 +64,6 @@ class ConversationService:
         self._keys = keys
         self._tasks = tasks
         self._queue = queue
-        self._workers = workers
-        self._paths = paths
         self._clock = clock
 
     async def messages(
@@ -118,6 +111,7 @@ class ConversationService:
             UsageError: The text is empty, or the task has had no conversation.
             ConflictError: Nobody takes a message now, which the hint says more about, or something else was asked for
                 under the key.
+            UndeliveredError: It is sent, and nobody carries it to the agent yet.
             AgentmonError: The conversation cannot go on; see ``QueueService.run``.
         """
         if not text.strip():
@@ -125,8 +119,7 @@ class ConversationService:
         known = await self._keys.find_result(key, actor=actor)
         if known is not None:
             # Whoever asked first may have died before it saw that somebody carries the message.
-            await self._workers.ensure_running()
-            wake_worker(self._paths.worker_socket)
+            await self._queue.deliver()
             return await self._sent(known)
         task, execution = await self._newest(task_id)
         if execution is None or not execution.status.is_open:
@@ -139,6 +132,7 @@ class ConversationService:
                 parent_execution_id=earlier.id,
                 key=key,
             )
+            await self._queue.deliver()
             return SentMessage(execution=begun, is_new_execution=True)
         execution = _require_running(task, execution)
         return await self._sent(
@@ -150,6 +144,7 @@ class ConversationService:
 
         Raises:
             ConflictError: No agent of the task runs.
+            UndeliveredError: Nobody tells it yet.
         """
         await self._command(await self._running(task_id), (CommandType.INTERRUPT, {}), actor=actor)
 
@@ -158,6 +153,7 @@ class ConversationService:
 
         Raises:
             ConflictError: No agent of the task runs.
+            UndeliveredError: Nobody tells it yet.
         """
         await self._command(await self._running(task_id), (CommandType.FINISH, {}), actor=actor)
 
@@ -169,6 +165,7 @@ class ConversationService:
         Raises:
             UsageError: A name is empty, or none is given.
             ConflictError: No agent of the task runs.
+            UndeliveredError: Nobody tells it yet.
         """
         commands: list[tuple[CommandType, Mapping[str, object]]] = []
         if model is not None:
@@ -211,8 +208,7 @@ class ConversationService:
         actor: Actor,
     ) -> CommandId:
         command_id = await self._commands.add(execution.id, *commands, key=key, actor=actor, at=self._clock.now())
-        await self._workers.ensure_running()
-        wake_worker(self._paths.worker_socket)
+        await self._queue.deliver()
         return command_id
 
     async def _sent(self, result_id: str) -> SentMessage:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.runners.screens.rules import ScreenRules
     from agentmon.services.agents import AgentService
+    from agentmon.services.sightings import SightingService
     from agentmon.store.events import EventRepository
     from agentmon.store.executions import ExecutionRepository
 
@@ -85,12 +86,14 @@ class ExplainService:
         self,
         *,
         executions: ExecutionRepository,
+        sightings: SightingService,
         events: EventRepository,
         agents: AgentService,
         paths: Paths,
         clock: Clock,
     ) -> None:
         self._executions = executions
+        self._sightings = sightings
         self._events = events
         self._agents = agents
         self._paths = paths
@@ -103,7 +106,7 @@ class ExplainService:
             ConflictError: The task was never run.
             NotFoundError: Its agent is gone.
         """
-        found = await self._executions.of_task(task_id, limit=1)
+        found = await self._sightings.add_to(await self._executions.of_task(task_id, limit=1))
         if not found:
             raise ConflictError("it was never run, so there is no state to explain", hint="r on the card runs it")
         execution = found[0]

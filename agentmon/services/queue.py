@@ -134,8 +134,8 @@ class QueueService:
             TmuxUnavailableError: tmux is missing or too old.
             WaitsForTasksError: The task waits for others, which the message names, and ``when_ready`` is not set.
             ConflictError: The task is queued or running already, or something else was asked for under the key.
-            RunnerError: The folder of the run cannot be written, or the worker does not start; in the second case
-                the execution stays queued.
+            RunnerError: The folder of the run cannot be written.
+            UndeliveredError: The worker does not start; the execution stays queued.
         """
         begun = await self.find_begun(key, actor=actor)
         if begun is not None:
@@ -213,8 +213,7 @@ class QueueService:
             raise
         if execution.id != execution_id:
             folder.remove()
-        await self._workers.ensure_running()
-        wake_worker(self._paths.worker_socket)
+        await self._workers.wake()
         return execution
 
     async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:
@@ -242,11 +241,13 @@ class QueueService:
 
         Raises:
             ConflictError: The queue is paused this way already.
+            UndeliveredError: Nobody halts what runs yet.
         """
         pause = await self._pauses.pause(halts_running=halts_running, actor=actor, at=self._clock.now())
         if halts_running:
-            await self.look_after()
-        wake_worker(self._paths.worker_socket)
+            await self.deliver()
+        else:
+            wake_worker(self._paths.worker_socket)
         return pause
 
     async def resume(self, *, actor: Actor) -> QueuePause:
@@ -254,10 +255,10 @@ class QueueService:
 
         Raises:
             ConflictError: The queue is not paused.
+            UndeliveredError: Nobody lets it go on yet.
         """
         pause = await self._pauses.resume(actor=actor, at=self._clock.now())
-        await self.look_after()
-        wake_worker(self._paths.worker_socket)
+        await self.deliver()
         return pause
 
     async def find_pause(self) -> QueuePause | None:
@@ -281,6 +282,7 @@ class QueueService:
 
         Raises:
             ConflictError: Nothing of the task waits or runs, or something else was asked for under the key.
+            UndeliveredError: Nobody carries it out yet.
         """
         command_type = CommandType.KILL if kill else CommandType.STOP
         try:
@@ -296,8 +298,7 @@ class QueueService:
             folder = ExecutionFolder(self._paths.execution_dir(execution.id))
             folder.environment.unlink(missing_ok=True)
         elif execution.status.is_open:
-            await self._workers.ensure_running()
-            wake_worker(self._paths.worker_socket)
+            await self._workers.hand_over()
         return execution
 
     async def look_after(self) -> None:
@@ -308,8 +309,20 @@ class QueueService:
         Raises:
             RunnerError: It did not become ready.
         """
-        if await self._executions.count_open() or await self._schedules.next_time() is not None:
+        if await self._has_work():
             await self._workers.ensure_running()
+
+    async def deliver(self) -> None:
+        """See to it that what was just recorded about runs is carried out, where anything waits or runs.
+
+        Raises:
+            UndeliveredError: Nobody carries it out yet; the message says why, and the hint what to do.
+        """
+        if await self._has_work():
+            await self._workers.hand_over()
+
+    async def _has_work(self) -> bool:
+        return bool(await self._executions.count_open()) or await self._schedules.next_time() is not None
 
     async def settle(self) -> None:
         """Return when what a crash cut off is known to be lost: no live execution has a dead host, or 15 s are over.

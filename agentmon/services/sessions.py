@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
+from agentmon.domain.live_state import seen_state
+from agentmon.domain.sightings import NO_SIGHTING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
@@ -16,14 +21,24 @@ if TYPE_CHECKING:
     from agentmon.domain.sessions import Session, SessionListing
     from agentmon.services.agents import AgentService
     from agentmon.services.queue import QueueService
+    from agentmon.services.sightings import SightingService
     from agentmon.store.sessions import SessionRepository
 
 
 class SessionService:
     """Reads sessions and begins executions from them."""
 
-    def __init__(self, *, sessions: SessionRepository, agents: AgentService, queue: QueueService, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        sessions: SessionRepository,
+        sightings: SightingService,
+        agents: AgentService,
+        queue: QueueService,
+        clock: Clock,
+    ) -> None:
         self._sessions = sessions
+        self._sightings = sightings
         self._agents = agents
         self._queue = queue
         self._clock = clock
@@ -39,8 +54,10 @@ class SessionService:
         offset: int = 0,
     ) -> tuple[SessionListing, ...]:
         """Return sessions, newest first; see ``SessionRepository.list``."""
-        return await self._sessions.list(
-            workspace_id, search=search, live_only=live_only, with_history=with_history, limit=limit, offset=offset
+        return await self._seen(
+            await self._sessions.list(
+                workspace_id, search=search, live_only=live_only, with_history=with_history, limit=limit, offset=offset
+            )
         )
 
     async def get_listing(self, session_id: SessionId) -> SessionListing:
@@ -49,7 +66,7 @@ class SessionService:
         Raises:
             NotFoundError: There is none of this id.
         """
-        return await self._sessions.get_listing(session_id)
+        return (await self._seen([await self._sessions.get_listing(session_id)]))[0]
 
     async def get(self, session_id: SessionId) -> Session:
         """Return one session.
@@ -80,7 +97,7 @@ class SessionService:
 
     async def executions(self, session_id: SessionId) -> tuple[Execution, ...]:
         """Return the executions of a session, oldest first."""
-        return await self._sessions.executions(session_id)
+        return await self._sightings.add_to(await self._sessions.executions(session_id))
 
     async def rename(self, session_id: SessionId, title: str) -> None:
         """Give a session another title.
@@ -128,6 +145,16 @@ class SessionService:
             args=newest.args,
             message=session.initial_prompt or None,
             own_screen=newest.mode is ExecutionMode.TMUX,
+        )
+
+    async def _seen(self, listings: Sequence[SessionListing]) -> tuple[SessionListing, ...]:
+        """Return the listings with what is known of their runs that nobody looks after."""
+        known = await self._sightings.look() if any(listing.is_live for listing in listings) else {}
+        if not known:
+            return tuple(listings)
+        seen_at = (known.get(listing.newest_execution_id, NO_SIGHTING).last_seen_at for listing in listings)
+        return tuple(
+            replace(listing, state=seen_state(listing.state, at)) for listing, at in zip(listings, seen_at, strict=True)
         )
 
     async def _go_on(self, session_id: SessionId, text: str, start: ConversationStart, *, actor: Actor) -> Execution:

@@ -9,14 +9,16 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
-from agentmon.domain.errors import RunnerError
+from agentmon.domain.errors import RunnerError, UndeliveredError
 from agentmon.runners.host.process_table import is_halted
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.worker.launch import ensure_worker
 from agentmon.worker.presence import WorkerInfo, read_presence
+from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
     from agentmon.paths import Paths
+    from agentmon.services.background import BackgroundService
 
 _ENDS_WITHIN_S: Final = 20.0
 _LOOK_EVERY_S: Final = 0.05
@@ -25,8 +27,9 @@ _LOOK_EVERY_S: Final = 0.05
 class WorkerService:
     """Looks after the worker of this machine and database."""
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, background: BackgroundService) -> None:
         self._paths = paths
+        self._background = background
 
     async def ensure_running(self) -> WorkerInfo:
         """Return the worker, started when there was none, as soon as it is ready.
@@ -43,6 +46,30 @@ class WorkerService:
                 return presence
             await self.stop()
         return await asyncio.to_thread(ensure_worker, self._paths)
+
+    async def wake(self) -> None:
+        """Wake the worker, which is started when there is none.
+
+        Raises:
+            UndeliveredError: None can be started; what is recorded stays, and the next worker carries it out.
+        """
+        try:
+            await self.ensure_running()
+        except RunnerError as error:
+            raise UndeliveredError(f"recorded, but not delivered yet: {error}", hint=error.hint) from error
+        wake_worker(self._paths.worker_socket)
+
+    async def hand_over(self) -> None:
+        """See to it that a worker carries out what was just recorded.
+
+        Raises:
+            UndeliveredError: None can be started, or the one that lives does nothing; what is recorded stays, and the
+                next worker carries it out.
+        """
+        await self.wake()
+        trouble = await self._background.worker_trouble()
+        if trouble is not None:
+            raise UndeliveredError(f"recorded, but not delivered yet: {trouble.text}", hint=trouble.hint)
 
     async def status(self) -> WorkerInfo:
         """Return what is known of the worker."""

@@ -14,13 +14,13 @@ from agentmon.domain.owners import Owner
 from agentmon.store import tables
 from agentmon.store.claims import read_claimed
 from agentmon.store.conversation_names import name_conversation
-from agentmon.store.mapping import command_of
+from agentmon.store.mapping import command_of, execution_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from agentmon.domain.executions import ClaimedExecution, ExecutionCommand
+    from agentmon.domain.executions import ClaimedExecution, Execution, ExecutionCommand
     from agentmon.domain.ids import CommandId
     from agentmon.store.database import Database
 
@@ -54,6 +54,30 @@ class LiveExecutionRepository:
                 )
                 for row in (await connection.execute(statement)).mappings()
             )
+
+    async def live(self) -> tuple[Execution, ...]:
+        """Return the executions that have or may have a process, without what is said beside them, oldest first."""
+        executions = tables.executions
+        statement = (
+            select(executions)
+            .where(tables.IS_OPEN, executions.c.status != ExecutionStatus.QUEUED)
+            .order_by(executions.c.id)
+            .limit(10_000)
+        )
+        async with self._database.reading() as connection:
+            return tuple(execution_of(row) for row in (await connection.execute(statement)).mappings())
+
+    async def waiting_commands(self, before: datetime) -> tuple[ExecutionCommand, ...]:
+        """Return the commands that no host has got yet and that were written before then, oldest first."""
+        commands = tables.execution_commands
+        statement = (
+            select(commands)
+            .where(commands.c.delivered_at.is_(None), commands.c.created_at < before)
+            .order_by(commands.c.id)
+            .limit(10_000)
+        )
+        async with self._database.reading() as connection:
+            return tuple(command_of(row) for row in (await connection.execute(statement)).mappings())
 
     async def journal_problems(self) -> tuple[tuple[int, str], ...]:
         """Return what of live runs is not in the database: the number of the task, and why."""

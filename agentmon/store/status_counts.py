@@ -58,6 +58,7 @@ class StatusCounts:
         "running_limit",
         "tokens_today",
         "unpriced_today",
+        "worker_seen_at",
     )
 
     def __init__(
@@ -73,6 +74,7 @@ class StatusCounts:
         tokens_today: int = 0,
         budget_today_nano: int | None = None,
         money_words: Mapping[str, str] | None = None,
+        worker_seen_at: float | None = None,
     ) -> None:
         self.running = running
         self.running_limit = running_limit
@@ -84,11 +86,14 @@ class StatusCounts:
         self.tokens_today = tokens_today
         self.budget_today_nano = budget_today_nano
         self.money_words = money_words or {}
+        self.worker_seen_at = worker_seen_at
+        """In seconds since the epoch; the reader of the counts finds it."""
 
-    def as_document(self) -> dict[str, int | bool | None]:
+    def as_document(self) -> dict[str, int | bool | str | None]:
         """Return the numbers by name, in the order of the status line."""
         names = ("running", "running_limit", "queued", "is_paused", "needs_you", "cost_today_nano", "tokens_today")
-        return {name: getattr(self, name) for name in (*names, "unpriced_today", "budget_today_nano")}
+        form = {name: getattr(self, name) for name in (*names, "unpriced_today", "budget_today_nano")}
+        return {**form, "worker_seen_at": moment_text_of(self.worker_seen_at)}
 
 
 def find_status_counts(database_path: str) -> StatusCounts | None:
@@ -122,6 +127,14 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
         budget_today_nano=budget,
         money_words=settings.money_words,
     )
+
+
+def moment_text_of(seconds: float | None) -> str | None:
+    """Return seconds since the epoch as JSON documents have a moment: ISO 8601 to the millisecond, with Z."""
+    if seconds is None:
+        return None
+    whole, milliseconds = divmod(int(seconds * 1000), 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{milliseconds:03d}Z"
 
 
 def find_day_counts(database_path: str) -> StatusCounts | None:

@@ -41,6 +41,7 @@ _ONGOING: Final = {
     LiveState.FINALIZING,
     LiveState.STUCK,
     LiveState.NEEDS_YOU,
+    LiveState.UNKNOWN,
 }
 _WITH_ERROR: Final = {LiveState.FAILED, LiveState.LOST, LiveState.TIMED_OUT, LiveState.UNKNOWN}
 _ROOM_FOR_WORD: Final = 30
@@ -160,7 +161,8 @@ def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_
     is_running = card.state is LiveState.RUNNING
     elapsed = card.elapsed_text(now)
     parts = [Part(f" {told.glyph}", "low" if is_pulse_low and is_running else told.style)]
-    is_word_clear = (is_running and width < _ROOM_FOR_WORD) or (card.state is LiveState.DONE and elapsed)
+    is_only_word = told.words == LiveState.RUNNING.value
+    is_word_clear = (is_only_word and width < _ROOM_FOR_WORD) or (card.state is LiveState.DONE and elapsed)
     if not is_word_clear:
         parts.append(Part(f" {told.words}", told.style))
     used = _width(parts)

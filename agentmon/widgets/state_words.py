@@ -46,8 +46,8 @@ class StateWords(NamedTuple):
 
     @property
     def short_words(self) -> str:
-        """The words for little room, where the glyph has to tell the state: ``at 15:04``, ``until 15:04``."""
-        return self.words.removeprefix("queued · ").removeprefix("parked ")
+        """The words for little room, where the glyph has to tell the state: ``at 15:04``, ``last seen 40s ago``."""
+        return self.words.partition(" · ")[2] or self.words.removeprefix("parked ")
 
 
 class Wait(NamedTuple):

@@ -13,6 +13,7 @@ from agentmon.worker.presence import WorkerInfo, read_presence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from agentmon.paths import Paths
 
@@ -20,6 +21,7 @@ _READY_WITHIN_S: Final = 20.0
 _START_AGAIN_AFTER_S: Final = 6.0
 """How long a started worker may take to its lock before it is given up, as one that was killed meanwhile."""
 _LOOK_EVERY_S: Final = 0.02
+_LAST_WORDS_BYTES: Final = 4096
 
 
 def ensure_worker(paths: Paths, *, environ: Mapping[str, str] | None = None) -> WorkerInfo:
@@ -33,6 +35,7 @@ def ensure_worker(paths: Paths, *, environ: Mapping[str, str] | None = None) -> 
     presence = read_presence(paths.worker_lock)
     if presence.pid is not None:
         return presence
+    logged_bytes = _size(paths.worker_log)
     if not presence.is_running:
         _start(paths, dict(os.environ if environ is None else environ))
     seen_at = time.monotonic()
@@ -48,21 +51,48 @@ def ensure_worker(paths: Paths, *, environ: Mapping[str, str] | None = None) -> 
             seen_at = time.monotonic()
         time.sleep(_LOOK_EVERY_S)
     raise RunnerError(
-        "the background worker did not become ready",
-        hint=f"its log says why: {paths.worker_log}; `agentmon worker` runs it in the foreground",
+        f"the background worker did not become ready{_last_words(paths.worker_log, logged_bytes)}", hint=_hint(paths)
     )
 
 
 def _start(paths: Paths, environ: dict[str, str]) -> None:
-    paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A worker that is started from inside a run must not pass for a part of that run.
     for name in ("TMUX", "TMUX_PANE", "AGENTMON_EXECUTION_ID"):
         environ.pop(name, None)
-    with paths.worker_log.open("ab") as log:
-        paths.worker_log.chmod(0o600)
-        code = _launch(environ, log)
+    logged_bytes = _size(paths.worker_log)
+    try:
+        paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with paths.worker_log.open("ab") as log:
+            paths.worker_log.chmod(0o600)
+            code = _launch(environ, log)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise RunnerError(f"the background worker could not be started: {error}", hint=_hint(paths)) from error
     if code:
-        raise RunnerError("the background worker could not be started", hint=f"its log says why: {paths.worker_log}")
+        why = _last_words(paths.worker_log, logged_bytes)
+        raise RunnerError(f"the background worker could not be started{why}", hint=_hint(paths))
+
+
+def _hint(paths: Paths) -> str:
+    return f"`agentmon worker` runs it in the foreground and shows what is wrong; its log: {paths.worker_log}"
+
+
+def _last_words(log: Path, from_byte: int) -> str:
+    """Return the last line that was logged since then, behind a colon; empty when there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(from_byte, _size(log) - _LAST_WORDS_BYTES))
+            lines = file.read().decode("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    told = [line.strip() for line in lines if line.strip() and not line.startswith("hint: ")]
+    return f": {told[-1].removeprefix('error: ')}" if told else ""
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _launch(environ: Mapping[str, str], log: IO[bytes]) -> int:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.errors import UndeliveredError
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.start_danger import danger_text
 from agentmon.screens.frame import WRITES, AttachRequested, ServiceScreen
 from agentmon.widgets.block_view import BlockView
 from agentmon.widgets.cells import even_line
+from agentmon.widgets.guarded import Failed
 from agentmon.widgets.question_blocks import unanswered_blocks
 from agentmon.widgets.request_blocks import request_blocks
 from agentmon.widgets.request_words import decision_words
@@ -216,8 +218,12 @@ class RequestScreen(ServiceScreen[None]):
         approval_id = listing.approval.id
         self._deciding.add(approval_id)
         try:
-            decided = await work
-            self.notify(f"#{listing.task_number} {decision_words(decided)}")
+            try:
+                decided = await work
+            except UndeliveredError as error:
+                self.app.post_message(Failed(error))
+            else:
+                self.notify(f"#{listing.task_number} {decision_words(decided)}")
             await self.on_decided(listing)
         finally:
             self._deciding.discard(approval_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from agentmon.widgets.execution_cells import CELLS, Row
 from agentmon.widgets.inbox_blocks import InboxItem
 from agentmon.widgets.session_rows import session_rows, session_words
 from agentmon.widgets.state_words import NO_WAIT, execution_words
+from agentmon.worker.loop_report import write_loop_report
 from tests.cli.stored_rows import change_rows
 from tests.cli.test_inbox import Talk
 from tests.idle_worker import idle_worker
@@ -27,6 +29,7 @@ from tests.idle_worker import idle_worker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agentmon.domain.executions import Execution
     from tests.cli.command_lines import CommandLine
 
 SOON = moment_text(datetime.now(UTC) + timedelta(hours=5))
@@ -40,6 +43,8 @@ class Step(NamedTuple):
     row: dict[str, object]
     word: str = ""
     """Of the state, where it is more than that."""
+    is_unseen: bool = False
+    """Whether no worker is at work, and the last sign of life of its host is five minutes old."""
 
 
 STEPS = (
@@ -66,21 +71,32 @@ STEPS = (
     Step(LiveState.TIMED_OUT, {"status": "timed_out", "exit_code": 143, **ENDED}),
     Step(LiveState.CANCELLED, {"status": "cancelled", "exit_code": 143, **ENDED}),
 )
+UNSEEN_STEPS = (
+    Step(LiveState.QUEUED, {"status": "queued"}, is_unseen=True),
+    Step(LiveState.UNKNOWN, {"status": "running"}, "unknown · last seen 5m", is_unseen=True),
+    Step(LiveState.UNKNOWN, {"status": "running", "activity": "working"}, "unknown · last seen 5m", is_unseen=True),
+    Step(LiveState.NEEDS_YOU, {"status": "running", "activity": "waiting"}, "needs you · last seen 5m", is_unseen=True),
+    Step(LiveState.UNKNOWN, {"status": "running", "paused_at": SOON}, "unknown · last seen 5m", is_unseen=True),
+    Step(LiveState.UNKNOWN, {"status": "cancelling"}, "unknown · last seen 5m", is_unseen=True),
+    Step(LiveState.UNKNOWN, {"status": "finalizing"}, "unknown · last seen 5m", is_unseen=True),
+    Step(LiveState.DONE, {"status": "succeeded", "exit_code": 0, **ENDED}, is_unseen=True),
+)
 PLAIN: dict[str, object] = dict.fromkeys(
     ("activity", "activity_note", "end_reason", "error", "exit_code", "not_before", "paused_at", "wait_reason")
 )
 
 
-@pytest.fixture
-def talk(cli: CommandLine) -> Iterator[Talk]:
+@pytest.fixture(scope="module")
+def run(cli: CommandLine) -> Iterator[tuple[str, Execution]]:
+    """The number of the only task, and its run."""
     cli("task", "list")
     with idle_worker(cli.paths):
-        yield Talk(cli)
+        yield Talk(cli).begin("mend the login")
 
 
 def set_row(cli: CommandLine, execution_id: str, step: Step) -> None:
-    """Write a step; the run began 75 minutes ago, said its last word a second later, and took as long as until now."""
-    begun_at = datetime.now(UTC) - timedelta(minutes=75, seconds=20)
+    """Write a step; the run began 75 minutes before its end, or before its host was last heard of."""
+    begun_at = datetime.now(UTC) - timedelta(minutes=80 if step.is_unseen else 75, seconds=20)
     is_queued = step.row["status"] == "queued"
     is_over = step.row["status"] in {"succeeded", "failed", "timed_out", "cancelled"}
     row = {
@@ -88,6 +104,7 @@ def set_row(cli: CommandLine, execution_id: str, step: Step) -> None:
         "is_held": 0,
         "started_at": None if is_queued else moment_text(begun_at),
         "log_updated_at": None if is_queued else moment_text(begun_at + timedelta(seconds=1)),
+        "heartbeat_at": None if is_queued else moment_text(begun_at + timedelta(minutes=75)),
         "ended_at": moment_text(begun_at + timedelta(minutes=75)) if is_over else None,
         **step.row,
     }
@@ -97,6 +114,11 @@ def set_row(cli: CommandLine, execution_id: str, step: Step) -> None:
         *row.values(),
         execution_id,
     )
+    # The worker of these tests lives; one whose last beat is old hangs.
+    write_loop_report(cli.paths.worker_loops, (), at=datetime.now(UTC))
+    if step.is_unseen:
+        old = (datetime.now(UTC) - timedelta(minutes=5)).timestamp()
+        os.utime(cli.paths.worker_loops, (old, old))
 
 
 async def read_screens(cli: CommandLine) -> dict[str, str]:
@@ -130,9 +152,12 @@ def find(documents: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.proof
-def test_every_place_shows_the_same_of_one_run_in_all_its_states(cli: CommandLine, talk: Talk) -> None:
-    number, execution = talk.begin("mend the login")
-    for step in STEPS:
+@pytest.mark.parametrize("steps", [STEPS, UNSEEN_STEPS], ids=["looked after", "by nobody"])
+def test_every_place_shows_the_same_of_one_run_in_all_its_states(
+    cli: CommandLine, run: tuple[str, Execution], steps: tuple[Step, ...]
+) -> None:
+    number, execution = run
+    for step in steps:
         set_row(cli, execution.id, step)
         word = step.word or step.state.value
         shown = f"{step.state.glyph} {word}"
@@ -155,12 +180,14 @@ def test_every_place_shows_the_same_of_one_run_in_all_its_states(cli: CommandLin
         for place in ("sessions", "conversation"):
             assert screens[place].startswith(f"{step.state.glyph} {step.state.value}"), place
         assert cli("explain", number).stdout.startswith(f"#{number} {word}")
+        is_unseen = step.is_unseen and step.row["status"] in {"running", "cancelling", "finalizing"}
         for document in (
             find(cli("executions", "--json").document()),
             cli("task", "show", number, "--json").document()["executions"][0],
             find(cli("sessions", "--json").document()),
         ):
             assert document["state"] == step.state.value, step
+            assert "last_seen_at" not in document or (document["last_seen_at"] is not None) is is_unseen, step
 
         needs_you = int(step.state is LiveState.NEEDS_YOU)
         inbox = cli("inbox")
@@ -173,3 +200,21 @@ def test_every_place_shows_the_same_of_one_run_in_all_its_states(cli: CommandLin
 
 def test_every_state_is_walked_through() -> None:
     assert {step.state for step in STEPS} == set(LiveState)
+
+
+@pytest.mark.proof
+def test_every_place_says_how_old_it_may_be_while_no_worker_is_at_work(
+    cli: CommandLine, run: tuple[str, Execution]
+) -> None:
+    number, execution = run
+    for step in (STEPS[4], *UNSEEN_STEPS[:2]):
+        set_row(cli, execution.id, step)
+        status = cli("status", "--json").document()
+        is_told = step.is_unseen and status["running"] > 0
+
+        assert status == cli("board", "--json").document()["status_line"]
+        assert (status["worker_seen_at"] is not None) is is_told, step
+        for place in (("status",), ("board",), ("tmux-status", "--plain")):
+            assert ("?" in cli(*place).stdout.splitlines()[0]) is is_told, (step, place)
+        for place in (("executions",), ("task", "list"), ("task", "show", number)):
+            assert bool(cli(*place).stderr) is is_told, (step, place)

@@ -18,7 +18,7 @@ import agentmon
 from agentmon import __version__
 from agentmon.cli.app import root
 from agentmon.cli.names import COMMAND_NAMES
-from agentmon.cli.status import find_database_path, find_settings_path
+from agentmon.cli.status import find_database_path, find_run_dir, find_settings_path
 from agentmon.cli.tmux_status import _parts
 from agentmon.paths import find_paths
 from agentmon.store.status_counts import StatusCounts
@@ -234,6 +234,50 @@ def test_the_status_looks_where_the_settings_lie(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, text)
 
     assert Path(find_settings_path()) == find_paths().settings_file
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"AGENTMON_HOME": "/srv/agentmon"},
+        {"AGENTMON_HOME": "/srv/agentmon/"},
+        {"AGENTMON_HOME": "relative"},
+        {"AGENTMON_HOME": f"/srv/{'long' * 30}"},
+        {"HOME": "/home/ada"},
+        {"HOME": "/home/ada", "XDG_STATE_HOME": "/state"},
+        {"HOME": "/home/ada", "XDG_STATE_HOME": "relative"},
+        {"AGENTMON_HOME": "/srv/agentmon", "AGENTMON_DATABASE_URL": "sqlite:////other/place.db"},
+    ],
+)
+def test_the_status_looks_where_the_worker_lives(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
+    for name in ("AGENTMON_HOME", "AGENTMON_DATABASE_URL", "XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in environ.items():
+        monkeypatch.setenv(name, text)
+
+    assert Path(find_run_dir()) == find_paths().run_dir
+
+
+def test_who_reads_of_a_run_without_a_worker_imports_nothing_heavy(cli: CommandLine) -> None:
+    script = (
+        "import json, sys\n"
+        "from agentmon.cli.status import find_worker_seen_at\n"
+        "from agentmon.store.status_counts import StatusCounts\n"
+        "seen_at = find_worker_seen_at(StatusCounts(running=1), '/nowhere')\n"
+        "print(json.dumps([seen_at, sorted(sys.modules)]))\n"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        env=cli.environ | {"AGENTMON_HOME": "/nowhere"},
+        capture_output=True,
+        check=True,
+        timeout=30,
+    )
+
+    seen_at, modules = json.loads(ended.stdout)
+    assert seen_at == 0
+    assert not HEAVY & set(modules)
 
 
 def test_the_version_is_told(cli: CommandLine) -> None:

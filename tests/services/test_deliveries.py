@@ -1,0 +1,191 @@
+"""Every action sees to it that somebody carries it out, and says when nobody does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.approvals import ApprovalStatus, RuleDecision
+from agentmon.domain.budgets import BudgetPeriod, BudgetScope
+from agentmon.domain.errors import UndeliveredError
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.live_state import LiveState
+from agentmon.runners.host.process_table import is_halted
+from agentmon.services.actors import USER_ACTOR
+from agentmon.worker.presence import read_presence
+from tests.services.test_live_decisions import add_conversation, waiting
+from tests.services.test_sightings import card_of, let_time_pass
+from tests.waiting import until, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.approvals import Approval
+    from agentmon.domain.ids import TaskId
+    from agentmon.domain.tasks import Workspace
+    from agentmon.paths import Paths
+    from tests.live_home import LiveHome
+
+    Action = Callable[[Services, TaskId, Approval], Awaitable[object]]
+
+
+async def _allow(services: Services, _: TaskId, asked: Approval) -> object:
+    return await services.approvals.allow(asked.id, actor=USER_ACTOR, seen_digest=asked.input_digest)
+
+
+async def _deny(services: Services, _: TaskId, asked: Approval) -> object:
+    return await services.approvals.deny(asked.id, actor=USER_ACTOR, seen_digest=asked.input_digest, reason="no")
+
+
+async def _add_rule(services: Services, _: TaskId, __: Approval) -> object:
+    return await services.approvals.add_rule(decision=RuleDecision.ALLOW, tool="Edit", actor=USER_ACTOR)
+
+
+async def _budget(services: Services, task_id: TaskId, _: Approval) -> object:
+    return await services.budgets.set(
+        scope=BudgetScope.TASK, scope_id=task_id, period=BudgetPeriod.TOTAL, limit=1, actor=USER_ACTOR
+    )
+
+
+async def _pause(services: Services, _: TaskId, __: Approval) -> object:
+    return await services.queue.pause(actor=USER_ACTOR, halts_running=True)
+
+
+ACTIONS: dict[str, Action] = {
+    "allow": _allow,
+    "deny": _deny,
+    "rule": _add_rule,
+    "message": lambda services, task_id, _: services.conversations.send(task_id, "and?", actor=USER_ACTOR),
+    "interrupt": lambda services, task_id, _: services.conversations.interrupt(task_id, actor=USER_ACTOR),
+    "finish": lambda services, task_id, _: services.conversations.finish(task_id, actor=USER_ACTOR),
+    "switch": lambda services, task_id, _: services.conversations.switch(task_id, model="x", actor=USER_ACTOR),
+    "stop": lambda services, task_id, _: services.queue.stop(task_id, actor=USER_ACTOR),
+    "kill": lambda services, task_id, _: services.queue.stop(task_id, actor=USER_ACTOR, kill=True),
+    "budget": _budget,
+    "pause": _pause,
+}
+
+
+@contextmanager
+def no_worker_can_start(paths: Paths) -> Iterator[None]:
+    """Put a folder in the place of the worker's log."""
+    kept = paths.worker_log.with_suffix(".kept")
+    paths.worker_log.rename(kept)
+    paths.worker_log.mkdir()
+    try:
+        yield
+    finally:
+        paths.worker_log.rmdir()
+        kept.rename(paths.worker_log)
+
+
+async def is_delivered(services: Services) -> bool:
+    return not await services.database.read(
+        lambda connection: connection.execute(
+            "SELECT count(*) FROM execution_commands WHERE delivered_at IS NULL"
+        ).fetchone()[0]
+    )
+
+
+async def test_an_answer_given_while_the_worker_is_dead_reaches_the_agent(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    task = await add_conversation(services, workspace)
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    await services.approvals.add_rule(decision=RuleDecision.ALLOW, tool="Bash", actor=USER_ACTOR)
+    asked = (await waiting(services, task.id)).approval
+    live_home.kill_worker()
+
+    await _allow(services, task.id, asked)
+    was_running = read_presence(services.paths.worker_lock).is_running
+    ended = await services.queue.wait(execution.id)
+
+    assert was_running
+    assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_each_action_is_kept_and_told_as_undelivered_until_a_worker_comes(
+    services: Services, workspace: Workspace, live_home: LiveHome, name: str
+) -> None:
+    task = await add_conversation(services, workspace)
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    asked = (await waiting(services, task.id)).approval
+    live_home.kill_worker()
+
+    with no_worker_can_start(services.paths):
+        with pytest.raises(UndeliveredError) as told:
+            await ACTIONS[name](services, task.id, asked)
+        let_time_pass(services.paths, execution)
+        card = await card_of(services, workspace)
+        seen = await services.executions.get(execution.id)
+        is_waiting_there = not await is_delivered(services)
+
+    assert "worker.log" in str(told.value)
+    assert "agentmon worker" in told.value.hint
+    assert is_waiting_there == bool(seen.sighting.undelivered) == (name not in {"rule", "budget"})
+    assert (card.sighting, card.state) == (seen.sighting, seen.live_state)
+    assert seen.sighting.last_seen_at is None
+    if name == "allow":
+        assert seen.sighting.undelivered == ("answer",)
+        assert seen.live_state is LiveState.RUNNING
+        assert (await services.approvals.get(asked.id)).approval.status is ApprovalStatus.ALLOWED
+
+    await services.queue.look_after()
+    await until(lambda: is_delivered(services), "the delivery of what was kept")
+    assert (await services.executions.get(execution.id)).sighting.undelivered == ()
+
+
+async def test_a_halted_worker_is_told_of_by_who_decides_and_delivers_when_it_goes_on(
+    services: Services, workspace: Workspace
+) -> None:
+    task = await add_conversation(services, workspace)
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    asked = (await waiting(services, task.id)).approval
+    worker = read_presence(services.paths.worker_lock).pid
+    assert worker is not None
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        wait_for(lambda: is_halted(worker))
+        with pytest.raises(UndeliveredError) as told:
+            await _deny(services, task.id, asked)
+        let_time_pass(services.paths, execution)
+        halted = await services.executions.get(execution.id)
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    ended = await services.queue.wait(execution.id)
+
+    assert f"kill -CONT {worker}" in told.value.hint
+    assert halted.sighting.undelivered == ("answer",)
+    assert (await services.approvals.get(asked.id)).approval.status is ApprovalStatus.DENIED
+    assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
+
+
+async def test_a_queue_that_is_let_go_on_has_somebody_who_lets_it(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    task = await add_conversation(services, workspace)
+    await services.queue.run(task.id, actor=USER_ACTOR)
+    await waiting(services, task.id)
+    await services.queue.pause(actor=USER_ACTOR)
+    live_home.kill_worker()
+
+    await services.queue.resume(actor=USER_ACTOR)
+
+    assert read_presence(services.paths.worker_lock).is_running
+
+
+async def test_nobody_is_needed_for_a_rule_or_a_budget_while_nothing_runs(
+    services: Services, workspace: Workspace
+) -> None:
+    await services.approvals.add_rule(decision=RuleDecision.ALLOW, tool="Edit", actor=USER_ACTOR)
+    await services.budgets.set(
+        scope=BudgetScope.WORKSPACE, scope_id=workspace.id, period=BudgetPeriod.DAY, limit=1, actor=USER_ACTOR
+    )
+
+    assert not read_presence(services.paths.worker_lock).is_running

@@ -142,6 +142,19 @@ async def test_a_permission_is_asked_for_and_its_answer_is_obeyed(drive: Drive) 
     assert approved[0]["approved_by"]
 
 
+async def test_an_answer_given_while_the_worker_is_dead_reaches_the_agent(drive: Drive, live_home: LiveHome) -> None:
+    started = await drive.start(ASKS[drive.agent.slug])
+    asked = await drive.until_asked(started)
+    live_home.kill_worker()
+
+    await drive.allow(asked)
+    ended = await drive.until_over(started)
+
+    require_succeeded(ended, drive)
+    assert (drive.project / MADE[drive.agent.slug]).exists()
+    assert drive.approval_states(ended) == [ApprovalStatus.ALLOWED]
+
+
 async def test_what_is_denied_is_not_done_and_the_agent_hears_of_it(drive: Drive) -> None:
     started = await drive.start(ASKS[drive.agent.slug])
     await drive.deny(await drive.until_asked(started), "not here")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskClosedNews, AskKind, AskNews, AskOutcome, AskQuestion
-from agentmon.domain.errors import ConflictError
+from agentmon.domain.errors import ConflictError, UndeliveredError
 from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.executions import CommandType
 from agentmon.runners.danger import load_danger_rules
@@ -25,6 +26,7 @@ from agentmon.screens.inbox.screen import InboxScreen
 from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.widgets.block_view import BlockView
+from agentmon.worker.loop_report import write_loop_report
 from tests.screen_stage import screen_text, until
 from tests.screens.scenes import NOW
 from tests.screens.talks import asks_questions, talks, wants_command, wants_edit
@@ -103,6 +105,22 @@ async def test_a_request_is_shown_whole_and_y_allows_it_once(tmp_path: Path) -> 
             execution.id, types=(CommandType.ANSWER,)
         )
         assert [command.payload["input_digest"] for command in commands] == ["d1"]
+
+
+async def test_a_decision_that_nobody_carries_out_is_kept_and_told(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask()
+        await opened(stage, pilot, place, shown="rm -r build")
+        long_ago = datetime.now(UTC) - timedelta(minutes=10)
+        write_loop_report(place.services.paths.worker_loops, (), at=long_ago)
+
+        await pilot.press("y")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        assert [type(error) for error in stage.failures] == [UndeliveredError]
+        assert (await place.decided()).approval.status is ApprovalStatus.ALLOWED
+        commands = CommandRepository(place.services.database)
+        assert len(await commands.of_execution(execution.id, types=(CommandType.ANSWER,))) == 1
 
 
 async def test_an_app_that_was_started_in_a_run_decides_nothing(tmp_path: Path) -> None:

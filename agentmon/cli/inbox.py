@@ -13,6 +13,7 @@ from agentmon.cli.columns import table, terminal_width
 from agentmon.cli.context import JsonOption, KeyOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, tell
+from agentmon.cli.pausing import silence_note
 from agentmon.cli.request_text import history_row, request_lines, status_text, waiting_lines
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import SystemClock
@@ -62,6 +63,8 @@ def inbox(
         services: Services, workspace: Workspace | None
     ) -> tuple[tuple[ApprovalListing, ...], tuple[ExecutionListing, ...]]:
         workspace_id = None if workspace is None else workspace.id
+        if not as_json and (note := await silence_note(services)):
+            tell(note)
         if is_history:
             return await services.approvals.history(workspace_id, limit=limit), ()
         return await services.approvals.inbox(workspace_id), await services.executions.without_request(workspace)

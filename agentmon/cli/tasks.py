@@ -257,7 +257,7 @@ def move(
         task = await numbered_task(services, workspace, number)
         moved = await services.tasks.move(task.id, status, actor=services.actor)
         # What was queued after it may start now, and what runs may have to end.
-        await services.queue.look_after()
+        await services.queue.deliver()
         return moved
 
     _print_task(with_workspace(folder, work), as_json=as_json)

@@ -214,7 +214,7 @@ def test_every_place_says_how_old_it_may_be_while_no_worker_is_at_work(
 
         assert status == cli("board", "--json").document()["status_line"]
         assert (status["worker_seen_at"] is not None) is is_told, step
-        for place in (("status",), ("board",), ("tmux-status", "--plain")):
-            assert ("?" in cli(*place).stdout.splitlines()[0]) is is_told, (step, place)
-        for place in (("executions",), ("task", "list"), ("task", "show", number)):
-            assert bool(cli(*place).stderr) is is_told, (step, place)
+        for words in ("status", "board", "tmux-status --plain"):
+            assert ("?" in cli(*words.split()).stdout.splitlines()[0]) is is_told, (step, words)
+        for words in ("executions", "task list", f"task show {number}", "inbox"):
+            assert ("was last seen" in cli(*words.split()).stderr) is is_told, (step, words)

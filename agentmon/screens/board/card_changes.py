@@ -101,6 +101,8 @@ class CardChanges:
                 self._tell_ends(stopping, cut_off)
                 words = "; the queued run stays cancelled · r queues it again" if cut_off else ""
                 self._remember(done, "the move of", words)
+            if stopping:
+                await services.queue.deliver()
 
         self._write(work, name=f"move {_names(cards)}")
 

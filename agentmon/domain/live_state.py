@@ -164,7 +164,7 @@ def state_label(
     if sighting.last_seen_at is not None:
         words = f"{words} · last seen {elapsed_text(sighting.last_seen_at, None, now)} ago"
     if sighting.undelivered:
-        words = f"{words} · {', '.join(sighting.undelivered)} not delivered yet"
+        words = f"{words} · undelivered: {', '.join(sighting.undelivered)}"
     return state, words
 
 

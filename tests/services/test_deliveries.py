@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,6 +135,7 @@ async def test_each_action_is_kept_and_told_as_undelivered_until_a_worker_comes(
     if name == "allow":
         assert seen.sighting.undelivered == ("answer",)
         assert seen.live_state is LiveState.RUNNING
+        assert card.state_label(datetime.now(UTC)) == (LiveState.RUNNING, "running · undelivered: answer")
         assert (await services.approvals.get(asked.id)).approval.status is ApprovalStatus.ALLOWED
 
     await services.queue.look_after()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import DatabaseFullError, RunnerError, StoreError, UsageError
+from agentmon.domain.errors import DatabaseFullError, RunnerError, StoreError, UndeliveredError, UsageError
 from agentmon.domain.events import ActorType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
@@ -276,9 +276,9 @@ class QueueService:
     ) -> Execution:
         """Cancel the queued execution of the task at once, or ask for the end of the running one.
 
-        The execution is ``cancelling`` until no process of it is alive; ``wait`` tells when. On a full disk the running
-        program is asked past the database, since it may be what fills the disk. The same request under the same key
-        stops nothing that began since.
+        The execution is ``cancelling`` until no process of it is alive; ``wait`` tells when. On a full disk its host is
+        asked past the database, since the program may be what fills the disk, and so it is when no worker can be had.
+        The same request under the same key stops nothing that began since.
 
         Raises:
             ConflictError: Nothing of the task waits or runs, or something else was asked for under the key.
@@ -290,7 +290,7 @@ class QueueService:
                 task_id, command_type=command_type, key=key, actor=actor, at=self._clock.now()
             )
         except DatabaseFullError:
-            stopping = await self._stop_past_the_database(task_id, command_type)
+            stopping = await self._stop_past_the_worker(task_id, command_type)
             if stopping is None:
                 raise
             return stopping
@@ -298,7 +298,13 @@ class QueueService:
             folder = ExecutionFolder(self._paths.execution_dir(execution.id))
             folder.environment.unlink(missing_ok=True)
         elif execution.status.is_open:
-            await self._workers.hand_over()
+            try:
+                await self._workers.hand_over()
+            except UndeliveredError:
+                # A host obeys without a worker too; the next one records what became of it.
+                host_lock = ExecutionFolder(self._paths.execution_dir(execution.id)).host_lock
+                if not is_locked(host_lock) or await self._stop_past_the_worker(task_id, command_type) is None:
+                    raise
         return execution
 
     async def look_after(self) -> None:
@@ -361,10 +367,10 @@ class QueueService:
             if not await self._executions.was_queued(execution_id):
                 folder.remove()
 
-    async def _stop_past_the_database(self, task_id: TaskId, command_type: CommandType) -> Execution | None:
+    async def _stop_past_the_worker(self, task_id: TaskId, command_type: CommandType) -> Execution | None:
         """Ask the host of the task's running execution to end it; None when there is none that can be reached.
 
-        The journal says so, and from there it comes into the database as soon as there is space.
+        The journal says so, and from there it comes into the database as soon as there is a worker and space.
         """
         for execution in await self._executions.of_task(task_id, limit=1):
             folder = ExecutionFolder(self._paths.execution_dir(execution.id))

@@ -16,8 +16,10 @@ from agentmon.domain.errors import UndeliveredError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
 from agentmon.runners.host.process_table import is_halted
+from agentmon.runners.locks import is_locked
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
+from tests.live_home import marked_processes
 from tests.services.test_live_decisions import add_conversation, waiting
 from tests.services.test_sightings import card_of, let_time_pass
 from tests.waiting import until, wait_for
@@ -65,8 +67,6 @@ ACTIONS: dict[str, Action] = {
     "interrupt": lambda services, task_id, _: services.conversations.interrupt(task_id, actor=USER_ACTOR),
     "finish": lambda services, task_id, _: services.conversations.finish(task_id, actor=USER_ACTOR),
     "switch": lambda services, task_id, _: services.conversations.switch(task_id, model="x", actor=USER_ACTOR),
-    "stop": lambda services, task_id, _: services.queue.stop(task_id, actor=USER_ACTOR),
-    "kill": lambda services, task_id, _: services.queue.stop(task_id, actor=USER_ACTOR, kill=True),
     "budget": _budget,
     "pause": _pause,
 }
@@ -141,6 +141,27 @@ async def test_each_action_is_kept_and_told_as_undelivered_until_a_worker_comes(
     await services.queue.look_after()
     await until(lambda: is_delivered(services), "the delivery of what was kept")
     assert (await services.executions.get(execution.id)).sighting.undelivered == ()
+
+
+@pytest.mark.parametrize("kill", [False, True])
+async def test_a_stop_reaches_the_host_when_no_worker_can_be_had(
+    services: Services, workspace: Workspace, live_home: LiveHome, kill: bool
+) -> None:
+    task = await add_conversation(services, workspace)
+    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+    await waiting(services, task.id)
+    live_home.kill_worker()
+
+    with no_worker_can_start(services.paths):
+        stopping = await services.queue.stop(task.id, actor=USER_ACTOR, kill=kill)
+        wait_for(lambda: not marked_processes(execution.id), "the end of its processes")
+        wait_for(lambda: not is_locked(services.paths.execution_dir(execution.id) / "host.lock"))
+        let_time_pass(services.paths, execution)
+        unrecorded = await services.executions.get(execution.id)
+    ended = await services.queue.wait(execution.id)
+
+    assert (stopping.status, unrecorded.live_state) == (ExecutionStatus.CANCELLING, LiveState.UNKNOWN)
+    assert ended.status is ExecutionStatus.CANCELLED
 
 
 async def test_a_halted_worker_is_told_of_by_who_decides_and_delivers_when_it_goes_on(

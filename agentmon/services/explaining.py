@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import AgentmonError, ConflictError
 from agentmon.domain.events import EventType
 from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.execution_folder import ExecutionFolder
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from agentmon.store.events import EventRepository
     from agentmon.store.executions import ExecutionRepository
 
+_UNSEEN: Final = "the lock of its host, which nobody holds or a halted host does; no worker is at work"
 _STATE_EVENTS: Final = (EventType.STATUS_CHANGE, EventType.APPROVAL, EventType.ERROR)
 _MAX_EVENTS: Final = 5
 _MAX_ENTRIES: Final = 10
@@ -116,7 +118,9 @@ class ExplainService:
             execution=execution,
             state=execution.state_label(self._clock.now())[1],
             note=execution.activity_note or execution.error or "",
-            source=execution.activity_source or "the journal of its host",
+            source=_UNSEEN
+            if execution.live_state is LiveState.UNKNOWN and execution.sighting.last_seen_at is not None
+            else execution.activity_source or "the journal of its host",
             decided=changes[-1].payload if changes and execution.activity is not None else {},
             entries=tuple(_event_line(event) for event in events)
             if execution.mode.is_conversation and events

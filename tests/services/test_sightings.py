@@ -128,6 +128,7 @@ async def test_a_run_is_shown_as_last_seen_once_neither_worker_nor_host_lives(
         assert seen.elapsed_text(later) == card.elapsed_text(later)
         assert seen.state_label(later) == card.state_label(later)
         assert seen.state_label(later)[1].startswith("unknown · last seen 1")
+        assert "lock of its host" in (await services.explaining.explain(execution.task_id)).source
         assert dump(services.paths) == before
 
     # Whoever comes finds all as it always was.

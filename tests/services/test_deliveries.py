@@ -15,13 +15,12 @@ from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.errors import UndeliveredError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
-from agentmon.runners.host.process_table import is_halted
 from agentmon.runners.locks import is_locked
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
 from tests.live_home import marked_processes
 from tests.services.test_live_decisions import add_conversation, waiting
-from tests.services.test_sightings import card_of, let_time_pass
+from tests.services.test_sightings import card_of, halt_worker, let_time_pass
 from tests.waiting import until, wait_for
 
 if TYPE_CHECKING:
@@ -170,11 +169,8 @@ async def test_a_halted_worker_is_told_of_by_who_decides_and_delivers_when_it_go
     task = await add_conversation(services, workspace)
     execution = await services.queue.run(task.id, actor=USER_ACTOR)
     asked = (await waiting(services, task.id)).approval
-    worker = read_presence(services.paths.worker_lock).pid
-    assert worker is not None
-    os.kill(worker, signal.SIGSTOP)
+    worker = halt_worker(services.paths)
     try:
-        wait_for(lambda: is_halted(worker))
         with pytest.raises(UndeliveredError) as told:
             await _deny(services, task.id, asked)
         let_time_pass(services.paths, execution)

@@ -68,6 +68,26 @@ def pid_of(part: str, services: Services, execution: Execution) -> int:
     return int(next(entry["pid"] for entry in entries if entry["type"] == wanted))
 
 
+def halt_worker(paths: Paths) -> int:
+    """Halt the worker between two of its transactions, and return its number."""
+    pid = read_presence(paths.worker_lock).pid
+    assert pid is not None
+
+    def is_halted_at_rest() -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: is_halted(pid))
+        with closing(sqlite3.connect(paths.database_path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                os.kill(pid, signal.SIGCONT)
+                return False
+        return True
+
+    wait_for(is_halted_at_rest)
+    return pid
+
+
 def let_time_pass(paths: Paths, execution: Execution) -> None:
     """Make what was said of the run and by the worker ten minutes older."""
     then = (datetime.now(UTC) - AGO).timestamp()
@@ -166,10 +186,8 @@ async def test_a_halted_worker_counts_as_none_and_one_that_is_slow_as_at_work(
     services: Services, workspace: Workspace
 ) -> None:
     execution = await begin(services, workspace)
-    worker = pid_of("worker", services, execution)
-    os.kill(worker, signal.SIGSTOP)
+    worker = halt_worker(services.paths)
     try:
-        wait_for(lambda: is_halted(worker))
         os.kill(pid_of("host", services, execution), signal.SIGKILL)
         let_time_pass(services.paths, execution)
         halted = await services.executions.get(execution.id)

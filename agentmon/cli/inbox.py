@@ -152,7 +152,7 @@ def approve(
 def deny(
     name: NameArgument,
     folder: WorkspaceOption = None,
-    reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="What the agent is told.")] = "",
+    reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="Why; the agent gets it.")] = "",
     interrupts: Annotated[
         bool, typer.Option("--interrupt", help="Let the agent stop what it does and wait for a message.")
     ] = False,
@@ -161,6 +161,9 @@ def deny(
     as_json: JsonOption = False,
 ) -> None:
     """Deny what an agent asks.
+
+    A protocol that has no place for a reason (Gemini CLI, opencode) gets it as the next message, so that the agent goes
+    on with it. With --interrupt it goes along with your next message.
 
     Examples:
       agentmon deny 019bf3a2

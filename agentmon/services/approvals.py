@@ -202,7 +202,7 @@ class ApprovalService:
         interrupts: bool = False,
         key: IdempotencyKey | None = None,
     ) -> Approval:
-        """Deny what was seen; the agent is told the reason.
+        """Deny what was seen; the agent is told the reason: with the answer, else as its next message.
 
         Args:
             approval_id: The request.

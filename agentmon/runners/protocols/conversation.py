@@ -6,7 +6,7 @@ from agentmon.domain.json_values import MAX_REF_CHARACTERS, one_line, text_in
 from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step
 from agentmon.runners.protocols.asks import ClosedAsks
 from agentmon.runners.protocols.last_message import TAIL_CHARACTERS, gives_up, open_question
-from agentmon.runners.protocols.messages import Message, has_room
+from agentmon.runners.protocols.messages import Message, has_room, message_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 MAX_ERROR_CHARACTERS = 1_000
 MAX_PENDING = 64
 """Requests to an agent that it has not answered."""
+MAX_UNFINISHED_CHARACTERS = 1_000_000
+"""Most of an unfinished message that is kept."""
+MAX_TOLD_REFS = 1_024
+MAX_REASONS = 10
+
+INTERRUPTED = "The turn was interrupted."
 
 ENDED = "The agent has ended; nothing reaches it any more."
 UNKNOWN_COMMAND = "This command is not known."
@@ -46,9 +52,9 @@ class Conversation(Adapter):
     """The events and bytes of the step that is made now, how the newest turn ended, and what the agent does."""
 
     __slots__ = (
-        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_has_broken_off", "_held_up_by", "_is_denied",
-        "_is_ended", "_is_finish_wanted", "_is_over", "_last_message", "_launch", "_lines", "_noted", "_outcome",
-        "_send", "_stray_text",
+        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_has_broken_off", "_held_up_by", "_interruptions",
+        "_is_denied", "_is_ended", "_is_finish_wanted", "_is_over", "_last_message", "_launch", "_lines", "_noted",
+        "_outcome", "_reasons", "_send", "_stray_text", "_told_refs", "_unfinished", "_unfinished_size",
     )  # fmt: skip
 
     def __init__(self, launch: Mapping[str, object]) -> None:
@@ -78,6 +84,14 @@ class Conversation(Adapter):
         """The id of the newest message of the agent in this turn, and the end of its text."""
         self._noted = 0
         """How many of the events of this step were looked at."""
+        self._unfinished: list[Event] = []
+        """The pieces of the message that is being written."""
+        self._unfinished_size = 0
+        self._told_refs: dict[str, None] = {}
+        """The newest messages that were told, of which late pieces begin none."""
+        self._interruptions = 0
+        self._reasons: list[str] = []
+        """Why requests were denied, where no answer has a place for it: the agent hears it with its next message."""
 
     @property
     def outcome(self) -> str:
@@ -170,6 +184,16 @@ class Conversation(Adapter):
             told: Event = {"kind": "command", "command_id": message.command_id, "was_obeyed": False}
             self._events.append({**told, "is_queued": True})
 
+    def _keep_reason(self, answer: Mapping[str, object]) -> None:
+        reason = text_in(answer, "reason").strip()
+        if reason:
+            self._reasons = [*self._reasons, reason][-MAX_REASONS:]
+
+    def _with_reasons(self, text: str = "") -> str:
+        """Return the message behind the reasons that the agent has not heard."""
+        texts, self._reasons = [*self._reasons, text], []
+        return "\n\n".join(filter(None, texts))
+
     @property
     def _has_person_to_answer(self) -> bool:
         """Whether the last turn ended with something that holds the work up, so that its input stays open."""
@@ -190,18 +214,57 @@ class Conversation(Adapter):
         elif question := open_question(said):
             self._held_up_by = (f"seems to ask: {question}", "the last message, a guess: it ends with a question")
 
+    def _end_texts(self, outcome: str, *, is_marked: bool = False) -> None:
+        """Tell what was being written when a turn ended before its time, and mark that it was interrupted.
+
+        ``is_marked`` is whether the agent has done the latter itself.
+        """
+        self._note_events()
+        if self._unfinished and outcome != "completed":
+            newest = self._unfinished[-1]
+            text = "".join(str(piece["text"]) for piece in self._unfinished)
+            is_thinking = newest.get("is_thinking") is True
+            self._events += message_events(str(newest["message_ref"]), "assistant", text, is_thinking=is_thinking)
+        self._unfinished = []
+        if outcome == "interrupted" and not is_marked:
+            self._interruptions += 1
+            self._events += message_events(f"interrupted-{self._interruptions}", "system", INTERRUPTED)
+
     def _note_events(self) -> None:
         for event in self._events[self._noted :]:
             kind = event["kind"]
             if kind == "turn_started":
                 self._held_up_by, self._last_message, self._is_denied = ("", ""), ("", ""), False
-            elif kind == "message" and event.get("role") == "assistant":
-                self._note_message(event)
+            elif kind == "delta":
+                self._note_piece(event)
+            elif kind == "message":
+                self._note_told(event)
+                if event.get("role") == "assistant":
+                    self._note_message(event)
             elif kind == "ask_closed" and event.get("outcome") == "denied":
                 self._is_denied, self._last_message = True, ("", "")
             elif kind == "tool_finished" and event.get("status") in ("success", "blocked"):
                 self._is_denied = event["status"] == "blocked"
         self._noted = len(self._events)
+
+    def _note_piece(self, event: Event) -> None:
+        if event.get("parent_tool_ref") or event["message_ref"] in self._told_refs:
+            return
+        if not self._is_unfinished(event):
+            self._unfinished, self._unfinished_size = [], 0
+        self._unfinished_size += len(str(event.get("text") or ""))
+        if self._unfinished_size <= MAX_UNFINISHED_CHARACTERS:
+            self._unfinished.append(event)
+
+    def _note_told(self, event: Event) -> None:
+        if self._is_unfinished(event):
+            self._unfinished = []
+        self._told_refs[str(event["message_ref"])] = None
+        if len(self._told_refs) > MAX_TOLD_REFS:
+            del self._told_refs[next(iter(self._told_refs))]
+
+    def _is_unfinished(self, event: Event) -> bool:
+        return bool(self._unfinished) and self._unfinished[-1]["message_ref"] == event.get("message_ref")
 
     def _note_message(self, event: Event) -> None:
         if event.get("is_thinking") or event.get("parent_tool_ref"):

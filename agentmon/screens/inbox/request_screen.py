@@ -274,7 +274,7 @@ class RequestScreen(ServiceScreen[None]):
 
         title = even_line(near_text(listing.approval.title, listing.working_dir), max_characters=_LONGEST_TITLE)
         what = "Deny and stop the agent" if interrupts else "Deny"
-        note = "Why? The agent reads it; it may stay empty. ctrl+s denies."
+        note = _reason_note(listing.approval.ask_kind, interrupts=interrupts)
         reason = await self.ask(TextDialog(f"{what}: {title}", note=note, allows_empty=True))
         if reason is not None:
             await self._decide(listing, self._refuse(listing, reason.strip(), interrupts=interrupts))
@@ -300,6 +300,14 @@ class RequestScreen(ServiceScreen[None]):
         if text is not None:
             tool_input = json.loads(text)
             await self._decide(listing, self._let_go(listing, ApprovalScope.ONCE, tool_input=tool_input))
+
+
+def _reason_note(ask_kind: AskKind, *, interrupts: bool) -> str:
+    if ask_kind is AskKind.START:
+        return "Reason, for the record (optional). ctrl+s denies."
+    if interrupts:
+        return "Reason (optional). The agent gets it with your next message. ctrl+s denies."
+    return "Reason (optional). The agent gets it. ctrl+s denies."
 
 
 def _json_complaint(text: str) -> str:

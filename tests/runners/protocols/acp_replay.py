@@ -16,8 +16,9 @@ AT_MS: Final = 1_800_000_000_000
 
 
 def recordings() -> list[str]:
-    """Return the names of all recordings."""
-    return sorted(path.name.removesuffix(".io.jsonl") for path in CAPTURES.glob("*.io.jsonl"))
+    """Return the names of all recordings that begin with a fresh conversation."""
+    fresh = (path for path in CAPTURES.glob("*.io.jsonl") if '"session/new"' in path.read_text())
+    return sorted(path.name.removesuffix(".io.jsonl") for path in fresh)
 
 
 def entries_of(name: str) -> list[dict[str, Any]]:
@@ -82,6 +83,8 @@ class AcpReplay:
     def _play_input(self, message: dict[str, Any], prompts: list[str]) -> None:
         """Do what the person did then; what the adapter sends by itself is compared in the test."""
         method = message.get("method")
+        if method == "session/prompt":
+            self._answer_waits()
         if method is None:
             self._command(type="answer", **self._answer(message["result"]["outcome"]))
         elif method == "session/cancel":
@@ -91,6 +94,13 @@ class AcpReplay:
         if method is not None and "id" in message:
             ours = [sent for sent in self.sent if sent.get("method") == method and "id" in sent]
             self._ids[message["id"]] = ours[-1]["id"]
+
+    def _answer_waits(self) -> None:
+        """Answer what the adapter asked to see a history pass, of which the client of the recording knew nothing."""
+        while self.sent[-1].get("method") == "session/set_mode":
+            self._take(
+                self.adapter.receive(json.dumps({"id": self.sent[-1]["id"], "result": {}}).encode() + b"\n", AT_MS)
+            )
 
     def _answer(self, outcome: dict[str, Any]) -> dict[str, Any]:
         asked = self.of_kind("ask")[-1]

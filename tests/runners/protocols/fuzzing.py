@@ -210,6 +210,8 @@ class ConversationCheck:
         self._obeyed: Counter[str] = Counter()
         self._queued: Counter[str] = Counter()
         self._message_refs: set[str] = set()
+        self._newest_ref = ""
+        self._cut_refs: set[str] = set()
 
     def note_command(self, command: Mapping[str, object]) -> None:
         """Expect the fate of a command that is given next."""
@@ -247,8 +249,14 @@ class ConversationCheck:
                 self._finished[event["tool_ref"]] += 1
             case "message":
                 is_known = event["message_ref"] in self._message_refs
-                assert is_known == event.get("continues", False), "a message has an id of its own, its parts share it"
+                is_cut = event["message_ref"] in self._cut_refs
+                assert is_cut or is_known == event.get("continues", False), "a message has an id, its parts share it"
                 self._message_refs.add(event["message_ref"])
+                if event["role"] == "assistant":
+                    self._newest_ref = event["message_ref"]
+            case "turn_ended" if event["outcome"] != "completed":
+                # It was told as far as it had come, and may still come whole.
+                self._cut_refs.add(self._newest_ref)
             case "command":
                 assert event["command_id"] in self._commands, "a command that nobody gave"
                 (self._queued if event.get("is_queued") else self._obeyed)[event["command_id"]] += 1

@@ -159,10 +159,28 @@ def test_a_history_that_follows_the_answer_is_passed_over_too() -> None:
     session.say("old answer", session="old")
     session.update("tool_call", session="old", toolCallId="t0", status="completed", title="old")
     session.answer()
+    session.say("what it says while it answers", session="old")
+    assert session.sent[-1]["method"] == "session/set_mode"
+    session.answer()
+    assert session.sent[-1]["method"] == "session/set_mode"
+    session.answer()
 
     assert session.sent[-1]["method"] == "session/prompt"
     assert [event["text"] for event in session.of_kind("message")] == ["go"]
     assert session.of_kind("tool_started") == []
+
+
+def test_a_history_that_begins_before_the_answer_may_go_on_after_it() -> None:
+    session = AcpSession(**RESUMED)
+    session.greet(loadSession=True)
+    session.say("old words", "user_message_chunk", session="old")
+    session.answer({"modes": MODES})
+    session.say("old answer", session="old")
+    session.answer()
+    session.answer()
+
+    assert session.sent[-1]["method"] == "session/prompt"
+    assert [event["text"] for event in session.of_kind("message")] == ["go"]
 
 
 def test_keys_of_usage_differ_between_the_runs_of_one_conversation() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentmon.runners.protocols.conversation import INTERRUPTED
 from tests.runners.protocols.acp_session import OPTIONS, SESSION, AcpSession
 
 
@@ -103,12 +104,48 @@ def test_a_denial_without_an_option_for_it_cancels_the_request(session: AcpSessi
     assert session.sent[-1]["result"] == {"outcome": {"outcome": "cancelled"}}
 
 
-def test_a_reason_that_the_agent_cannot_hear_is_noted(session: AcpSession) -> None:
+def test_the_reason_of_a_denial_is_said_next_when_the_turn_has_ended(session: AcpSession) -> None:
     session.decide(session.ask(), "deny", reason="not here")
+    assert session.sent[-1]["result"]["outcome"] == {"outcome": "selected", "optionId": "o-no"}
+    session.answer({"stopReason": "end_turn"})
 
-    (notice,) = session.of_kind("notice")
-    assert notice["topic"] == "reason"
-    assert "no place for a reason" in notice["text"]
+    assert not session.is_finished()
+    assert session.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "not here"}]
+    assert [event["text"] for event in session.of_kind("message")] == ["go", "not here"]
+    session.say("Elsewhere, then.")
+    session.answer({"stopReason": "end_turn"})
+    assert session.is_finished()
+    assert session.adapter.outcome == "completed"
+    session.end()
+
+
+def test_reasons_go_along_with_what_a_person_says_meanwhile(session: AcpSession) -> None:
+    session.decide(session.ask(), "deny", reason="not here")
+    session.decide(session.ask(1, toolCallId="t2"), "deny", reason="nor there")
+    session.command(type="message", text="try /tmp")
+    session.answer({"stopReason": "end_turn"})
+
+    assert session.sent[-1]["params"]["prompt"][0]["text"] == "not here\n\nnor there\n\ntry /tmp"
+    session.answer({"stopReason": "end_turn"})
+    assert session.is_finished()
+
+
+def test_the_reason_of_a_denial_that_interrupts_waits_for_the_next_message(session: AcpSession) -> None:
+    session.decide(session.ask(), "deny", reason="not here", interrupts=True)
+    session.answer({"stopReason": "cancelled"})
+    assert "session/prompt" not in session.methods()[3:]
+    assert not session.is_finished()
+    session.command(type="message", text="try /tmp")
+
+    assert session.sent[-1]["params"]["prompt"][0]["text"] == "not here\n\ntry /tmp"
+
+
+def test_a_denial_with_a_reason_has_failed_when_the_agent_ends_before_it_hears_that(session: AcpSession) -> None:
+    session.decide(session.ask(), "deny", reason="not here")
+    session.answer({"stopReason": "end_turn"})
+    session.end()
+
+    assert session.adapter.outcome == "failed"
 
 
 def test_a_denial_that_interrupts_cancels_the_turn(session: AcpSession) -> None:
@@ -238,7 +275,7 @@ def test_an_interrupt_before_the_session_is_there_keeps_the_task_for_the_next_me
     session.command(type="message", text="but carefully")
 
     assert [block["text"] for block in session.sent[-1]["params"]["prompt"]] == ["go", "but carefully"]
-    assert [event["text"] for event in session.of_kind("message")] == ["go", "but carefully"]
+    assert [event["text"] for event in session.of_kind("message")] == ["go", INTERRUPTED, "but carefully"]
     session.answer({"stopReason": "end_turn"})
     assert session.is_finished()
     session.end()

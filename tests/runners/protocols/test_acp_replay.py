@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentmon.runners.protocols.conversation import INTERRUPTED
 from tests.runners.protocols.acp_replay import (
     AcpReplay,
     entries_of,
@@ -33,13 +34,15 @@ def test_the_adapter_sends_what_was_sent_in_the_recording_and_understands_all_of
     assert replay.of_kind("activity")[-1]["activity"] == "waiting"
 
 
-@pytest.mark.parametrize("name", ["claude-agent-acp.load", "codex-acp.load", "opencode.load"])
+@pytest.mark.parametrize("name", ["claude-agent-acp.load", "codex-acp.load", "gemini.load_again", "opencode.load"])
 def test_a_history_that_is_told_again_is_not_told_twice(name: str) -> None:
     entries = second_conversation(entries_of(name))
 
     replay = AcpReplay(entries, start="resume", session_ref=entries[2]["msg"]["params"]["sessionId"])
 
-    assert [message["method"] for message in replay.sent] == ["initialize", "session/load", "session/prompt"]
+    sent = [message["method"] for message in replay.sent if message["method"] != "session/set_mode"]
+    assert sent == ["initialize", "session/load", "session/prompt"]
+    assert replay.of_kind("tool_started") == []
     assert [line for line in story(replay.events) if line.startswith(("user", "assistant"))] == [
         "user: again #mock:plain",
         "assistant: Hello from the mock model.",
@@ -132,6 +135,8 @@ def test_a_turn_that_is_cancelled_leaves_the_word_to_the_person(agent: str) -> N
     (ended,) = replay.of_kind("turn_ended")
     assert ended["outcome"] == "interrupted"
     assert ended["text"].startswith("word0 word1 word2")
+    said = [(event["role"], event["text"]) for event in replay.of_kind("message") if not event["is_thinking"]]
+    assert said[-2:] == [("assistant", ended["text"]), ("system", INTERRUPTED)]
     assert not replay.is_finished
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from agentmon.runners.protocols.conversation import INTERRUPTED
 from agentmon.runners.protocols.registry import make_adapter
 from tests.runners.protocols.codex_thread import AT_MS, CodexThread, of_kind
 
@@ -535,3 +536,22 @@ def test_the_title_and_the_models_are_told() -> None:
 
     assert models == [{"kind": "session", "models": ["a", "c"]}]
     assert title == [{"kind": "session", "title": "Mend the roof"}]
+
+
+def test_what_was_being_said_is_kept_when_codex_dies_or_fails() -> None:
+    for end in (CodexThread.end, lambda codex: codex.end_turn("failed", error={"message": "gone"})):
+        codex = CodexThread()
+        codex.say("item/agentMessage/delta", itemId="m", delta="Half ")
+        codex.say("item/agentMessage/delta", itemId="m", delta="a word")
+        events = end(codex)
+
+        assert [(event["message_ref"], event["text"]) for event in of_kind(events, "message")] == [("m", "Half a word")]
+
+
+def test_what_was_told_whole_is_not_told_again_when_the_turn_is_interrupted() -> None:
+    codex = CodexThread()
+    codex.say("item/agentMessage/delta", itemId="m", delta="All of it")
+    codex.say("item/completed", item={"type": "agentMessage", "id": "m", "text": "All of it"})
+    codex.say("item/agentMessage/delta", itemId="m", delta="late")
+
+    assert [event["text"] for event in of_kind(codex.end_turn("interrupted"), "message")] == [INTERRUPTED]

@@ -124,6 +124,30 @@ def test_a_denial_with_a_reason_tells_it_to_codex() -> None:
     assert codex.last_sent["params"]["input"] == [{"type": "text", "text": "Use git rm."}]
 
 
+def test_a_reason_that_comes_when_the_turn_is_over_begins_the_next_one() -> None:
+    codex = CodexThread()
+    codex.reply(asked(codex, COMMAND, command="rm x"), "deny", reason="Use git rm.")
+    codex.end_turn()
+    assert not codex.adapter.is_finished
+
+    codex.answer("turn/steer", error="no turn runs")
+
+    assert codex.last_sent["method"] == "turn/start"
+    assert codex.last_sent["params"]["input"] == [{"type": "text", "text": "Use git rm."}]
+
+
+def test_the_reason_of_a_denial_that_interrupts_comes_with_the_next_message() -> None:
+    codex = CodexThread()
+    codex.reply(asked(codex, COMMAND, command="rm x"), "deny", reason="Use git rm.", interrupts=True)
+    assert "turn/steer" not in {message.get("method") for message in codex.sent}
+    codex.end_turn("interrupted")
+    assert not codex.adapter.is_finished
+
+    codex.command("message", text="go on")
+
+    assert codex.last_sent["params"]["input"] == [{"type": "text", "text": "Use git rm.\n\ngo on"}]
+
+
 def test_a_patch_is_shown_as_its_item_has_it_by_then() -> None:
     codex = CodexThread()
     change = {"path": "/w/a", "kind": {"type": "update"}, "diff": "@@ -1 +1 @@\n-a\n+b\n"}

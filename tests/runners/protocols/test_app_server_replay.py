@@ -8,6 +8,8 @@ from agentmon.runners.protocols.app_server.adapter import AppServerAdapter
 from tests.runners.protocols.codex_replay import CAPTURES, CodexReplay, recordings, story
 from tests.runners.protocols.fuzzing import check_conversation, check_event, interleaved, mutated, recorded_lines
 
+MARK = "system: The turn was interrupted."
+
 
 @pytest.mark.parametrize("name", recordings())
 def test_the_adapter_sends_what_was_sent_in_the_recording_and_understands_all_of_it(name: str) -> None:
@@ -108,18 +110,20 @@ def test_the_second_of_two_equal_commands_is_not_asked_about_when_the_first_was_
 @pytest.mark.parametrize(
     ("name", "last_lines"),
     [
-        ("as_interrupt_tool", ["command c1: True", "-> cancelled", "interrupted: Sleeping."]),
-        ("as_interrupt_while_asking", ["closed: withdrawn", "-> cancelled", "interrupted: I need more rights."]),
+        ("as_interrupt_tool", ["command c1: True", "-> cancelled", MARK, "interrupted: Sleeping."]),
+        ("as_interrupt_while_asking", ["closed: withdrawn", "-> cancelled", MARK, "interrupted: I need more rights."]),
     ],
 )
 def test_an_interrupt_ends_the_call_and_withdraws_the_question(name: str, last_lines: list[str]) -> None:
-    assert story(CodexReplay(name).events)[-3:] == last_lines
+    assert story(CodexReplay(name).events)[-4:] == last_lines
 
 
 def test_a_message_after_an_interrupt_begins_the_next_turn() -> None:
     lines = story(CodexReplay("as_interrupt_text").events)
 
-    assert lines[2:6] == ["command c1: True", "interrupted: ", "command c2: True", "turn of ['c2']"]
+    words = "assistant: word0 word1 word2 word3 word4 "
+    assert lines[2:7] == ["command c1: True", words, MARK, "interrupted: ", "command c2: True"]
+    assert lines[7] == "turn of ['c2']"
 
 
 def test_a_message_while_a_command_runs_is_taken_into_the_turn() -> None:

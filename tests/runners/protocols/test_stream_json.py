@@ -121,6 +121,30 @@ def test_the_session_is_named_once_with_its_transcript() -> None:
     )
 
 
+def test_an_interrupt_is_marked_once_behind_what_was_said() -> None:
+    for name, mark in (("interrupt_text", ""), ("interrupt_tool", " for tool use"), ("sigint_tool", " for tool use")):
+        marks = [
+            text
+            for role, text in ClaudeRun().replay(f"{name}.io.jsonl").all("message", "role", "text")
+            if role == "system"
+        ]
+        assert marks == [f"[Request interrupted by user{mark}]"]
+
+
+def test_what_was_being_said_is_kept_when_claude_dies() -> None:
+    run = ClaudeRun()
+    begin = {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1}}}
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    pieces = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        for text in ("Half ", "a word")
+    ]
+    for event in (begin, block, *pieces):
+        run.hear({"type": "stream_event", "event": event})
+
+    assert run.end().all("message", "message_ref", "role", "text")[-1] == ("m:0", "assistant", "Half a word")
+
+
 def test_the_greeting_tells_models_and_modes() -> None:
     run = ClaudeRun()
     greeting = json.loads((CAPTURES / "perm_allow.jsonl").read_bytes().splitlines()[0])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentmon.runners.protocols.conversation import INTERRUPTED
 from agentmon.runners.protocols.stream_json.adapter import StreamJsonAdapter
 from tests.runners.protocols.claude_runs import CAPTURES, ClaudeRun, answered, ask_of, permission, result
 
@@ -426,3 +427,15 @@ def test_a_command_without_sense_is_refused(kind: str, fields: dict[str, Any]) -
     command_id, sent = run.command(kind, **fields)
 
     assert (run.fate(command_id)[0], sent) == (False, [])
+
+
+def test_the_reason_of_a_denial_that_interrupts_comes_with_the_next_message() -> None:
+    run = ClaudeRun()
+    run.hear(permission())
+    _answer(run, run.all("ask")[0], decision="deny", reason="not here", interrupts=True)
+    run.hear(result(is_error=True, terminal_reason="aborted_tools"))
+
+    _, (sent,) = run.command("message", text="go on")
+
+    assert sent["message"]["content"] == "not here\n\ngo on"
+    assert run.all("message", "role", "text")[-2:] == [("system", INTERRUPTED), ("user", "not here\n\ngo on")]

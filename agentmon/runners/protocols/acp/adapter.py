@@ -18,7 +18,6 @@ from agentmon.runners.protocols.conversation import (
     unknown_mode,
 )
 from agentmon.runners.protocols.messages import Message
-from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,11 +137,7 @@ class AcpAdapter(UpdateReader):
         if outcome == "denied":
             if isinstance(ask, Ask):
                 self._calls.block(ask.tool_ref)
-            if text_in(command, "reason").strip():
-                text = (
-                    "The agent was told no, but not why: its protocol has no place for a reason. A message can say it."
-                )
-                self._events.append(notice("info", text, "reason"))
+            self._keep_reason(command)
             if command.get("interrupts") is True and self._is_turn_open:
                 self._interrupt()
         self._set_activity_of_turn("answer")

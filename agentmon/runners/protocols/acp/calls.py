@@ -8,6 +8,7 @@ from agentmon.domain.json_values import clip, object_in, objects_in, one_line, r
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, TARGET_KEYS, command_of, kind_type, named_target
 from agentmon.runners.protocols.acp.diffs import shown_diff
 from agentmon.runners.protocols.acp.messages import chunk_text
+from agentmon.runners.protocols.conversation import INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ MAX_LONG_CHARACTERS = 40_000
 MAX_DIFFS = 20
 MAX_NAME_CHARACTERS = 60
 DENIED = "The user does not allow this."
-INTERRUPTED = "The turn was interrupted."
 _INTERRUPTED_WORDS = ("cancelled by user", "aborted the command")
 """What Gemini and opencode write as the output of a command that was stopped, which they call completed."""
 

@@ -82,21 +82,30 @@ class Opener(TurnKeeper):
         self._options.learn(result)
         self._note_session(session_ref=self._session_id, **self._options.fields())
         self._plan_choices()
-        if start == "resume" and not self._was_replayed and self._must_wait_for_history():
-            return
-        self._choose_next()
+        if start == "resume":
+            self._let_history_pass()
+        else:
+            self._choose_next()
 
-    def _must_wait_for_history(self) -> bool:
+    def _let_history_pass(self) -> None:
         """Ask for what is so already, where a history may follow the answer: what comes before the reply is old.
 
-        Gemini answers ``session/load`` before it has told the conversation again.
+        Gemini answers ``session/load`` in the midst of telling the conversation again, and goes on with that while it
+        answers more. So it is asked until nothing comes between a request and its reply.
         """
         is_resumed = isinstance(object_in(self._capabilities, "sessionCapabilities").get("resume"), dict)
         mode = self._options.mode
         if is_resumed or mode.config_id or not mode.current:
-            return False
+            self._choose_next()
+            return
+        self._was_replayed = False
         self._request("session/set_mode", {"sessionId": self._session_id, "modeId": mode.current}, "history")
-        return True
+
+    def _take_history_passed(self) -> None:
+        if self._was_replayed:
+            self._let_history_pass()
+        else:
+            self._choose_next()
 
     def _plan_choices(self) -> None:
         for name, field in (("model", "model"), ("mode", "permission_mode")):

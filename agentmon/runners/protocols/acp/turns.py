@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from agentmon.domain.json_values import one_line, text_in
-from agentmon.runners.protocols.acp.calls import INTERRUPTED
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
 from agentmon.runners.protocols.acp.state import AcpState
 from agentmon.runners.protocols.acp.usage import turn_usage
+from agentmon.runners.protocols.conversation import INTERRUPTED
+from agentmon.runners.protocols.messages import Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from agentmon.runners.protocols.messages import Message
 
 MAX_UNHEARD = 10
 CANCEL_AGAIN_MS = 1_000
@@ -35,6 +34,7 @@ class TurnKeeper(AcpState):
             return
         message = self._waiting.pop(0)
         self._has_person_the_word = False
+        message.text = self._with_reasons(message.text)
         self._begin_turn(message)
         texts = [*self._unheard, message.text]
         self._unheard = []
@@ -62,6 +62,7 @@ class TurnKeeper(AcpState):
         self._withdraw_asks()
         reason = INTERRUPTED if outcome == "interrupted" else "The turn ended before the call did."
         self._events += self._calls.end_all(reason)
+        self._end_texts(outcome)
         self._is_turn_open = False
         self._is_interrupting = False
         self._outcome = outcome
@@ -84,8 +85,10 @@ class TurnKeeper(AcpState):
             )
             reason = text_in(result, "stopReason")
             unknown = f"The agent did not say how the turn ended: {one_line(reason, 100) or 'no reason'}."
-            end = _ENDS.get(reason, ("failed", unknown))
-            self._end_turn(*(("interrupted", None) if is_interrupted else end))
+            outcome, told = ("interrupted", None) if is_interrupted else _ENDS.get(reason, ("failed", unknown))
+            if self._reasons and outcome == "completed" and not self._waiting:
+                self._waiting.append(Message(self._with_reasons(), None))
+            self._end_turn(outcome, told)
         self._start_next_turn()
 
     def _interrupt(self) -> None:

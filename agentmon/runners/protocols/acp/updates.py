@@ -186,7 +186,7 @@ class UpdateReader(Opener):
         elif purpose == "session":
             self._take_session(result, error, context)
         elif purpose == "history":
-            self._choose_next()
+            self._take_history_passed()
         elif purpose == "choice":
             self._take_choice(result, error, context)
         elif purpose == "prompt":

@@ -101,15 +101,16 @@ class AppServerAdapter(NewsReader):
 
     def _follow_denial(self, ask: asks.Ask, command: Mapping[str, object], *, is_interrupting: bool) -> None:
         """Interrupt the turn where the answer itself does not, or tell the reason, which no answer has a place for."""
-        reason = text_in(command, "reason")
+        reason = text_in(command, "reason").strip()
         turn = {"threadId": ask.thread_id}
         if command.get("interrupts") is True:
+            self._keep_reason(command)
             self._was_interrupted = self._was_interrupted or ask.thread_id == self._thread_id
             if is_interrupting and ask.turn_id:
                 self._request("turn/interrupt", {**turn, "turnId": ask.turn_id}, "interrupt_denied")
-        elif reason.strip() and ask.turn_id:
+        elif reason and ask.turn_id:
             told = {"expectedTurnId": ask.turn_id, "input": [{"type": "text", "text": reason}]}
-            self._request("turn/steer", {**turn, **told}, "reason")
+            self._request("turn/steer", {**turn, **told}, "reason", Message(reason, None))
 
     def _take_interrupt(self, command_id: str) -> None:
         if self._turn_id:

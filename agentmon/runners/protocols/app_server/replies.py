@@ -116,10 +116,6 @@ class ReplyReader(TurnKeeper):
             self._let_wait(context, self._waiting)
             self._start_next_turn()
 
-    def _reason_answered(self, _result: dict[str, object], error: str | None, _context: object) -> None:
-        if error is not None:
-            self._events.append(notice("warn", f"The reason did not reach Codex: {error}", "reason"))
-
     def _interrupt_answered(self, _result: dict[str, object], error: str | None, context: object) -> None:
         if not isinstance(context, str):
             return
@@ -141,7 +137,7 @@ class ReplyReader(TurnKeeper):
         "models": _models_listed,
         "turn": _turn_answered,
         "steer": _steer_answered,
-        "reason": _reason_answered,
+        "reason": _steer_answered,
         "interrupt": _interrupt_answered,
         "interrupt_denied": _denied_interrupt_answered,
     }

@@ -107,7 +107,7 @@ class ThreadState(Conversation):
         return bool(self._thread_id) and not self._turn_id and not self._is_starting_turn
 
     def _has_pending_steer(self) -> bool:
-        return any(purpose == "steer" for purpose, _ in self._pending.values())
+        return any(purpose in {"steer", "reason"} for purpose, _ in self._pending.values())
 
     def _is_ours(self, params: dict[str, object]) -> bool:
         return bool(self._thread_id) and params.get("threadId") == self._thread_id

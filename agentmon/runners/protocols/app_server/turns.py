@@ -23,6 +23,7 @@ class TurnKeeper(ThreadState):
         self._request("turn/steer", params, "steer", message)
 
     def _start_turn(self, message: Message) -> None:
+        message.text = self._with_reasons(message.text)
         params = self._input(message.text, message.command_id)
         if self._settings_changed:
             params |= turn_settings(self._mode, self._policy)
@@ -82,6 +83,7 @@ class TurnKeeper(ThreadState):
         self._withdraw_asks(self._thread_id)
         if outcome != "completed":
             self._events += self._calls.cancel(self._thread_id)
+        self._end_texts(outcome)
         self._has_person_the_word = self._was_interrupted and outcome == "interrupted"
         self._turn_id = ""
         self._is_turn_running = False

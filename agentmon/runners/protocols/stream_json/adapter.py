@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from agentmon.runners.protocols.adapter import Event, Step
 
 MAX_MODELS = 50
+_INTERRUPT_MARK = "[Request interrupted by user"
 PERMISSION_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """Those that can be chosen while a session runs; ``bypassPermissions`` needs its flag at the start."""
 
@@ -175,6 +176,7 @@ class StreamJsonAdapter(StreamJsonCommands):
             role = "user"
         else:
             role = "user" if parent else "system"
+            self._is_interrupt_marked = self._is_interrupt_marked or text.startswith(_INTERRUPT_MARK)
         if text:
             self._events += self._messages.spoken(ref_in(message, "uuid"), role, text, parent)
 

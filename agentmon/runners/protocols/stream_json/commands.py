@@ -23,7 +23,7 @@ class StreamJsonCommands(StreamJsonState):
             return
         self._is_interrupted = False
         self._is_finish_wanted = False
-        self._send_message(text, command_id)
+        self._send_message(self._with_reasons(text), command_id)
         self._obey(command_id)
         if not self._asks:
             self._set_activity("working", "", "message")
@@ -44,6 +44,7 @@ class StreamJsonCommands(StreamJsonState):
             self._calls.block(ask.tool_ref)
             if "interrupt" in response:
                 self._is_interrupted = True
+                self._keep_reason(command)
         self._close_ask(request_id, outcome, command_id)
         self._obey(command_id)
         self._note_activity_after_ask("answer")

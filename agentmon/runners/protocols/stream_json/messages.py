@@ -50,15 +50,13 @@ class MessageBook:
         if stream is None or not text:
             return []
         key, index = stream
-        return [
-            {
-                "kind": "delta",
-                "message_ref": f"{key}:{max(index, self._blocks.get(key, 0))}",
-                "text": text[:MAX_PART_CHARACTERS],
-                "is_thinking": kind == "thinking_delta",
-                "parent_tool_ref": parent or None,
-            }
-        ]
+        piece: Event = {
+            "kind": "delta",
+            "message_ref": f"{key}:{max(index, self._blocks.get(key, 0))}",
+            "text": text[:MAX_PART_CHARACTERS],
+            "is_thinking": kind == "thinking_delta",
+        }
+        return [piece | {"parent_tool_ref": parent} if parent else piece]
 
     def block(self, parent: str, key: str, role: str, text: str, kind: str) -> list[Event]:
         """Return one complete block of an answer as messages."""

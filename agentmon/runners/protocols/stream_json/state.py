@@ -36,8 +36,8 @@ class StreamJsonState(Conversation):
     """The open asks, calls, messages and requests of one process of Claude Code."""
 
     __slots__ = (
-        "_asks", "_calls", "_has_state", "_is_interrupted", "_is_turn_open", "_messages", "_notices", "_prompts",
-        "_request_count", "_requests", "_session", "_state", "_usage",
+        "_asks", "_calls", "_has_state", "_is_interrupt_marked", "_is_interrupted", "_is_turn_open", "_messages",
+        "_notices", "_prompts", "_request_count", "_requests", "_session", "_state", "_usage",
     )  # fmt: skip
 
     def __init__(self, launch: Mapping[str, object]) -> None:
@@ -45,6 +45,8 @@ class StreamJsonState(Conversation):
         super().__init__(launch)
         self._is_turn_open = False
         self._is_interrupted = False
+        self._is_interrupt_marked = False
+        """Whether Claude has marked in the conversation that this turn was interrupted."""
         self._state = ""
         self._has_state = False
         self._session: dict[str, str] = {}
@@ -101,6 +103,7 @@ class StreamJsonState(Conversation):
         if self._is_turn_open:
             return
         self._is_turn_open = True
+        self._is_interrupt_marked = False
         refs = self._prompts.turn_refs()
         if refs:
             self._is_interrupted = False
@@ -110,6 +113,7 @@ class StreamJsonState(Conversation):
 
     def _end_turn(self, outcome: str, last_words: str, error: str | None) -> None:
         self._is_turn_open = False
+        self._end_texts(outcome, is_marked=self._is_interrupt_marked)
         self._outcome = outcome
         self._error = error
         self._events.append({"kind": "turn_ended", "outcome": outcome, "text": last_words, "error": error})

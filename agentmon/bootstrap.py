@@ -217,6 +217,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         )
         conversations = ConversationService(
             conversations=ConversationRepository(database),
+            sessions=SessionRepository(database),
             events=EventRepository(database),
             commands=CommandRepository(database),
             executions=executions,
@@ -227,7 +228,12 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         )
         limits = LimitSnapshotRepository(database)
         sessions = SessionService(
-            sessions=SessionRepository(database), sightings=sightings, agents=agents, queue=queue, clock=clock
+            sessions=SessionRepository(database),
+            conversations=ConversationRepository(database),
+            sightings=sightings,
+            agents=agents,
+            queue=queue,
+            clock=clock,
         )
         yield Services(
             paths=paths,

@@ -118,6 +118,8 @@ def show(name: SessionArgument, as_json: JsonOption = False) -> None:
         ("state", listing.state.with_cause(exit_code=listing.exit_code)),
         ("folder", session.workspace),
         ("agent's id", session.session_ref or "not known yet"),
+        ("cannot resume", session.cannot_resume if session.session_ref else ""),
+        ("cannot fork", session.cannot_fork if session.session_ref and not session.cannot_resume else ""),
         ("model", session.model or "the agent's own"),
         ("permission mode", session.permission_mode or ""),
         ("models", ", ".join(session.models)),
@@ -173,16 +175,30 @@ def fork(name: SessionArgument, text: TextArgument, as_json: JsonOption = False)
     _tell_start(with_services(work), "goes on in a copy", as_json=as_json)
 
 
-def restart(name: SessionArgument, as_json: JsonOption = False) -> None:
-    """Begin a fresh conversation with the same agent and the same first prompt.
+def restart(
+    name: SessionArgument,
+    message: Annotated[
+        str,
+        typer.Option(
+            "--message", "-m", metavar="TEXT|-", help="Hand over the history, and tell the agent this; - reads stdin."
+        ),
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Begin a fresh conversation with the same agent.
+
+    It begins with the same first prompt, or with --message where the old one stopped: the agent is handed what was said
+    and done in it. That is the way on when an agent cannot resume a conversation.
 
     Examples:
       agentmon sessions restart 019bf3a2
+      agentmon sessions restart 019bf3a2 --message "now the other test"
     """
 
     async def work(services: Services) -> Execution:
         session = await services.sessions.find(name)
-        return await services.sessions.restart(session.id, actor=services.actor)
+        text = _words(message) if message else ""
+        return await services.sessions.restart(session.id, text, actor=services.actor)
 
     _tell_start(with_services(work), "begins anew", as_json=as_json)
 

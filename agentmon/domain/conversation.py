@@ -76,6 +76,10 @@ class SessionNews:
     permission_modes: tuple[str, ...] = ()
     transcript_path: str | None = None
     """The file in which the agent keeps the conversation, where it says so."""
+    cannot_resume: str | None = None
+    """Why the agent cannot go on with the conversation, told with its id or when it refuses to."""
+    cannot_fork: str | None = None
+    """Why the agent cannot copy it, told with its id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from agentmon.domain.operations import MessageRole
 
 
+CANNOT_RESUME: Final = "cannot_resume"
+"""Key of a session's metadata: why its agent cannot go on with it."""
+CANNOT_FORK: Final = "cannot_fork"
+"""Key of a session's metadata: why its agent cannot copy it."""
+
+
 class SessionStatus(StrEnum):
     """Where a conversation stands."""
 
@@ -95,6 +101,18 @@ class Session:
     permission_modes: tuple[str, ...] = ()
     forked_from: SessionId | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def cannot_resume(self) -> str:
+        """Why nobody can go on with it; empty when somebody can, as far as is known."""
+        if self.session_ref is None:
+            return "Its agent never named it."
+        return str(self.metadata.get(CANNOT_RESUME) or "")
+
+    @property
+    def cannot_fork(self) -> str:
+        """Why nobody can go on with a copy of it; empty when somebody can, as far as is known."""
+        return self.cannot_resume or str(self.metadata.get(CANNOT_FORK) or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,6 +192,8 @@ def _session(fields: _Fields) -> ConversationNews:
         models=fields.texts("models"),
         permission_modes=fields.texts("permission_modes"),
         transcript_path=fields.find_text("transcript_path", _MAX_SUMMARY),
+        cannot_resume=fields.find_text("cannot_resume", _MAX_WORDS),
+        cannot_fork=fields.find_text("cannot_fork", _MAX_WORDS),
     )
 
 

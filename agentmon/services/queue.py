@@ -99,6 +99,7 @@ class QueueService:
         not_before: datetime | None = None,
         when_ready: bool = False,
         message: str | None = None,
+        history: str = "",
         start: ConversationStart = ConversationStart.FRESH,
         parent_execution_id: ExecutionId | None = None,
         model: str | None = None,
@@ -120,6 +121,7 @@ class QueueService:
             not_before: It starts at this time at the earliest.
             when_ready: Whether it may be queued while the task waits for others, to start by itself after them.
             message: What the agent is told instead of the task's own text.
+            history: What was said and done in a conversation that this one goes on from, told before the message.
             start: Whether the agent's conversation is a fresh one, or goes on with that of an earlier execution.
             parent_execution_id: The earlier execution; its agent and arguments are the ones that count.
             model: Another model than the task's own, for this run.
@@ -186,6 +188,7 @@ class QueueService:
             is_typed=is_typed,
             project=await asyncio.to_thread(find_project, str(working_dir)),
             message=message,
+            history=history,
             start=start,
             parent_execution_id=parent_execution_id,
             own_screen=own_screen or (parent is not None and parent.mode is ExecutionMode.TMUX),

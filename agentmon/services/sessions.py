@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
 from agentmon.domain.live_state import seen_state
 from agentmon.domain.sightings import NO_SIGHTING
+from agentmon.domain.handover import history_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import SessionId, TaskId, WorkspaceId
-    from agentmon.domain.sessions import Session, SessionListing
+    from agentmon.domain.sessions import Message, Session, SessionListing
     from agentmon.services.agents import AgentService
     from agentmon.services.queue import QueueService
     from agentmon.services.sightings import SightingService
+    from agentmon.store.conversations import ConversationRepository
     from agentmon.store.sessions import SessionRepository
+
+_PAGE: Final = 500
 
 
 class SessionService:
@@ -33,12 +37,14 @@ class SessionService:
         *,
         sessions: SessionRepository,
         sightings: SightingService,
+        conversations: ConversationRepository,
         agents: AgentService,
         queue: QueueService,
         clock: Clock,
     ) -> None:
         self._sessions = sessions
         self._sightings = sightings
+        self._conversations = conversations
         self._agents = agents
         self._queue = queue
         self._clock = clock
@@ -125,8 +131,14 @@ class SessionService:
         """Queue an execution that goes on with a copy of the conversation; errors as of ``resume``."""
         return await self._go_on(session_id, text, ConversationStart.FORK, actor=actor)
 
-    async def restart(self, session_id: SessionId, *, actor: Actor) -> Execution:
-        """Queue an execution with the same agent, arguments and first prompt in a fresh conversation.
+    async def restart(self, session_id: SessionId, text: str = "", *, actor: Actor) -> Execution:
+        """Queue an execution with the same agent and arguments in a fresh conversation.
+
+        Args:
+            session_id: The conversation that ends here.
+            text: What the agent is told, behind the history of that conversation; empty for the same first prompt
+                without any history.
+            actor: Who asks.
 
         Raises:
             NotFoundError: There is none of this id, or its agent is gone.
@@ -143,7 +155,8 @@ class SessionService:
             agent_slug=agent.slug,
             capability_key=key,
             args=newest.args,
-            message=session.initial_prompt or None,
+            message=text.strip() or session.initial_prompt or None,
+            history=await self._history(session_id) if text.strip() else "",
             own_screen=newest.mode is ExecutionMode.TMUX,
         )
 
@@ -170,9 +183,23 @@ class SessionService:
                 "the agent never named this conversation, so nobody can go on with it",
                 hint=f"`agentmon sessions restart {session.id}` begins it anew",
             )
+        if start is ConversationStart.FORK and session.cannot_fork:
+            raise ConflictError(
+                f"the agent cannot copy this conversation: {session.cannot_fork}",
+                hint=f"`agentmon sessions restart {session.id} --message TEXT` starts a fresh one with its history",
+            )
         return await self._queue.run(
             newest.task_id, actor=actor, message=text, start=start, parent_execution_id=newest.id
         )
+
+    async def _history(self, session_id: SessionId) -> str:
+        """Return what was said and done in the conversation, as another one is handed it."""
+        messages: list[Message] = []
+        while page := await self._conversations.messages(
+            session_id, after=messages[-1].id if messages else None, limit=_PAGE
+        ):
+            messages += page
+        return history_text(messages, await self._conversations.operations(session_id=session_id, limit=_PAGE))
 
     async def _newest(self, session_id: SessionId) -> tuple[Session, Execution]:
         session = await self._sessions.get(session_id)

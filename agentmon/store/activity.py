@@ -97,7 +97,7 @@ class ActivityRepository:
         async with self._database.writing() as connection:
             row = (await connection.execute(named)).mappings().first()
             if row is not None:
-                await name_conversation(connection, row, session_ref)
+                await name_conversation(connection, row["id"], row["session_id"], session_ref)
 
     async def settle_command(self, command_id: CommandId, *, error: str | None = None, at: datetime) -> None:
         """Note that a command was obeyed by typing it into the agent's screen, or why it was not."""

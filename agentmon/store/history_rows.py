@@ -191,7 +191,7 @@ class HistoryRows:
         begin_ms = _milliseconds(str(merged[kind.times[0]]))
         run = self._conversations.of_id(str(merged["session_id"])).run_at(begin_ms)
         if run is None and merged["session_id"] == known["session_id"]:
-            # An earlier try of an execution said it, of which only the newest one's time is known.
+            # An earlier try of an execution said it, whose time the audit trail has no more.
             return merged
         return merged | _of_run(merged, run)
 

@@ -139,7 +139,7 @@ class LiveExecutionRepository:
         async with self._database.writing() as connection:
             row = (await connection.execute(statement)).mappings().first()
             if row is not None and session_ref is not None:
-                await name_conversation(connection, row, session_ref)
+                await name_conversation(connection, row["id"], row["session_id"], session_ref)
 
     async def beat(
         self,

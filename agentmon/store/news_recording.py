@@ -22,9 +22,10 @@ from agentmon.domain.conversation import (
 )
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
-from agentmon.domain.sessions import SessionStatus
+from agentmon.domain.sessions import CANNOT_FORK, CANNOT_RESUME, SessionStatus
 from agentmon.store import tables
 from agentmon.store.approval_news import write_approvals, write_command_outcomes
+from agentmon.store.conversation_names import name_conversation
 from agentmon.store.message_rows import write_messages
 from agentmon.store.operation_rows import share_answers, write_operations
 from agentmon.store.session_moves import APPROVAL_SOURCE, find_oldest_request, move_session, status_of_activity
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
     from agentmon.domain.executions import ExecutionProgress, TimedNews
 
+_OBSTACLES: Final = (CANNOT_RESUME, CANNOT_FORK)
+"""What is told anew when a conversation begins or goes on."""
 _OF_NO_CONVERSATION: Final = (ActivityNews, CommandNews, NoticeNews)
 """What a program without a conversation tells too."""
 
@@ -116,23 +119,21 @@ async def _write_session(
     costs = [one for _, one in _of_kind(news, CostNews)]
     if not told and not costs and not new_calls:
         return
-    sessions, executions = tables.sessions, tables.executions
+    for one in told:
+        if one.session_ref is not None:
+            await name_conversation(connection, conversation.execution_id, conversation.session_id, one.session_ref)
+    sessions = tables.sessions
     present = select(sessions).where(sessions.c.id == conversation.session_id)
     row = (await connection.execute(present)).mappings().one()
     columns: dict[str, object] = {"operation_count": sessions.c.operation_count + new_calls, "updated_at": at}
     metadata: dict[str, object] = dict(row["metadata"])
     title = row["title"]
-    session_ref = None
     for one in told:
-        session_ref = one.session_ref or session_ref
         title = title or one.title
         columns |= {"model": one.model} if one.model else {}
+        if one.session_ref is not None:
+            metadata = {name: fact for name, fact in metadata.items() if name not in _OBSTACLES}
         metadata |= _particulars(one)
-    if session_ref is not None:
-        columns["session_ref"] = session_ref
-        await connection.execute(
-            update(executions).where(executions.c.id == conversation.execution_id).values(session_ref=session_ref)
-        )
     if costs:
         metadata = count_cost(conversation, metadata, costs)
     await connection.execute(
@@ -151,6 +152,8 @@ def _particulars(news: SessionNews) -> dict[str, object]:
         "transcript_path": news.transcript_path,
         "models": list(news.models),
         "permission_modes": list(news.permission_modes),
+        CANNOT_RESUME: news.cannot_resume,
+        CANNOT_FORK: news.cannot_fork,
     }
     return {name: content for name, content in told.items() if content}
 

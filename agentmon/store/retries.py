@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import update
 
+from agentmon.domain.conversation import MessageNews
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.life_cycles import require_execution_move
+from agentmon.domain.operations import MessageRole
 from agentmon.domain.refusals import RefusalKind
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.message_rows import write_messages
 from agentmon.store.task_moves import SYSTEM_ACTOR
+from agentmon.store.told_conversation import ToldConversation
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,12 +36,14 @@ _UNTOLD_RESET: Final = timedelta(minutes=30)
 """How long a used-up quota is waited for when the vendor did not say when it resets."""
 MAX_RATE_LIMIT_WAITS: Final = 8
 """How often a short limit is waited for before it counts as a failure; some 90 minutes in all."""
+_END_OF_TRY: Final = "end-of-try"
 _AFTER_RESET: Final = timedelta(seconds=5)
 """The clocks of the vendor and of this machine are not the same."""
 
 
-async def queue_after_failure(connection: AsyncConnection, row: RowMapping, *, at: datetime) -> None:
-    """Put a failed execution back with one retry less; how the try ended stands in the audit trail."""
+async def queue_after_failure(connection: AsyncConnection, row: RowMapping, error: str | None, *, at: datetime) -> None:
+    """Put a failed execution back with one retry less; how the try ended stands in its conversation and the trail."""
+    await _tell_failed_try(connection, row, error, at=at)
     retry_count = row["retry_count"] + 1
     not_before = at + min(_FIRST_RETRY_AFTER * 2 ** min(retry_count - 1, 20), LAST_RETRY_AFTER)
     await _queue_again(
@@ -78,6 +84,7 @@ async def queue_until(
 ) -> None:
     """Put an execution back until the vendor serves it again; that is no failure and takes no retry."""
     is_quota = refusal.kind is RefusalKind.USAGE_LIMIT
+    await _tell_failed_try(connection, row, refusal.text, at=at)
     await _queue_again(
         connection,
         row,
@@ -100,6 +107,21 @@ async def queue_until(
         },
         at=at,
     )
+
+
+async def _tell_failed_try(connection: AsyncConnection, row: RowMapping, error: str | None, *, at: datetime) -> None:
+    if row["session_id"] is None:
+        return
+    conversation = ToldConversation(
+        execution_id=row["id"],
+        session_id=row["session_id"],
+        agent_id=row["agent_id"],
+        task_id=row["task_id"],
+        attempt=row["attempt"],
+    )
+    text = f"This try failed: {error}" if error else "This try failed."
+    news = MessageNews(message_ref=_END_OF_TRY, role=MessageRole.SYSTEM, text=text)
+    await write_messages(connection, conversation, [(round(at.timestamp() * 1000), news)])
 
 
 async def _queue_again(

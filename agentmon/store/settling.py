@@ -156,7 +156,7 @@ async def _settle(connection: AsyncConnection, row: RowMapping, *, park_after: i
     is_queued_again = may_retry and row["retry_count"] < row["max_retries"]
     await close_conversation(connection, row, status, is_queued_again=is_queued_again, at=ending.ended_at)
     if is_queued_again:
-        await queue_after_failure(connection, row, at=at)
+        await queue_after_failure(connection, row, error, at=at)
     await count_ending(connection, row, status, ending.reason, park_after=park_after, at=at)
     if is_queued_again:
         return True

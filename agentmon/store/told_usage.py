@@ -54,7 +54,7 @@ class ToldUsageRepository:
             if row is None or (row["conversation_ref"] or conversation_ref) != conversation_ref or not told:
                 return 0
             if row["conversation_ref"] is None:
-                await name_conversation(connection, row, conversation_ref)
+                await name_conversation(connection, row["id"], row["session_id"], conversation_ref)
             conversation = ToldConversation(
                 execution_id=row["id"],
                 session_id=row["session_id"],

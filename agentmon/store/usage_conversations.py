@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.domain.sessions import SessionStatus
@@ -28,7 +29,8 @@ IS_COPY: Final = "is_copy"
 AGENT_TITLE: Final = "agent_title"
 """Key of a session's metadata: the title that its agent gave it; one that a person gave is another."""
 FORMER_REFS: Final = "former_refs"
-"""Key of a session's metadata: the agent's own ids of conversations that went on as this one in the same screen."""
+"""Key of a session's metadata: the agent's own ids of conversations that went on as this one, in the same screen or by
+another try."""
 HAS_FORMER_REFS: Final = f"metadata LIKE '%\"{FORMER_REFS}\"%'"
 """The condition of an index, word for word."""
 _BEGUN_BEFORE_MS: Final = 2_000
@@ -43,7 +45,7 @@ _INSERT: Final = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.jo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRun:
-    """One execution of a conversation."""
+    """One try of an execution of a conversation."""
 
     execution_id: str
     begun_ms: int
@@ -67,7 +69,7 @@ class Conversation:
     ended_at_ms: int = 0
     metadata: dict[str, object] = field(default_factory=dict)
     executions: tuple[ConversationRun, ...] = ()
-    """What ran it here, oldest first."""
+    """What ran it here, oldest first; each try of an execution by itself."""
     is_new: bool = False
     is_changed: bool = False
 
@@ -236,19 +238,42 @@ class Conversations:
 
     def _executions(self, session_id: str) -> tuple[ConversationRun, ...]:
         rows = self._connection.execute(
-            "SELECT id, started_at, ended_at, mode FROM executions WHERE session_id = ? AND started_at IS NOT NULL "
-            "ORDER BY started_at, id",
+            "SELECT id, task_id, attempt, started_at, ended_at, mode FROM executions WHERE session_id = ? "
+            "AND (started_at IS NOT NULL OR attempt > 0)",
             (session_id,),
         ).fetchall()
-        return tuple(
-            ConversationRun(
-                execution_id=row["id"],
-                begun_ms=_ms_of(row["started_at"]),
-                ended_ms=None if row["ended_at"] is None else _ms_of(row["ended_at"]),
-                is_own_screen=row["mode"] == ExecutionMode.TMUX.value,
-            )
-            for row in rows
-        )
+        runs = []
+        for row in rows:
+            spans = self._earlier_tries(row) if row["attempt"] else []
+            if row["started_at"] is not None:
+                spans.append((row["started_at"], row["ended_at"]))
+            runs += [
+                ConversationRun(
+                    execution_id=row["id"],
+                    begun_ms=_ms_of(begun_at),
+                    ended_ms=None if ended_at is None else _ms_of(ended_at),
+                    is_own_screen=row["mode"] == ExecutionMode.TMUX.value,
+                )
+                for begun_at, ended_at in spans
+            ]
+        return tuple(sorted(runs, key=lambda run: (run.begun_ms, run.execution_id)))
+
+    def _earlier_tries(self, execution: sqlite3.Row) -> list[tuple[str, str | None]]:
+        """Return when the tries before the newest one began and ended, as far as the audit trail has it."""
+        told = self._connection.execute(
+            "SELECT event_type, created_at FROM task_events WHERE task_id = ? AND event_type IN (?, ?) "
+            "AND json_extract(payload, '$.execution_id') = ? ORDER BY id",
+            (execution["task_id"], TaskEventType.EXECUTION_STARTED, TaskEventType.EXECUTION_ENDED, execution["id"]),
+        ).fetchall()
+        begun_at = None
+        spans: list[tuple[str, str | None]] = []
+        for one in told:
+            if one["event_type"] == TaskEventType.EXECUTION_STARTED:
+                begun_at = one["created_at"]
+            elif begun_at is not None:
+                spans.append((begun_at, one["created_at"]))
+                begun_at = None
+        return spans[: execution["attempt"]]
 
     def _take_facts(self, one: Conversation, told: HistorySession) -> None:
         """Take what was told; of facts that differ the latest counts, but the folder is that of the earliest record.

@@ -11,7 +11,7 @@ from agentmon.store.history_rows import move_content
 from agentmon.store.limit_rows import MOVE_CONTEXT, context_statements, limit_statements
 from agentmon.store.moments import moment_text
 from agentmon.store.usage_answers import ToldAnswers
-from agentmon.store.usage_conversations import HISTORY, Conversations
+from agentmon.store.usage_conversations import FORMER_REFS, HAS_FORMER_REFS, HISTORY, Conversations
 from agentmon.store.usage_stand_ins import STAND_IN_SPAN_MS, STAND_INS, drop_stand_ins
 from agentmon.store.usage_sums import SumChanges
 
@@ -25,11 +25,17 @@ if TYPE_CHECKING:
     from agentmon.domain.limit_readings import ContextReading, LimitReading
 
 _OF_BOTH: Final = (
+    "SELECT history_id, id, agent_id FROM ("
     "SELECT h.id AS history_id, s.id, s.agent_id FROM sessions h "
     "JOIN sessions s ON s.session_ref = h.session_ref AND s.agent_id = h.agent_id AND s.id <> h.id "
-    "WHERE json_extract(h.metadata, '$.origin') = ? AND json_extract(s.metadata, '$.origin') IS NOT ? GROUP BY h.id"
+    "WHERE json_extract(h.metadata, '$.origin') = :history AND json_extract(s.metadata, '$.origin') IS NOT :history "
+    # In this order: the few sessions with former ids first.
+    "UNION SELECT h.id, s.id, s.agent_id FROM sessions s "
+    f"CROSS JOIN json_each(s.metadata, '$.{FORMER_REFS}') AS former "
+    "CROSS JOIN sessions h ON h.session_ref = former.value AND h.agent_id = s.agent_id AND h.id <> s.id "
+    f"WHERE s.{HAS_FORMER_REFS} AND json_extract(h.metadata, '$.origin') = :history) GROUP BY history_id"
 )
-"""Sessions of history with the one that ran here under the same name."""
+"""Sessions of history with the one that ran here under the same name, or did before."""
 
 _FOLDERS: Final = (
     "SELECT root_path FROM workspaces UNION SELECT workspace FROM sessions UNION SELECT project FROM daily_usage"
@@ -88,11 +94,11 @@ class UsageImport(FileImport):
         A file may be read before the agent has told the worker its own id of the conversation.
         """
         with self._translated():
-            pairs = self._connection.execute(_OF_BOTH, (HISTORY, HISTORY)).fetchall()
+            pairs = self._connection.execute(_OF_BOTH, {"history": HISTORY}).fetchall()
         if pairs:
             at = self._clock.now()
             with self._transaction() as connection:
-                pairs = connection.execute(_OF_BOTH, (HISTORY, HISTORY)).fetchall()
+                pairs = connection.execute(_OF_BOTH, {"history": HISTORY}).fetchall()
                 for pair in pairs:
                     _adopt(connection, pair["history_id"], pair["id"], pair["agent_id"], at)
         return len(pairs)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.conversation import AskKind, AskNews
 from agentmon.domain.executions import ConversationRequest, ConversationStart, ExecutionRequest
+from agentmon.domain.handover import with_history
 from agentmon.domain.operations import OperationType
 from agentmon.domain.start_danger import start_danger
 from agentmon.runners.adapters.prompt import (
@@ -46,6 +47,7 @@ def build_request(
     is_typed: bool,
     project: str = "",
     message: str | None = None,
+    history: str = "",
     start: ConversationStart = ConversationStart.FRESH,
     parent_execution_id: ExecutionId | None = None,
     own_screen: bool = False,
@@ -62,6 +64,7 @@ def build_request(
         is_typed: Whether a person gave what it works with, and no agent.
         project: The repository around that folder; empty when nobody has looked for one.
         message: What the agent is told instead of the task's own text.
+        history: What was said and done in a conversation that this one goes on from, told before the message.
         start: How the conversation begins.
         parent_execution_id: The execution whose conversation goes on.
         own_screen: Whether the agent shows its own screen instead of speaking its protocol.
@@ -75,7 +78,7 @@ def build_request(
     if mode.is_conversation:
         asked = asked_text(capability, task=task, args=args) if message is None else message
         conversation = ConversationRequest(
-            prompt=_prompt(task, agent, capability, args=args, message=message, start=start),
+            prompt=with_history(history, _prompt(task, agent, capability, args=args, message=message, start=start)),
             asked=asked,
             working_dir=working_dir,
             project=project,

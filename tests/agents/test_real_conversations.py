@@ -11,15 +11,18 @@ import pytest
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
+from agentmon.domain.errors import ConflictError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ConversationStart
 from agentmon.domain.sessions import SessionStatus
+from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.drive import require_succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agentmon.domain.executions import Execution
     from agentmon.domain.sessions import Draft
     from tests.agents.drive import Drive
     from tests.live_home import LiveHome
@@ -165,6 +168,30 @@ async def test_what_is_denied_is_not_done_and_the_agent_hears_of_it(drive: Drive
     assert "blocked" in {row["status"] for row in drive.rows("operations", ended)}
 
 
+@pytest.mark.only("codex", "gemini", "opencode")  # Claude hears it with the answer.
+async def test_the_reason_of_a_denial_is_said_and_the_agent_goes_on(drive: Drive) -> None:
+    reason = f"not below {drive.project}"
+    started = await drive.start(ASKS[drive.agent.slug])
+    await drive.deny(await drive.until_asked(started), reason)
+    ended = await drive.until_over(started)
+
+    require_succeeded(ended, drive)
+    assert not (drive.project / MADE[drive.agent.slug]).exists()
+    assert drive.texts(ended, "user")[-1] == reason
+    assert any(reason in text for text in drive.asked())
+
+
+@pytest.mark.only("opencode")  # The others go on by themselves.
+async def test_an_agent_that_stops_after_a_denial_needs_a_person(drive: Drive) -> None:
+    started = await drive.start(ASKS[drive.agent.slug])
+    await drive.deny(await drive.until_asked(started))
+    waiting = await drive.until_active(started, Activity.WAITING)
+
+    assert waiting.live_state.value == "needs you"
+    await drive.services.conversations.send(started.task_id, "say hello #mock:plain", actor=USER_ACTOR)
+    require_succeeded(await drive.until_over(started), drive)
+
+
 async def test_a_rule_allows_without_a_person(drive: Drive) -> None:
     await drive.services.approvals.add_rule(decision=RuleDecision.ALLOW, tool="*", actor=USER_ACTOR)
 
@@ -236,6 +263,25 @@ async def test_an_interrupt_while_it_talks_lets_a_person_go_on(drive: Drive) -> 
     assert drive.texts(ended, "assistant")[-1] == "Hello from the mock model."
 
 
+async def test_an_interrupt_keeps_what_was_said_and_marks_it(drive: Drive) -> None:
+    started = await drive.start("go #mock:slow")
+    log = drive.services.paths.execution_dir(started.id) / "output.log"
+
+    async def has_spoken() -> bool:
+        return log.exists() and b"word3" in log.read_bytes()
+
+    await drive.until(has_spoken, "the first words")
+    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
+    await drive.until_active(started, Activity.WAITING)
+
+    said, mark = [row for row in drive.rows("messages", started) if row["role"] != "user"]
+    assert (said["role"], mark["role"]) == ("assistant", "system")
+    assert said["content"].startswith("word0 word1 word2 word3")
+    assert "nterrupted" in mark["content"]
+    await drive.services.conversations.finish(started.task_id, actor=USER_ACTOR)
+    await drive.until_over(started)
+
+
 async def test_an_interrupt_while_a_tool_runs_ends_the_call(drive: Drive) -> None:
     started = await drive.start("go #mock:sleep")
     if drive.agent.slug != "codex":
@@ -278,7 +324,7 @@ async def test_a_message_while_it_works_is_taken_up(drive: Drive) -> None:
     assert drive.texts(ended, "assistant")[-1] == "Hello from the mock model."
 
 
-# Gemini 0.61.0 finds no conversation again over ACP; the test of one that is gone covers what it says.
+# Gemini 0.61.0 loses a conversation that is resumed within its first minute; another test tells it a later one.
 @pytest.mark.only("claude", "codex", "opencode")
 async def test_a_message_afterwards_goes_on_with_the_same_conversation(drive: Drive) -> None:
     first = await drive.until_over(await drive.start("say hello #mock:plain"))
@@ -296,6 +342,78 @@ async def test_a_message_afterwards_goes_on_with_the_same_conversation(drive: Dr
     assert drive.texts(second, "assistant") == ["Hello from the mock model."]
     assert again.total_tokens == before + second.tokens_used
     assert len(drive.rows("llm_interactions", second)) == 1
+
+
+@pytest.mark.only("gemini")
+async def test_a_history_that_is_told_again_leaves_no_rows(drive: Drive) -> None:
+    first = await drive.allow_all_until_over(await drive.start("go #mock:tools"))
+    ref = (await drive.session_of(first)).session_ref
+    assert ref is not None
+    # Gemini loses a conversation that is resumed in the minute of its beginning, which the name of its file tells.
+    (chat,) = drive.home.glob(f".gemini/tmp/*/chats/session-*-{ref[:8]}.jsonl")
+    chat.rename(chat.with_name(f"session-2026-01-01T00-00-{ref[:8]}.jsonl"))
+
+    sent = await drive.services.conversations.send(first.task_id, "again #mock:plain", actor=USER_ACTOR)
+    second = await drive.until_over(sent.execution)
+    await import_all(drive)
+
+    require_succeeded(second, drive)
+    assert drive.texts(second, "user") == ["again #mock:plain"]
+    assert drive.texts(second, "assistant") == ["Hello from the mock model."]
+    assert drive.rows("operations", second) == []
+    require_one_session(drive)
+    assert len(drive._select("SELECT id FROM operations", ())) == 2
+
+
+async def test_the_conversation_of_a_failed_try_belongs_to_its_run(drive: Drive) -> None:
+    await drive.services.approvals.add_rule(decision=RuleDecision.ALLOW, tool="*", actor=USER_ACTOR)
+    slow = {"text": " ".join(f"word{number}" for number in range(240)), "chunk_delay": 0.25}
+    prompt = "go " + steps({"text": "First.", "tools": [["shell", {"command": "echo once"}]]}, slow)
+    agent = await drive.services.agents.by_slug(drive.agent.slug)
+    context = InputContext(capability_key="work", args=drive.agent.args, env_passed=drive.agent.passed, max_retries=1)
+    draft = TaskDraft(title=prompt, assignee_agent_id=agent.id, input_context=context)
+    task = await drive.services.tasks.add(drive.workspace, draft, actor=USER_ACTOR)
+    started = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
+
+    async def try_says(number: int) -> Execution | None:
+        found = await drive.services.executions.get(started.id)
+        done = [row["operation_ref"] for row in drive.rows("operations", started) if row["status"] == "success"]
+        return found if any(ref.startswith(f"{number}:") for ref in done) and found.pid is not None else None
+
+    first = await drive.until(lambda: try_says(0), "the call of the first try")
+    os.killpg(first.pid, signal.SIGKILL)
+    await drive.until(lambda: try_says(1), "the call of the second try")
+    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
+    await drive.until_active(started, Activity.WAITING)
+    await drive.services.conversations.send(started.task_id, "say hello #mock:plain", actor=USER_ACTOR)
+    ended = await drive.until_over(started)
+    await import_all(drive)
+
+    require_succeeded(ended, drive)
+    session = await drive.session_of(ended)
+    assert session.status is SessionStatus.COMPLETED
+    assert session.metadata["former_refs"]
+    require_one_session(drive)
+    assert session.total_tokens == (await drive.services.executions.get(ended.id)).tokens_used
+    assert len(drive.rows("operations", ended)) == 2
+    assert [row["role"] for row in drive.rows("messages", ended)].count("user") == 3
+
+
+async def import_all(drive: Drive) -> None:
+    """Read all that the agent's own files tell."""
+    await drive.services.costs.import_history()
+    await drive.services.costs.import_conversations()
+
+
+def require_one_session(drive: Drive) -> None:
+    """Assert that what was said and done belongs to one session, which is that of the task."""
+    said = "SELECT session_id, execution_id FROM messages UNION SELECT session_id, execution_id FROM operations"
+    billed = " UNION SELECT session_id, execution_id FROM llm_interactions"
+    found = drive._select(said + billed, ())
+    assert None not in {row["execution_id"] for row in found}
+    (session_id,) = {row["session_id"] for row in found}
+    (session,) = drive._select("SELECT task_id FROM sessions WHERE id = ?", (session_id,))
+    assert session["task_id"] is not None
 
 
 @pytest.mark.only("claude", "codex", "opencode")
@@ -340,6 +458,17 @@ async def test_a_conversation_that_is_gone_says_so(drive: Drive) -> None:
 
     assert ended.status is ExecutionStatus.FAILED
     assert ended.error
+    session = await drive.session_of(ended)
+    assert session.cannot_resume
+    assert session.cannot_resume in ended.error
+    with pytest.raises(ConflictError):
+        await drive.services.conversations.send(first.task_id, "more", actor=USER_ACTOR)
+
+    text = f"go on below {drive.project} #mock:plain"
+    fresh = await drive.until_over(await drive.services.sessions.restart(session.id, text, actor=USER_ACTOR))
+    require_succeeded(fresh, drive)
+    (told,) = [one for one in drive.asked() if text in one]
+    assert told.index("Hello from the mock model.") < told.index(text)
 
 
 @pytest.mark.parametrize("error", ["e400", "e401"])

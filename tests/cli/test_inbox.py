@@ -411,6 +411,9 @@ def test_sessions_are_listed_found_named_and_gone_on_with(cli: CommandLine, talk
     cli("stop", number)
     restarted = cli("sessions", "restart", execution.session_id, "--json").document()
     cli("stop", number)
+    handed = ("sessions", "restart", execution.session_id, "--message", "-", "--json")
+    handed_over = cli(*handed, standard_input="go on\n").document()
+    cli("stop", number)
 
     assert execution.session_id in [one["session"]["id"] for one in live]
     assert [one["session"]["id"] for one in found] == [execution.session_id]
@@ -421,6 +424,10 @@ def test_sessions_are_listed_found_named_and_gone_on_with(cli: CommandLine, talk
     assert (resumed["session_id"], resumed["prompt"]) == (execution.session_id, "and now?")
     assert (forked["prompt"], forked["parent_execution_id"] is not None) == ("otherwise", True)
     assert restarted["parent_execution_id"] is None
+    assert "zebra" not in restarted["prompt"]
+    assert handed_over["session_id"] not in {execution.session_id, restarted["session_id"]}
+    assert "the zebra crossed" in handed_over["prompt"]
+    assert handed_over["prompt"].endswith("go on")
     assert "no conversation has these words" in cli("sessions", "search", "giraffe").stderr
     assert cli("sessions", "show", "zzz").code == 2
     assert cli("run", number, "--resume").code == 2

@@ -26,6 +26,7 @@ from agentmon.screens.sessions.screen import SessionsScreen
 from agentmon.screens.tasks.operation_dialog import OperationDialog
 from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.sessions import SessionService
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.widgets.conversation_pane import ConversationPane
 from tests.screen_stage import screen_text, until
@@ -328,3 +329,29 @@ async def test_a_conversation_goes_on_forks_restarts_and_is_renamed(tmp_path: Pa
         await reach(stage, pilot, TextDialog, "m")  # type: ignore[arg-type] # as above
 
         await sees(stage, pilot, "A new run goes on with this conversation")
+
+
+@pytest.mark.parametrize("place_of_key", ["sessions", "task"])
+async def test_what_cannot_be_resumed_goes_on_in_a_fresh_conversation(
+    tmp_path: Path, place_of_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    async def restart(_: SessionService, session_id: str, text: str, **_kept: object) -> None:
+        begun.append((session_id, text))
+
+    monkeypatch.setattr(SessionService, "restart", restart)  # no agent is installed here
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.begin()
+        gone = SessionNews(session_ref="ref", cannot_resume="No such conversation.")
+        await place.tell(execution, *a_talk(), gone, ending=ExecutionStatus.FAILED)
+        if place_of_key == "sessions":
+            screen = await sessions(stage, pilot, place, "Mend the login")
+            await until(pilot, lambda: screen.check_action("fork", ()) is None)
+        else:
+            await task_page(stage, pilot, place, execution, "conversation")
+        await reach(stage, pilot, TextDialog, "m")  # type: ignore[arg-type] # as above
+        await sees(stage, pilot, "No such conversation. A fresh conversation")
+        await send(stage, pilot, "Once more")
+
+        await until(pilot, lambda: begun == [(execution.session_id, "Once more")])

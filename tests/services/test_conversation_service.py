@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.domain.conversation import AskKind, MessageNews, PlanNews, PlanStatus, PlanStep, ToolStartedNews
+from agentmon.domain.conversation import (
+    AskKind,
+    MessageNews,
+    PlanNews,
+    PlanStatus,
+    PlanStep,
+    SessionNews,
+    ToolStartedNews,
+)
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import EventType, TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
@@ -177,3 +185,30 @@ async def test_a_conversation_that_was_never_named_is_begun_anew_only(tmp_path: 
             await place.services.sessions.resume(session.id, "more", actor=USER_ACTOR)
 
         assert refused.value.hint == f"`agentmon sessions restart {session.id}` begins it anew"
+
+
+async def test_a_conversation_that_cannot_be_resumed_hands_its_history_to_a_fresh_one(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as place:
+        task = await place.add_task()
+        execution = await place.begin(task.id)
+        await place.tell(
+            execution.id,
+            MessageNews(message_ref="m", role=MessageRole.ASSISTANT, text="the zebra crossed"),
+            SessionNews(cannot_resume="it is gone"),
+        )
+        await place.end(execution.id)
+        (session,) = await place.services.sessions.of_task(task.id)
+
+        with pytest.raises(ConflictError, match="it is gone") as refused:
+            await place.services.conversations.send(task.id, "more", actor=USER_ACTOR)
+        with pytest.raises(ConflictError, match="cannot copy"):
+            await place.services.sessions.fork(session.id, "more", actor=USER_ACTOR)
+        fresh = await place.services.sessions.restart(session.id, "and now?", actor=USER_ACTOR)
+
+        assert f"sessions restart {session.id} --message" in str(refused.value.hint)
+        assert (fresh.agent_id, fresh.parent_execution_id) == (execution.agent_id, None)
+        assert fresh.session_id not in {None, session.id}
+        prompt = fresh.prompt or ""
+        assert prompt.index("the zebra crossed") < prompt.index("and now?")
+        newest = (await place.services.sessions.of_task(task.id))[0]
+        assert newest.initial_prompt == "and now?"

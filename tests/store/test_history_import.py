@@ -17,6 +17,7 @@ from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import MessageNews, SessionNews
 from agentmon.domain.costs import FileCursor
 from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.history import HistoryMessage, HistoryOperation
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.store.activity import ActivityRepository
@@ -322,6 +323,33 @@ async def test_what_is_said_under_a_former_id_of_the_conversation_stays_with_its
     session_id = await place.session_id(execution.id)
     assert rows(place, "SELECT id, session_ref FROM sessions") == [(session_id, "after another")]
     assert rows(place, "SELECT session_id, execution_id FROM messages") == [(session_id, execution.id)] * 4
+
+
+@pytest.mark.parametrize("is_read_early", [True, False], ids=["read early", "read late"])
+@pytest.mark.parametrize("mode", [ExecutionMode.STREAM_JSON, ExecutionMode.TMUX])
+async def test_the_conversation_of_a_failed_try_is_no_session_of_its_own(
+    place: ConversationPlace, history: HistoryImport, mode: ExecutionMode, is_read_early: bool
+) -> None:
+    said, called = says("m1", at_ms=NOON_MS + 10), calls("c1", at_ms=NOON_MS + 20)
+    execution = await place.begin(max_retries=1, mode=mode)
+    if is_read_early:
+        write(history, said, called)
+    name = ActivityRepository(place.database).name_conversation
+    await name(execution.id, REF)
+    await place.tell(execution.id, ending=an_ending(ExecutionStatus.FAILED))
+    write(history, says("m2", at_ms=NOON_MS + 30))
+    await place.claim(NOON + timedelta(minutes=1))
+    await name(execution.id, "second try")
+    history.forget_cursors()
+    write(history, said, called)
+    begins(place)
+
+    session_id = await place.session_id(execution.id)
+    assert rows(place, "SELECT id, task_id FROM sessions") == [(session_id, execution.task_id)]
+    told = [(session_id, execution.id)] * 2 if mode is ExecutionMode.TMUX else []
+    of_file = "SELECT session_id, execution_id FROM messages WHERE role = 'user'"
+    assert rows(place, of_file) == told
+    assert rows(place, "SELECT session_id, execution_id FROM operations") == told[:1]
 
 
 async def test_a_copy_of_what_was_said_in_an_own_screen_is_no_second_message(

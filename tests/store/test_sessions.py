@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
@@ -124,7 +125,37 @@ async def test_a_run_that_is_tried_again_begins_its_session_again(place: Convers
     await place.claim(NOON + timedelta(minutes=1))
     await place.tell(execution.id, says("1", "second try"))
 
-    assert [one.content for one in await place.conversations.messages(session_id)] == ["first try", "second try"]
+    messages = await place.conversations.messages(session_id)
+    assert [one.role.value for one in messages] == ["assistant", "system", "assistant"]
+    assert [messages[0].content, messages[2].content] == ["first try", "second try"]
+    assert "exit 0" in messages[1].content
+
+
+async def test_a_try_that_names_another_conversation_is_the_same_session(place: ConversationPlace) -> None:
+    execution = await place.begin(max_retries=1)
+    await place.tell(execution.id, SessionNews(session_ref="first"))
+    await place.tell(execution.id, ending=an_ending(ExecutionStatus.FAILED))
+    await place.claim(NOON + timedelta(minutes=1))
+    await place.tell(execution.id, SessionNews(session_ref="second"), SessionNews(session_ref="second"))
+
+    (row,) = place.rows("SELECT session_ref, task_id, metadata FROM sessions")
+    assert (row["session_ref"], row["task_id"]) == ("second", execution.task_id)
+    assert json.loads(str(row["metadata"]))["former_refs"] == ["first"]
+
+
+async def test_why_a_conversation_cannot_be_resumed_is_kept_until_it_is(place: ConversationPlace) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref="s", cannot_fork="no copies"))
+    session_id = await place.session_id(execution.id)
+    at_first = await place.sessions.get(session_id)
+    await place.tell(execution.id, SessionNews(cannot_resume="it is gone"))
+    refused = await place.sessions.get(session_id)
+    await place.tell(execution.id, SessionNews(session_ref="s"))
+    found_again = await place.sessions.get(session_id)
+
+    assert (at_first.cannot_resume, at_first.cannot_fork) == ("", "no copies")
+    assert (refused.cannot_resume, refused.cannot_fork) == ("it is gone", "it is gone")
+    assert (found_again.cannot_resume, found_again.cannot_fork) == ("", "")
 
 
 async def test_parts_of_a_message_make_one_and_a_whole_one_takes_its_place(place: ConversationPlace) -> None:

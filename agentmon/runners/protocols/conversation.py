@@ -41,13 +41,6 @@ def unknown_mode(offered: list[str]) -> str:
     return f"The agent has these modes: {', '.join(offered[:20])}."
 
 
-def cannot_go_on(agent: str, start: str, ref: str, told: str) -> str:
-    """Return that the agent refuses to resume or copy a conversation, what helps, and last the agent's own reason."""
-    done = "resume" if start == "resume" else "copy"
-    fresh = f"`agentmon sessions restart {one_line(ref, 100)}` starts a fresh one"
-    return f"{agent} cannot {done} the conversation; {fresh}. It says: {told}"
-
-
 class Conversation(Adapter):
     """The events and bytes of the step that is made now, how the newest turn ended, and what the agent does."""
 
@@ -183,6 +176,15 @@ class Conversation(Adapter):
         if message.command_id:
             told: Event = {"kind": "command", "command_id": message.command_id, "was_obeyed": False}
             self._events.append({**told, "is_queued": True})
+
+    def _cannot_go_on(self, agent: str, start: str, why: str) -> str:
+        """Return that the agent refuses to resume or copy a conversation, what helps, and its own reason."""
+        ref = one_line(text_in(self._launch, "session_ref"), 100)
+        if start == "resume":
+            self._events.append({"kind": "session", "cannot_resume": one_line(why, MAX_ERROR_CHARACTERS)})
+        done = "resume" if start == "resume" else "copy"
+        fresh = f"`agentmon sessions restart {ref} --message TEXT` starts a fresh one with its history"
+        return f"{agent} cannot {done} the conversation; {fresh}. It says: {why}"
 
     def _keep_reason(self, answer: Mapping[str, object]) -> None:
         reason = text_in(answer, "reason").strip()

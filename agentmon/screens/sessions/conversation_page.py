@@ -125,7 +125,7 @@ class ConversationPage(ServiceScreen[None]):
         if action in _ON_RUNS and listing.newest_execution_id is None:
             return None
         if action == "fork":
-            return True if listing.session.session_ref else None
+            return None if listing.session.cannot_fork else True
         if action == "open_task":
             return True if listing.session.task_id is not None else None
         return True

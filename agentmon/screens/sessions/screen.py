@@ -126,7 +126,7 @@ class SessionsScreen(RowMoves, ServiceScreen[None]):
         if action in _ON_RUNS and selected.newest_execution_id is None:
             return None
         if action == "fork":
-            return True if selected.session.session_ref else None
+            return None if selected.session.cannot_fork else True
         return True
 
     def action_open_session(self) -> None:

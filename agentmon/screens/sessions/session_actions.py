@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agentmon.screens.sessions.talking import send_message
+from agentmon.screens.sessions.talking import fresh_start_note, send_message
 from agentmon.widgets.cells import even_line
 
 if TYPE_CHECKING:
@@ -30,13 +30,17 @@ async def go_on(screen: ServiceScreen[None], listing: SessionListing) -> None:
         return
     from agentmon.screens.dialogs.text_dialog import TextDialog  # noqa: PLC0415 - not part of the first frame
 
-    obstacle = "" if listing.session.session_ref else "Its agent never named it, so nothing can go on with it."
-    note = "" if obstacle else "A new run goes on with this conversation and your message."
-    text = await screen.ask(TextDialog(f"Go on with: {_short(listing)}", note=note, obstacle=obstacle))
+    why = listing.session.cannot_resume
+    note = fresh_start_note(why) if why else "A new run goes on with this conversation and your message."
+    text = await screen.ask(TextDialog(f"Go on with: {_short(listing)}", note=note))
     if text is not None:
         services = await screen.services()
-        await services.sessions.resume(listing.session.id, text, actor=services.actor)
-        screen.notify("The conversation goes on in a new run")
+        if why:
+            await services.sessions.restart(listing.session.id, text, actor=services.actor)
+            screen.notify("A fresh conversation with the history goes on in a new run")
+        else:
+            await services.sessions.resume(listing.session.id, text, actor=services.actor)
+            screen.notify("The conversation goes on in a new run")
         screen.request_refresh()
 
 

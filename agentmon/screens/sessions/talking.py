@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import Execution
-    from agentmon.domain.ids import TaskId
+    from agentmon.domain.ids import SessionId, TaskId
     from agentmon.domain.sessions import Session
     from agentmon.screens.dialogs.menu_dialog import MenuEntry
     from agentmon.screens.frame import ServiceScreen
@@ -36,6 +36,8 @@ class _Way(NamedTuple):
     note: str = ""
     obstacle: str = ""
     """Why none can be sent."""
+    handed_over: SessionId | None = None
+    """The conversation whose history a fresh one gets, since its agent cannot resume it."""
 
 
 async def send_message(screen: ServiceScreen[None], *task_ids: TaskId) -> bool:
@@ -64,8 +66,12 @@ async def send_message(screen: ServiceScreen[None], *task_ids: TaskId) -> bool:
     text = await screen.ask(TextDialog(heading, note=way.note, obstacle=way.obstacle))
     if text is None:
         return False
-    for task, _ in reached:
+    for task, to_task in reached:
         try:
+            if to_task.handed_over is not None:
+                await services.sessions.restart(to_task.handed_over, text, actor=services.actor)
+                screen.notify(f"#{task.number} goes on in a fresh conversation with the history")
+                continue
             sent = await services.conversations.send(task.id, text, actor=services.actor)
         except AgentmonError as error:
             if len(reached) == 1:
@@ -171,6 +177,12 @@ def _united(offered: Sequence[str], known: Sequence[str], present: str | None) -
     return list(dict.fromkeys([*offered, *known, *([present] if present else [])]))
 
 
+def fresh_start_note(why: str) -> str:
+    """Return what becomes of a message to a conversation that its agent cannot resume."""
+    reason = even_line(why, max_characters=_LONGEST_TITLE).rstrip(".")
+    return f"Its agent cannot resume it: {reason}. A fresh conversation gets its history and your message."
+
+
 async def _message_way(services: Services, task_id: TaskId) -> _Way:
     """Return what becomes of a message to the agent of the task."""
     newest = await services.executions.newest(task_id)
@@ -183,7 +195,10 @@ async def _message_way(services: Services, task_id: TaskId) -> _Way:
     if newest.status.is_live:
         return _live_way(newest)
     sessions = await services.sessions.of_task(task_id)
-    if any(session.session_ref for session in sessions):
+    to_resume = next((session for session in sessions if session.session_ref), None)
+    if to_resume is not None and to_resume.cannot_resume:
+        return _Way(note=fresh_start_note(to_resume.cannot_resume), handed_over=to_resume.id)
+    if to_resume is not None:
         return _Way(note="It does not run: a new run goes on with the earlier conversation and this message.")
     return _Way(obstacle="It does not run, and there is no conversation to go on with; r runs it anew.")
 

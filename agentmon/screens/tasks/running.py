@@ -40,7 +40,9 @@ async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others
 
     services = await screen.services()
     task = await services.tasks.get(task_id)
-    executions = () if others else tuple(await services.executions.of_task(task_id))
+    gone = {one.id for one in await services.sessions.of_task(task_id) if one.cannot_resume}
+    earlier = () if others else await services.executions.of_task(task_id)
+    executions = tuple(one for one in earlier if one.session_id not in gone)
     agents = await services.agents.list(workspace_id=task.workspace_id)
     finder = judge_finder(services)
     return await screen.ask(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentmon.runners.protocols.acp.opening import NO_FORK, NO_RESUME
 from tests.runners.protocols.acp_session import MODES, SESSION, AcpSession
 
 RESUMED = {"start": "resume", "session_ref": "old"}
@@ -38,6 +39,8 @@ def test_a_session_says_what_it_offers_and_the_prompt_follows() -> None:
         "permission_mode": "default",
         "models": ["small", "large"],
         "permission_modes": ["default", "plan"],
+        "cannot_resume": NO_RESUME,
+        "cannot_fork": NO_FORK,
     }
     assert session.methods() == ["initialize", "session/new", "session/prompt"]
     assert session.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "go"}]

@@ -56,10 +56,12 @@ def test_a_conversation_that_the_agent_does_not_find_cannot_be_resumed() -> None
     replay = AcpReplay(second_conversation(entries_of("gemini.load"))[:4], start="resume", session_ref="gone")
 
     (ended,) = replay.of_kind("turn_ended")
+    (told,) = [event for event in replay.of_kind("session") if "cannot_resume" in event]
+    assert told["cannot_resume"] == "No previous sessions found for this project."
     assert ended["outcome"] == "failed"
     assert ended["error"] == (
-        "The agent cannot resume the conversation; `agentmon sessions restart gone` starts a fresh one. "
-        "It says: No previous sessions found for this project."
+        "The agent cannot resume the conversation; `agentmon sessions restart gone --message TEXT` starts a fresh one "
+        "with its history. It says: No previous sessions found for this project."
     )
     assert replay.is_finished
     assert replay.adapter.outcome == "failed"

@@ -64,12 +64,14 @@ def test_a_conversation_that_cannot_be_gone_on_with_says_what_can_be_done(start:
 
     error = (
         f"Codex cannot {'resume' if start == 'resume' else 'copy'} the conversation; "
-        "`agentmon sessions restart old` starts a fresh one. "
+        "`agentmon sessions restart old --message TEXT` starts a fresh one with its history. "
         "It says: no rollout found for thread id old"
     )
     assert of_kind(events, "turn_ended") == [
         {"kind": "turn_ended", "outcome": "failed", "text": "", "error": error},
     ]
+    told = [event["cannot_resume"] for event in of_kind(events, "session")]
+    assert told == (["no rollout found for thread id old"] if start == "resume" else [])
     assert codex.adapter.is_finished
     assert (codex.adapter.outcome, codex.adapter.error) == ("failed", error)
     assert codex.command("message", text="hi")[0]["was_obeyed"] is False

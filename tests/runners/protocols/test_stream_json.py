@@ -458,7 +458,8 @@ def test_a_resume_that_claude_refuses_says_why_and_what_helps(start: str) -> Non
     later.hear({"type": "system", "subtype": "init", "session_id": "old"}, refused)
 
     assert run.adapter.outcome == later.adapter.outcome == "failed"
-    assert "agentmon sessions restart old`" in (run.adapter.error or "")
+    assert "agentmon sessions restart old --message TEXT`" in (run.adapter.error or "")
+    assert run.all("session", "cannot_resume") == ([reason] if start == "resume" else [])
     assert (run.adapter.error or "").endswith(reason)
     assert later.adapter.error == reason
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from agentmon.domain.json_values import object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
 from agentmon.runners.protocols.acp.turns import TurnKeeper
-from agentmon.runners.protocols.conversation import cannot_go_on
 from agentmon.runners.protocols.notices import notice
 
 TYPE_CHECKING = False
@@ -13,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PROTOCOL_VERSION = 1
+NO_RESUME = "It has no way to resume a conversation."
+NO_FORK = "It has no way to copy a conversation."
 CAPABILITIES: dict[str, object] = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
@@ -48,21 +49,27 @@ class Opener(TurnKeeper):
     def _ask_for_session(self) -> None:
         place: dict[str, object] = {"cwd": self._launched("working_dir") or "/", "mcpServers": []}
         start, ref = self._launched("start") or "fresh", self._launched("session_ref")
-        more = object_in(self._capabilities, "sessionCapabilities")
         if start == "fresh":
             if self._launched("instructions"):
                 self._unheard.append(self._launched("instructions"))
             self._request("session/new", place, "session", start)
-        elif start == "fork" and isinstance(more.get("fork"), dict):
+        elif start == "fork" and self._offers("fork"):
             self._request("session/fork", {"sessionId": ref, **place}, "session", start)
         elif start == "fork":
-            self._fail_to_begin("The agent cannot copy a conversation; it can be resumed, or a fresh one started.")
-        elif isinstance(more.get("resume"), dict):
+            self._fail_to_begin(self._cannot_go_on("The agent", start, NO_FORK))
+        elif self._offers("resume"):
             self._request("session/resume", {"sessionId": ref, **place}, "session", start)
-        elif self._capabilities.get("loadSession") is True:
+        elif self._can_load:
             self._request("session/load", {"sessionId": ref, **place}, "session", start)
         else:
-            self._fail_to_begin("The agent cannot resume a conversation; a fresh one can be started.")
+            self._fail_to_begin(self._cannot_go_on("The agent", start, NO_RESUME))
+
+    def _offers(self, name: str) -> bool:
+        return isinstance(object_in(self._capabilities, "sessionCapabilities").get(name), dict)
+
+    @property
+    def _can_load(self) -> bool:
+        return self._capabilities.get("loadSession") is True
 
     def _take_session(self, result: Mapping[str, object], error: Mapping[str, object] | None, start: object) -> None:
         ref = self._launched("session_ref")
@@ -72,7 +79,7 @@ class Opener(TurnKeeper):
             elif start == "fresh":
                 told = f"The agent could not begin: {error_line(error)}"
             else:
-                told = cannot_go_on("The agent", str(start), ref, error_line(error))
+                told = self._cannot_go_on("The agent", str(start), error_line(error))
             self._fail_to_begin(told)
             return
         self._session_id = ref if start == "resume" else ref_in(result, "sessionId")
@@ -80,7 +87,11 @@ class Opener(TurnKeeper):
             self._fail_to_begin("The agent named no conversation.")
             return
         self._options.learn(result)
-        self._note_session(session_ref=self._session_id, **self._options.fields())
+        obstacles = {
+            "cannot_resume": None if self._offers("resume") or self._can_load else NO_RESUME,
+            "cannot_fork": None if self._offers("fork") else NO_FORK,
+        }
+        self._note_session(session_ref=self._session_id, **obstacles, **self._options.fields())
         self._plan_choices()
         if start == "resume":
             self._let_history_pass()
@@ -93,9 +104,8 @@ class Opener(TurnKeeper):
         Gemini answers ``session/load`` in the midst of telling the conversation again, and goes on with that while it
         answers more. So it is asked until nothing comes between a request and its reply.
         """
-        is_resumed = isinstance(object_in(self._capabilities, "sessionCapabilities").get("resume"), dict)
         mode = self._options.mode
-        if is_resumed or mode.config_id or not mode.current:
+        if self._offers("resume") or mode.config_id or not mode.current:
             self._choose_next()
             return
         self._was_replayed = False

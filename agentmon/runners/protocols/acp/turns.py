@@ -85,10 +85,10 @@ class TurnKeeper(AcpState):
             )
             reason = text_in(result, "stopReason")
             unknown = f"The agent did not say how the turn ended: {one_line(reason, 100) or 'no reason'}."
-            outcome, told = ("interrupted", None) if is_interrupted else _ENDS.get(reason, ("failed", unknown))
+            outcome, why = ("interrupted", None) if is_interrupted else _ENDS.get(reason, ("failed", unknown))
             if self._reasons and outcome == "completed" and not self._waiting:
                 self._waiting.append(Message(self._with_reasons(), None))
-            self._end_turn(outcome, told)
+            self._end_turn(outcome, why)
         self._start_next_turn()
 
     def _interrupt(self) -> None:

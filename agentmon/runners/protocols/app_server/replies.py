@@ -7,7 +7,6 @@ from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.app_server.errors import error_line
 from agentmon.runners.protocols.app_server.modes import MODES, thread_settings
 from agentmon.runners.protocols.app_server.turns import TurnKeeper
-from agentmon.runners.protocols.conversation import cannot_go_on
 from agentmon.runners.protocols.messages import Message
 from agentmon.runners.protocols.notices import notice
 
@@ -62,8 +61,7 @@ class ReplyReader(TurnKeeper):
             if context == "fresh":
                 self._fail_to_begin(f"Codex could not begin: {error}")
             else:
-                ref = text_in(self._launch, "session_ref")
-                self._fail_to_begin(cannot_go_on("Codex", str(context), ref, error))
+                self._fail_to_begin(self._cannot_go_on("Codex", str(context), error))
             return
         self._thread_id = thread_id
         self._model = clip(text_in(result, "model") or text_in(thread, "model") or self._model, 200)

@@ -23,7 +23,6 @@ from agentmon.runners.protocols.conversation import (
     ENDED_AT_WORK,
     ENDED_BEFORE_BEGIN,
     ENDED_UNANSWERED,
-    cannot_go_on,
 )
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS
 from agentmon.runners.protocols.notices import notice
@@ -261,7 +260,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         start = text_in(self._launch, "start")
         if error is None or self._has_begun or start not in {"resume", "fork"}:
             return error
-        return cannot_go_on("Claude", start, text_in(self._launch, "session_ref"), error)
+        return self._cannot_go_on("Claude", start, error)
 
     def _take_control_request(self, message: dict[str, object]) -> None:
         request_id = ref_in(message, "request_id")

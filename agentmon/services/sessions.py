@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
+from agentmon.domain.handover import history_text
 from agentmon.domain.live_state import seen_state
 from agentmon.domain.sightings import NO_SIGHTING
-from agentmon.domain.handover import history_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.operations import MessageRole
 from agentmon.usage.codex import parent_thread
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, parse_record, ref_in, text_in
-from agentmon.usage.history.openings import AGENTS_WITH_HISTORY, HISTORY_READERS
+from agentmon.usage.history.openings import HISTORY_READERS, has_history
 from agentmon.usage.history.reading import HistoryReading
 from agentmon.usage.opencode_database import begun_sessions
-from agentmon.usage.sources import CODEX, OPENCODE, SourceKind, find_sources_of
+from agentmon.usage.sources import CODEX, SourceKind, find_sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,15 +44,14 @@ def find_beginnings(agent_slug: str, environ: Mapping[str, str], *, since_ms: in
     """Return the conversations of an agent that began since then, as far as its files tell how they began.
 
     Args:
-        agent_slug: One whose messages are read, or opencode; of others nothing is found.
+        agent_slug: One whose messages are read; of others nothing is found.
         environ: Says where the agent keeps its files.
         since_ms: UTC; files that were not written since are not opened.
     """
     found: list[Beginning] = []
-    if agent_slug in AGENTS_WITH_HISTORY or agent_slug == OPENCODE:
-        for source in find_sources_of(agent_slug, environ):
-            if source.mtime_ns // 1_000_000 >= since_ms:
-                found += _beginnings_in(source, since_ms)
+    for source in find_sources_of(agent_slug, environ):
+        if has_history(source) and source.mtime_ns // 1_000_000 >= since_ms:
+            found += _beginnings_in(source, since_ms)
     return [one for one in found if one.session_ref and one.begun_ms >= since_ms]
 
 
@@ -60,7 +59,7 @@ def _beginnings_in(source: SourceFile, since_ms: int) -> Iterator[Beginning]:
     try:
         if source.kind is SourceKind.DATABASE:
             yield from _in_database(source, since_ms)
-        elif source.agent_slug in AGENTS_WITH_HISTORY:
+        else:
             yield from _in_file(source)
     except OSError:
         return

@@ -48,7 +48,8 @@ def has_ended(record: Mapping[str, object]) -> bool:
 def is_copy(message_id: str, record: Mapping[str, object]) -> bool:
     """Return whether a fork copied the message: its id is then younger than its end."""
     found = _MESSAGE_ID.match(message_id)
-    ended_ms = _completed_ms(record) or created_ms(record) + _UNENDED_MS
+    # What a person said is whole at once.
+    ended_ms = _completed_ms(record) or created_ms(record) + (_UNENDED_MS if is_answer(record) else _NEAR_MS)
     if found is None or not created_ms(record):
         return False
     later_ms = ((int(found[1], 16) >> _COUNTER_BITS) - ended_ms) % _TIME_SPAN_MS

@@ -6,10 +6,11 @@ The only SQL outside the store: it is that of a foreign file, which is never wri
 from __future__ import annotations
 
 import sqlite3
+from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from agentmon.usage.fields import count_in, milliseconds_in, objects_in, parse_record, ref_in, text_in
@@ -97,10 +98,15 @@ class _Progress:
 
 
 def read_database(source: SourceFile, cursor: Cursor | None) -> Iterator[Read]:
+    """Yield the answers that are new in the database since the cursor; see ``read_tables``."""
+    return read_tables(source, cursor, _AnswerTables)
+
+
+def read_tables(source: SourceFile, cursor: Cursor | None, kind: type[OpencodeTables]) -> Iterator[Read]:
     """Yield what is new in the database since the cursor, piece by piece; see ``following.read_source``.
 
-    Rows are read behind the last one; those of answers that had not ended are read again. A database in which the last
-    row is another one is read from its beginning.
+    Rows are read behind the last one; those of what had not ended are read again. A database in which the last row is
+    another one is read from its beginning.
     """
     begun = Cursor(
         path=source.path,
@@ -109,7 +115,7 @@ def read_database(source: SourceFile, cursor: Cursor | None) -> Iterator[Read]:
         mtime_ns=source.mtime_ns,
         offset=0,
         head_hash="",
-        parser_version=PARSER_VERSION,
+        parser_version=kind.parser_version,
         state={},
     )
     is_same = cursor is not None and (cursor.inode, cursor.parser_version) == (begun.inode, begun.parser_version)
@@ -119,7 +125,7 @@ def read_database(source: SourceFile, cursor: Cursor | None) -> Iterator[Read]:
     has_log = before[1] is not None and before[1][1] > 0
     try:
         with closing(_open(source.path, has_log=has_log)) as connection:
-            for reading, is_last in _Tables(connection, progress).read():
+            for reading, is_last in kind(connection, progress).read():
                 if not has_log and _facts(source.path) != before:
                     # It was written while it was read without a lock; the next look finds it changed.
                     return
@@ -149,8 +155,8 @@ def begun_sessions(path: str, *, since_ms: int) -> list[dict[str, object]]:
         return []
     return [
         {
-            "id": _text(session_id),
-            "directory": _text(directory),
+            "id": text_of(session_id),
+            "directory": text_of(directory),
             "time_created": created,
             "prompt": (parse_record(part or b"") or {}).get("text"),
         }
@@ -185,23 +191,35 @@ def _open(path: str, *, has_log: bool) -> sqlite3.Connection:
     return connection
 
 
-class _Tables:
+class OpencodeTables(ABC):
     """The tables of one database, read on from where they were left."""
 
+    parser_version: ClassVar[int]
+    tables: ClassVar[tuple[str, ...]]
+    """Those that are read row by row."""
+
     def __init__(self, connection: sqlite3.Connection, progress: _Progress) -> None:
-        self._connection = connection
+        self.connection = connection
         self._progress = progress
-        names = {_text(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        self._message_tables: dict[str, bool] = {
-            name: "type" in self._columns(name) for name in _MESSAGE_TABLES if name in names
+        self._names = {
+            text_of(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-        self._session_tables = {name: self._columns(name) for name in _SESSION_TABLES if name in names}
+        self._session_tables = {name: self.columns(name) for name in _SESSION_TABLES if name in self._names}
         self._roots: dict[str, str] = {}
+
+    @abstractmethod
+    def reading(self, table: str, where: str, parameters: list[int]) -> tuple[Reading, tuple[int, str] | None, int]:
+        """Return what the rows tell, number and id of the last of them, and how many they were."""
+
+    def about_sessions(self) -> Reading:
+        """Return what is told before all rows."""
+        return Reading()
 
     def read(self) -> Iterator[tuple[Reading, bool]]:
         """Yield what is new, each with whether it is the last piece; the progress is moved before each."""
-        yield Reading(sessions=self._sessions().sessions()), not self._message_tables
-        for table in self._message_tables:
+        tables = [name for name in self.tables if name in self._names]
+        yield self.about_sessions(), not tables
+        for table in tables:
             if not self._is_where_it_was(table):
                 self._progress.read_to[table] = 0, ""
                 self._progress.unended[table] = []
@@ -209,123 +227,64 @@ class _Tables:
             while not is_whole:
                 reading, is_whole = self._read_next(table)
                 yield reading, False
-        for table in self._message_tables:
-            reading, is_last = self._read_unended(table), table == list(self._message_tables)[-1]
+        for table in tables:
+            reading, is_last = self._read_unended(table), table == tables[-1]
             self._progress.is_first &= not is_last
             yield reading, is_last
 
-    def _columns(self, table: str) -> set[str]:
-        return {_text(row[1]) for row in self._connection.execute(f"PRAGMA table_info({table})")}
-
-    def _sessions(self) -> SessionNotes:
-        notes = SessionNotes()
-        newest = self._progress.sessions_ms
-        for table, columns in self._session_tables.items():
-            wanted = ("parent_id", "title", "directory", "time_created", "time_updated")
-            listed = ", ".join(name if name in columns else "NULL" for name in wanted)
-            since = "WHERE time_updated >= ?" if "time_updated" in columns else "WHERE ? >= 0"
-            rows = self._connection.execute(f"SELECT id, {listed} FROM {table} {since}", (self._progress.sessions_ms,))
-            for session_id, parent_id, title, directory, created, updated in rows:
-                facts = {"id": _text(session_id), "title": _text(title), "directory": _text(directory)}
-                times = {"created": created, "updated": updated}
-                newest = max(newest, milliseconds_in(times, "updated"))
-                if _text(parent_id):
-                    continue
-                ref = ref_in(facts, "id")
-                notes.note(
-                    ref,
-                    at_ms=milliseconds_in(times, "created"),
-                    title=text_in(facts, "title"),
-                    cwd=text_in(facts, "directory"),
-                )
-                if milliseconds_in(times, "updated"):
-                    notes.touch(ref, milliseconds_in(times, "updated"))
-        self._progress.sessions_ms = newest
-        return notes
+    def columns(self, table: str) -> set[str]:
+        """Return the names of the columns of a table."""
+        return {text_of(row[1]) for row in self.connection.execute(f"PRAGMA table_info({table})")}
 
     def _read_next(self, table: str) -> tuple[Reading, bool]:
         """Return what the next rows tell, and whether there are no more."""
         where = f"rowid > ? ORDER BY rowid LIMIT {ROWS_AT_ONCE}"
-        reading, last, rows = self._reading(table, where, [self._progress.read_to[table][0]])
+        reading, last, rows = self.reading(table, where, [self._progress.read_to[table][0]])
         if last is not None:
             self._progress.read_to[table] = last
         return reading, rows < ROWS_AT_ONCE
 
     def _read_unended(self, table: str) -> Reading:
-        """Return what is told by now of answers that had not ended when their rows were read."""
+        """Return what is told by now of what had not ended when its rows were read."""
         rows = self._progress.unended[table][-_MAX_UNENDED:]
         self._progress.unended[table] = []
-        return self._reading(table, f"rowid IN ({', '.join('?' * len(rows))}) ORDER BY rowid", rows)[0]
+        return self.reading(table, f"rowid IN ({', '.join('?' * len(rows))}) ORDER BY rowid", rows)[0]
 
     def _is_where_it_was(self, table: str) -> bool:
         row, row_id = self._progress.read_to.get(table, (0, ""))
-        found = self._connection.execute(f"SELECT id FROM {table} WHERE rowid = ?", (row,)).fetchone()
-        return found is not None and _text(found[0]) == row_id
+        found = self.connection.execute(f"SELECT id FROM {table} WHERE rowid = ?", (row,)).fetchone()
+        return found is not None and text_of(found[0]) == row_id
 
-    def _reading(self, table: str, where: str, parameters: list[int]) -> tuple[Reading, tuple[int, str] | None, int]:
-        """Return what the rows tell, the last of them, and how many they were."""
-        answers, problems = Answers(), []
-        last, count = None, 0
-        has_type = self._message_tables[table]
-        kind = "type" if has_type else "NULL"
-        body = f"CASE WHEN length(data) <= {MAX_MESSAGE_CHARACTERS} THEN data END"
-        rows: Iterator[_Row] = self._connection.execute(
-            f"SELECT rowid, id, session_id, {kind}, {body} FROM {table} WHERE {where}", parameters
-        )
-        for row, message_id, session_id, row_type, written in rows:
-            count += 1
-            last = row, _text(message_id)
-            if has_type and _text(row_type) != "assistant":
-                continue
-            if written is None:
-                problems.append(ReadingProblem(offset=row, reason="a message that is too long"))
-                continue
-            data = written if isinstance(written, bytes) else b""
-            record = parse_record(data) if b'"tokens"' in data else {"role": "none"}
-            if record is None:
-                problems.append(ReadingProblem(offset=row, reason="a damaged message"))
-            elif is_answer(record):
-                self._take(table, record, row, _text(message_id), _text(session_id), answers)
-        return Reading(answers=tuple(answers.by_key.values()), problems=tuple(problems)), last, count
-
-    def _take(
-        self, table: str, record: Mapping[str, object], row: int, message_id: str, session_id: str, answers: Answers
-    ) -> None:
-        begun_ms = created_ms(record)
-        self._progress.newest_ms = max(self._progress.newest_ms, begun_ms)
-        if not has_ended(record) and begun_ms > self._progress.newest_ms - GIVEN_UP_AFTER_MS:
+    def is_read_again(self, table: str, row: int, at_ms: int, *, has_ended: bool) -> bool:
+        """Return whether the row says more later: what it is about goes on, as far as newer rows tell."""
+        self._progress.newest_ms = max(self._progress.newest_ms, at_ms)
+        is_open = not has_ended and at_ms > self._progress.newest_ms - GIVEN_UP_AFTER_MS
+        if is_open:
             self._progress.unended[table].append(row)
-            return
-        key = message_id
-        if is_copy(message_id, record):
-            if not self._progress.is_first or self._has_original(record):
-                return
-            key = key_of_copy(record)
-        root = self._root_of(session_id)
-        answer = answer_in(
-            record,
-            key=ref_in({"id": key}, "id"),
-            session_ref=ref_in({"id": root}, "id"),
-            is_subagent=root != session_id,
-            offset=row,
-        )
-        if answer is not None:
-            answers.add(answer)
+        return is_open
+
+    def key_of(self, message_id: str, record: Mapping[str, object]) -> str:
+        """Return by what a message is known; empty when it is a copy of one that has been told."""
+        if not is_copy(message_id, record):
+            return message_id
+        return key_of_copy(record) if self._progress.is_first and not self._has_original(record) else ""
 
     def _has_original(self, copy: Mapping[str, object]) -> bool:
         """Return whether the message is there of which this one is a copy; a deleted session took it along."""
         key = key_of_copy(copy)
-        for table in self._message_tables:
-            rows = self._connection.execute(
+        for table in _MESSAGE_TABLES:
+            if table not in self._names:
+                continue
+            rows = self.connection.execute(
                 f"SELECT id, data FROM {table} WHERE id BETWEEN ? AND ?", ids_of_original(copy)
             )
             for message_id, written in rows:
                 record = parse_record(written) if isinstance(written, bytes) else None
-                if record and key_of_copy(record) == key and not is_copy(_text(message_id), record):
+                if record and key_of_copy(record) == key and not is_copy(text_of(message_id), record):
                     return True
         return False
 
-    def _root_of(self, session_id: str) -> str:
+    def root_of(self, session_id: str) -> str:
         """Return the conversation for which a session works as a subagent; itself when it is none."""
         if session_id not in self._roots:
             root = session_id
@@ -341,11 +300,91 @@ class _Tables:
         for table, columns in self._session_tables.items():
             if "parent_id" not in columns:
                 continue
-            found = self._connection.execute(f"SELECT parent_id FROM {table} WHERE id = ?", (session_id,)).fetchone()
+            found = self.connection.execute(f"SELECT parent_id FROM {table} WHERE id = ?", (session_id,)).fetchone()
             if found is not None:
-                return _text(found[0])
+                return text_of(found[0])
         return ""
 
 
-def _text(value: object) -> str:
+class _AnswerTables(OpencodeTables):
+    """Reads billed answers, and what is known of the sessions."""
+
+    parser_version = PARSER_VERSION
+    tables = _MESSAGE_TABLES
+
+    def about_sessions(self) -> Reading:
+        """Return what the sessions say of themselves that changed."""
+        notes = SessionNotes()
+        newest = self._progress.sessions_ms
+        for table, columns in self._session_tables.items():
+            wanted = ("parent_id", "title", "directory", "time_created", "time_updated")
+            listed = ", ".join(name if name in columns else "NULL" for name in wanted)
+            since = "WHERE time_updated >= ?" if "time_updated" in columns else "WHERE ? >= 0"
+            rows = self.connection.execute(f"SELECT id, {listed} FROM {table} {since}", (self._progress.sessions_ms,))
+            for session_id, parent_id, title, directory, created, updated in rows:
+                facts = {"id": text_of(session_id), "title": text_of(title), "directory": text_of(directory)}
+                times = {"created": created, "updated": updated}
+                newest = max(newest, milliseconds_in(times, "updated"))
+                if text_of(parent_id):
+                    continue
+                ref = ref_in(facts, "id")
+                notes.note(
+                    ref,
+                    at_ms=milliseconds_in(times, "created"),
+                    title=text_in(facts, "title"),
+                    cwd=text_in(facts, "directory"),
+                )
+                if milliseconds_in(times, "updated"):
+                    notes.touch(ref, milliseconds_in(times, "updated"))
+        self._progress.sessions_ms = newest
+        return Reading(sessions=notes.sessions())
+
+    def reading(self, table: str, where: str, parameters: list[int]) -> tuple[Reading, tuple[int, str] | None, int]:
+        """Return the answers in the rows; see ``OpencodeTables.reading``."""
+        answers, problems = Answers(), []
+        last, count = None, 0
+        has_type = "type" in self.columns(table)
+        kind = "type" if has_type else "NULL"
+        body = f"CASE WHEN length(data) <= {MAX_MESSAGE_CHARACTERS} THEN data END"
+        rows: Iterator[_Row] = self.connection.execute(
+            f"SELECT rowid, id, session_id, {kind}, {body} FROM {table} WHERE {where}", parameters
+        )
+        for row, message_id, session_id, row_type, written in rows:
+            count += 1
+            last = row, text_of(message_id)
+            if has_type and text_of(row_type) != "assistant":
+                continue
+            if written is None:
+                problems.append(ReadingProblem(offset=row, reason="a message that is too long"))
+                continue
+            data = written if isinstance(written, bytes) else b""
+            record = parse_record(data) if b'"tokens"' in data else {"role": "none"}
+            if record is None:
+                problems.append(ReadingProblem(offset=row, reason="a damaged message"))
+            elif is_answer(record):
+                self._take(table, record, row, text_of(message_id), text_of(session_id), answers)
+        return Reading(answers=tuple(answers.by_key.values()), problems=tuple(problems)), last, count
+
+    def _take(
+        self, table: str, record: Mapping[str, object], row: int, message_id: str, session_id: str, answers: Answers
+    ) -> None:
+        if self.is_read_again(table, row, created_ms(record), has_ended=has_ended(record)):
+            return
+        key = self.key_of(message_id, record)
+        if not key:
+            return
+        root = self.root_of(session_id)
+        answer = answer_in(
+            record,
+            key=ref_in({"id": key}, "id"),
+            session_ref=ref_in({"id": root}, "id"),
+            is_subagent=root != session_id,
+            offset=row,
+        )
+        if answer is not None:
+            answers.add(answer)
+
+
+def text_of(value: object) -> str:
+    """Return a value of a column that holds text; empty when it holds something else."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""

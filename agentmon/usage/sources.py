@@ -125,8 +125,9 @@ def find_sources(
 
 
 def find_sources_of(agent_slug: str, environ: Mapping[str, str]) -> list[SourceFile]:
-    """Return the files of one agent that can be read here."""
-    return _FINDERS[agent_slug](environ, set(), [])
+    """Return the files of one agent that can be read here; none of an agent whose files nobody knows."""
+    find = _FINDERS.get(agent_slug)
+    return [] if find is None else find(environ, set(), [])
 
 
 def paths_of_source(path: str) -> tuple[str, ...]:

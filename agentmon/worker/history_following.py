@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.schedule import local_zone_name
 from agentmon.threads import to_its_end
-from agentmon.usage.history.openings import AGENTS_WITH_HISTORY
+from agentmon.usage.history.openings import has_history
 from agentmon.worker.import_progress import find_running_import
 from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport
@@ -57,7 +57,7 @@ class HistoryFollowing:
 
     def hasten(self, sources: Sequence[SourceFile]) -> None:
         """Let these files be read before all others, and soon."""
-        self._wanted |= {source.path: source for source in sources if source.agent_slug in AGENTS_WITH_HISTORY}
+        self._wanted |= {source.path: source for source in sources if has_history(source)}
         if self._wanted:
             self._is_wanted.set()
 

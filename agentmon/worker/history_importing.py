@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.store.errors import ConstraintError
 from agentmon.store.history_import import HistoryImport, HistoryPiece
-from agentmon.usage.following import read_source
 from agentmon.usage.history.codex_names import MAX_FILE_BYTES, name_files, thread_names
-from agentmon.usage.history.openings import AGENTS_WITH_HISTORY, HISTORY_READERS
+from agentmon.usage.history.openings import has_history, history_version, read_history
 from agentmon.usage.history.reading import HistoryReading
 from agentmon.usage.sources import CODEX, find_sources
 from agentmon.worker.file_cursors import is_changed, reader_cursor, stored_cursor, stored_path, unread_bytes
@@ -92,7 +91,7 @@ class HistoryImporter:
 
     def find_changed(self) -> list[SourceFile]:
         """Return the files whose answers were imported and that have something new, newest first."""
-        sources = [one for one in find_sources(self._environ) if one.agent_slug in AGENTS_WITH_HISTORY]
+        sources = [one for one in find_sources(self._environ) if has_history(one)]
         if not sources:
             return []
         billed = self._open().paths_with_answers()
@@ -158,7 +157,7 @@ class HistoryImporter:
         path = stored_path(source.path)
         before, cursor = self._known().get(path), self._cursor(source)
         begun_at, done = time.monotonic(), 0 if cursor is None else cursor.read_offset
-        for read in read_source(source, None if cursor is None else reader_cursor(source, cursor), HISTORY_READERS):
+        for read in read_history(source, None if cursor is None else reader_cursor(source, cursor)):
             run.problems += [
                 FileProblem(path=source.path, offset=one.offset, reason=one.reason) for one in read.reading.problems
             ]
@@ -191,7 +190,7 @@ class HistoryImporter:
         return HistoryPiece(before=before, after=after, messages=messages, operations=reading.operations)
 
     def _is_changed(self, source: SourceFile) -> bool:
-        return is_changed(source, self._cursor(source), HISTORY_READERS.type_of(source).parser_version)
+        return is_changed(source, self._cursor(source), history_version(source))
 
     def _cursor(self, source: SourceFile) -> FileCursor | None:
         """Return where to go on; None when messages are wanted that an earlier reading left out."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from agentmon.services.actors import USER_ACTOR
 
 if TYPE_CHECKING:
     from tests.agents.drive import Drive
 
 
-@pytest.mark.only("claude", "codex", "gemini")
 async def test_what_was_told_live_is_not_read_again(drive: Drive) -> None:
     ended = [await drive.allow_all_until_over(await drive.start("go #mock:tools"))]
     if drive.agent.slug != "gemini":

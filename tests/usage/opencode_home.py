@@ -46,11 +46,29 @@ def message(
     return record | {"providerID": "anthropic", "modelID": "claude-sonnet-4-5", "path": {"cwd": "/p"}} | more
 
 
-def write_message(path: Path, record: object, *, row_id: str, session: str = "ses_1") -> None:
+def write_message(path: Path, record: object, *, row_id: str, session: str = "ses_1", at_ms: int = 0) -> None:
     with closing(sqlite3.connect(path)) as connection:
         data = record if isinstance(record, (bytes, str, int)) else json.dumps(record)
-        connection.execute("INSERT OR REPLACE INTO message VALUES (?, ?, 0, 0, ?)", (row_id, session, data))
+        connection.execute("INSERT OR REPLACE INTO message VALUES (?, ?, ?, 0, ?)", (row_id, session, at_ms, data))
         connection.commit()
+
+
+def part_id(created_ms: int, number: int = 1) -> str:
+    return f"prt_{message_id(created_ms, number).removeprefix('msg_')}"
+
+
+def write_part(path: Path, part: object, *, message: str, session: str = "ses_1", at_ms: int, number: int = 1) -> None:
+    """Write a part of a message as it is at that time; the table comes with the first one."""
+    data = part if isinstance(part, (bytes, str, int)) else json.dumps(part)
+    row = (part_id(at_ms, number), message, session, at_ms, at_ms, data)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, "
+            "time_created INTEGER, time_updated INTEGER, data TEXT)"
+        )
+        connection.execute(
+            "INSERT INTO part VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = ?", (*row, data)
+        )
 
 
 def write_session(path: Path, session: str, *, parent: str | None = None, title: str = "Cart", at_ms: int) -> None:

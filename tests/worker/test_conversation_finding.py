@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +12,7 @@ from agentmon.domain.ids import ExecutionId
 from agentmon.store.moments import moment_text
 from agentmon.store.told_conversation import moment_of
 from agentmon.worker.conversation_finding import ScreenRun, find_conversations
-from tests.usage.opencode_home import database_path, make_database, write_message, write_session
+from tests.usage.opencode_home import database_path, make_database, write_message, write_part, write_session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,12 +111,8 @@ def test_a_session_of_opencode_is_found_in_its_database(tmp_path: Path) -> None:
     for number, said in enumerate(["mend the login", "another thing"]):
         write_session(path, f"ses_{number}", at_ms=BEGUN_MS)
         write_message(path, {"role": "user"}, row_id=f"msg_{number}", session=f"ses_{number}")
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT)"
-            )
-            part = (f"prt_{number}", f"msg_{number}", f"ses_{number}", json.dumps({"type": "text", "text": said}))
-            connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", part)
+        part = {"type": "text", "text": said}
+        write_part(path, part, message=f"msg_{number}", session=f"ses_{number}", at_ms=BEGUN_MS, number=number)
 
     assert found(a_run(tmp_path, agent_slug="opencode")) == {"e1": "ses_0"}
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.clock import SystemClock
+from agentmon.worker.history_importing import HistoryImporter
+from tests.usage.histories import environ_of
 from tests.usage.opencode_home import (
     BEGUN_MS,
     REAL_SESSIONS,
@@ -15,6 +18,7 @@ from tests.usage.opencode_home import (
     message,
     message_id,
     write_message,
+    write_part,
 )
 from tests.worker.usage_home import usage_home
 
@@ -62,6 +66,32 @@ async def test_a_known_model_has_the_price_of_the_list_and_an_unknown_one_none(h
 
     # 10 tokens at 3, 300 of the cache at 0.3, 40 into it at 3.75 and 25 at 15 dollars a million.
     assert home.rows(_ANSWERS)[-2:] == [("ses_1", 645_000, "list"), ("ses_1", None, "none")]
+
+
+async def test_what_was_said_and_done_comes_in_behind_the_answers_and_is_told_once(home: UsageHome) -> None:
+    path = database_path(home.folder)
+    write_message(path, {"role": "user", "time": {"created": BEGUN_MS}}, row_id="msg_1", session=REAL_SESSIONS[0])
+    for number, part in enumerate([{"type": "text", "text": "mend it"}, {"type": "text", "text": "please"}]):
+        write_part(path, part, message="msg_1", session=REAL_SESSIONS[0], at_ms=BEGUN_MS, number=number)
+    await home.read()
+    said = "SELECT s.session_ref, s.initial_prompt, m.content FROM messages m JOIN sessions s ON s.id = m.session_id"
+
+    for _ in range(2):
+        importer = HistoryImporter(
+            paths=home.paths,
+            environ=environ_of(home.folder),
+            zone_name="UTC",
+            clock=SystemClock(),
+            keeps_messages=True,
+        )
+        with closing(importer):
+            importer.forget_cursors()
+            assert not importer.read(importer.find_changed()).problems
+
+        assert home.rows(f"{said} ORDER BY m.id") == [
+            (REAL_SESSIONS[0], "mend it", "mend it"),
+            (REAL_SESSIONS[0], "mend it", "please"),
+        ]
 
 
 async def test_a_session_that_was_deleted_and_a_database_that_is_gone_take_no_rows_along(home: UsageHome) -> None:

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from agentmon.domain.history import HistoryMessage, HistoryOperation
-from agentmon.usage.following import read_source
-from agentmon.usage.history.openings import HISTORY_READERS
+from agentmon.usage.history.openings import has_history, read_history
 from agentmon.usage.history.reading import HistoryReading
 from agentmon.usage.sources import find_sources
 
@@ -39,8 +38,8 @@ def told(parts: Iterable[Part]) -> list[tuple[str, str]]:
 def read_home(environ: Mapping[str, str]) -> dict[str, list[Part]]:
     """Return what all files tell, by conversation."""
     parts: dict[tuple[str, str], Part] = {}
-    for source in find_sources(environ):
-        for read in read_source(source, None, HISTORY_READERS):
+    for source in filter(has_history, find_sources(environ)):
+        for read in read_history(source, None):
             assert isinstance(read.reading, HistoryReading)
             parts |= {(source.agent_slug, part.ref): part for part in parts_of(read.reading)}
     sessions: dict[str, list[Part]] = {}

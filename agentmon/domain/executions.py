@@ -266,6 +266,8 @@ class ExecutionEnding:
     """What the vendor said when it did not serve the program."""
     may_retry: bool = True
     """False when another try cannot help, such as a program that is not there."""
+    session_ref: str | None = None
+    """The agent's own id of its conversation, where only a look at its files after the end found it."""
     output_data: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -9,23 +9,26 @@ from sqlalchemy import func, insert, select, update
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import EventType, TaskEventType
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.store import tables
 from agentmon.store.approvals import ask_columns
 from agentmon.store.audit import append_task_event, append_task_events
-from agentmon.store.conversation_names import name_conversation
+from agentmon.store.conversation_names import name_conversation, name_found_conversation, refs_of_others
+from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import move_session, status_of_activity
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.conversation import ActivityNews, AskNews
+    from agentmon.domain.executions import Execution
     from agentmon.domain.ids import CommandId, ExecutionId
     from agentmon.store.database import Database
 
@@ -98,6 +101,35 @@ class ActivityRepository:
             row = (await connection.execute(named)).mappings().first()
             if row is not None:
                 await name_conversation(connection, row["id"], row["session_id"], session_ref)
+
+    async def name_found_conversation(self, execution_id: ExecutionId, session_ref: str) -> bool:
+        """Write an id that was found in the agent's files, unless another run has that conversation; return whether."""
+        executions = tables.executions
+        named = select(executions).where(executions.c.id == execution_id)
+        async with self._database.writing() as connection:
+            row = (await connection.execute(named)).mappings().first()
+            return row is not None and await name_found_conversation(connection, row, session_ref)
+
+    async def refs_of_runs(self, refs: Collection[str]) -> set[str]:
+        """Return which of the agents' own ids belong to conversations of runs here."""
+        async with self._database.reading() as connection:
+            return await refs_of_others(connection, refs, session_id=None)
+
+    async def unnamed_beside(self, execution_ids: Collection[ExecutionId]) -> tuple[Execution, ...]:
+        """Return other runs in own screens of the same agents, since the first of these, that have no conversation."""
+        rows = tables.executions
+        of_these = rows.c.id.in_(execution_ids)
+        since = select(func.min(rows.c.started_at)).where(of_these).scalar_subquery()
+        statement = select(rows).where(
+            rows.c.agent_id.in_(select(rows.c.agent_id).where(of_these)),
+            rows.c.id.not_in(execution_ids),
+            rows.c.mode == ExecutionMode.TMUX,
+            rows.c.session_ref.is_(None),
+            rows.c.started_at.is_not(None),
+            rows.c.ended_at.is_(None) | (rows.c.ended_at >= since),
+        )
+        async with self._database.reading() as connection:
+            return tuple(execution_of(row) for row in (await connection.execute(statement)).mappings())
 
     async def settle_command(self, command_id: CommandId, *, error: str | None = None, at: datetime) -> None:
         """Note that a command was obeyed by typing it into the agent's screen, or why it was not."""

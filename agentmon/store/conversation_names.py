@@ -4,13 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, text, update
 
 from agentmon.store import tables
-from agentmon.store.usage_conversations import FORMER_REFS
+from agentmon.store.usage_conversations import FORMER_REFS, HAS_FORMER_REFS, HISTORY
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+_FORMER_REFS = text(
+    f"SELECT former.value FROM sessions, json_each(sessions.metadata, '$.{FORMER_REFS}') AS former "
+    f"WHERE {HAS_FORMER_REFS} AND sessions.id <> :session_id"
+)
+
+
+async def refs_of_others(connection: AsyncConnection, refs: Collection[str], *, session_id: str | None) -> set[str]:
+    """Return which of the agents' own ids belong to conversations of other runs here."""
+    sessions = tables.sessions
+    statement = select(sessions.c.session_ref).where(
+        sessions.c.session_ref.in_(refs),
+        sessions.c.id.is_distinct_from(session_id),
+        func.json_extract(sessions.c.metadata, "$.origin").is_distinct_from(HISTORY),
+    )
+    present = {row.session_ref for row in await connection.execute(statement)}
+    former = {row.value for row in await connection.execute(_FORMER_REFS, {"session_id": session_id or ""})}
+    return present | (former & set(refs))
+
+
+async def name_found_conversation(connection: AsyncConnection, row: RowMapping, session_ref: str) -> bool:
+    """Write an id that was found in the agent's files, unless another run has that conversation; return whether.
+
+    Args:
+        connection: Of the caller's transaction.
+        row: Of the execution.
+        session_ref: The agent's own id.
+    """
+    if await refs_of_others(connection, [session_ref], session_id=row["session_id"]):
+        return False
+    await name_conversation(connection, row["id"], row["session_id"], session_ref)
+    return True
 
 
 async def name_conversation(

@@ -235,6 +235,7 @@ def ending_document(ending: ExecutionEnding) -> dict[str, object]:
         "exit_code": ending.exit_code,
         "error": ending.error,
         "may_retry": ending.may_retry,
+        "session_ref": ending.session_ref,
         "output_data": dict(ending.output_data),
         "refusal": None
         if refusal is None
@@ -257,6 +258,7 @@ def ending_of(document: Mapping[str, Any]) -> ExecutionEnding:
         exit_code=document["exit_code"],
         error=document["error"],
         may_retry=document["may_retry"],
+        session_ref=document.get("session_ref"),
         output_data=document["output_data"],
         refusal=None
         if refusal is None

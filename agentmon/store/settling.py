@@ -17,6 +17,7 @@ from agentmon.domain.refusals import RefusalKind
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.conversation_names import name_found_conversation
 from agentmon.store.errors import refusal_of_a_row
 from agentmon.store.mapping import ending_document, ending_of
 from agentmon.store.parking import count_ending, park_for_quota
@@ -194,6 +195,8 @@ async def _write_ending(
             updated_at=at,
         )
     )
+    if ending.session_ref is not None:
+        await name_found_conversation(connection, row, ending.session_ref)
     commands = tables.execution_commands
     await connection.execute(
         update(commands)

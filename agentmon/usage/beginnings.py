@@ -29,7 +29,7 @@ class Beginning:
     session_ref: str
     """The agent's own id of it."""
     path: str
-    """The file in which it stands."""
+    """The file in which it stands; empty for a database, in which it stands with others."""
     folder: str
     """Where the agent worked; empty where that is not told."""
     begun_ms: int
@@ -90,8 +90,9 @@ def _in_database(source: SourceFile, since_ms: int) -> Iterator[Beginning]:
     for facts in begun_sessions(source.path, since_ms=since_ms):
         yield Beginning(
             session_ref=ref_in(facts, "id"),
-            path=source.path,
+            path="",
             folder=text_in(facts, "directory"),
             begun_ms=milliseconds_in(facts, "time_created"),
             prompt=text_in(facts, "prompt", _HEAD_BYTES),
+            parent_ref=ref_in(facts, "forked_from"),
         )

@@ -40,12 +40,11 @@ GIVEN_UP_AFTER_MS: Final = 3_600_000
 """A message without an end is as it stays once another one is so much newer."""
 _MESSAGE_TABLES: Final = ("message", "session_message")
 _SESSION_TABLES: Final = ("session", "session_v2")
-_BEGUN: Final = """
-SELECT s.id, s.directory, s.time_created, (
-    SELECT p.data FROM message m JOIN part p ON p.message_id = m.id
-    WHERE m.session_id = s.id AND json_extract(m.data, '$.role') = 'user' AND json_extract(p.data, '$.type') = 'text'
-    ORDER BY m.time_created, m.id, p.id LIMIT 1)
-FROM session s WHERE s.time_created >= ? AND s.parent_id IS NULL
+_BEGUN: Final = "SELECT id, directory, time_created FROM session WHERE time_created >= ? AND parent_id IS NULL"
+_SAID_FIRST: Final = """
+SELECT m.id, m.data, p.data FROM message m JOIN part p ON p.message_id = m.id
+WHERE m.session_id = ? AND json_extract(m.data, '$.role') = 'user' AND json_extract(p.data, '$.type') = 'text'
+ORDER BY m.time_created, m.id, p.id LIMIT 1
 """
 _MAX_PARENTS: Final = 16
 _MAX_UNENDED: Final = 500
@@ -145,23 +144,47 @@ def read_tables(source: SourceFile, cursor: Cursor | None, kind: type[OpencodeTa
 def begun_sessions(path: str, *, since_ms: int) -> list[dict[str, object]]:
     """Return id, ``directory``, ``time_created`` and first ``prompt`` of the sessions that began since then.
 
-    A database that cannot be read, or has other tables, tells none.
+    A copy has the session in which its first words were said as ``forked_from``, or a name for one that is gone. A
+    database that cannot be read, or has other tables, tells none.
     """
     log = _facts(path)[1]
     try:
         with closing(_open(path, has_log=log is not None and log[1] > 0)) as connection:
-            rows = connection.execute(_BEGUN, (since_ms,)).fetchall()
+            return [
+                {
+                    "id": text_of(session_id),
+                    "directory": text_of(directory),
+                    "time_created": created,
+                    **_said_first(connection, text_of(session_id)),
+                }
+                for session_id, directory, created in connection.execute(_BEGUN, (since_ms,)).fetchall()
+            ]
     except sqlite3.Error:
         return []
-    return [
-        {
-            "id": text_of(session_id),
-            "directory": text_of(directory),
-            "time_created": created,
-            "prompt": (parse_record(part or b"") or {}).get("text"),
-        }
-        for session_id, directory, created, part in rows
-    ]
+
+
+def _said_first(connection: sqlite3.Connection, session_id: str) -> dict[str, object]:
+    found = connection.execute(_SAID_FIRST, (session_id,)).fetchone()
+    message_id, message, part = (b"", b"", b"") if found is None else found
+    record = parse_record(message) or {}
+    prompt = (parse_record(part) or {}).get("text")
+    if not is_copy(text_of(message_id), record):
+        return {"prompt": prompt}
+    original = _find_original(connection, "message", record)
+    return {"prompt": prompt, "forked_from": original[1] if original else key_of_copy(record)}
+
+
+def _find_original(connection: sqlite3.Connection, table: str, copy: Mapping[str, object]) -> tuple[str, str] | None:
+    """Return id and session of the message of which this one is a copy; None when it is not there."""
+    key = key_of_copy(copy)
+    rows = connection.execute(
+        f"SELECT id, session_id, data FROM {table} WHERE id BETWEEN ? AND ?", ids_of_original(copy)
+    )
+    for message_id, session_id, written in rows:
+        record = parse_record(written) if isinstance(written, bytes) else None
+        if record and key_of_copy(record) == key and not is_copy(text_of(message_id), record):
+            return text_of(message_id), text_of(session_id)
+    return None
 
 
 def _facts(path: str) -> tuple[_FileFacts | None, _FileFacts | None]:
@@ -271,18 +294,8 @@ class OpencodeTables(ABC):
 
     def _has_original(self, copy: Mapping[str, object]) -> bool:
         """Return whether the message is there of which this one is a copy; a deleted session took it along."""
-        key = key_of_copy(copy)
-        for table in _MESSAGE_TABLES:
-            if table not in self._names:
-                continue
-            rows = self.connection.execute(
-                f"SELECT id, data FROM {table} WHERE id BETWEEN ? AND ?", ids_of_original(copy)
-            )
-            for message_id, written in rows:
-                record = parse_record(written) if isinstance(written, bytes) else None
-                if record and key_of_copy(record) == key and not is_copy(text_of(message_id), record):
-                    return True
-        return False
+        tables = self._names.intersection(_MESSAGE_TABLES)
+        return any(_find_original(self.connection, table, copy) for table in tables)
 
     def root_of(self, session_id: str) -> str:
         """Return the conversation for which a session works as a subagent; itself when it is none."""

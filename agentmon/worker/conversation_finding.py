@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.executions import ConversationStart
 from agentmon.runners.screens.signals import is_descendant
 from agentmon.usage.beginnings import find_beginnings
+from agentmon.worker.preparation import working_dir_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from agentmon.domain.executions import ClaimedExecution, Execution
     from agentmon.domain.ids import ExecutionId
     from agentmon.usage.beginnings import Beginning
+
+    Fitting = Mapping[ExecutionId, Sequence[Beginning]]
 
 _BEGUN_BEFORE_MS: Final = 2_000
 """Two clocks, of which one counts whole seconds."""
@@ -33,30 +38,66 @@ class ScreenRun:
     started_ms: int
     prompt: str
     """What it is given first; empty when a person types it."""
+    forked_ref: str = ""
+    """The conversation of which it makes a copy; empty when it begins a new one."""
     pid: int
+    """0 when its process is not known, or gone."""
 
 
-def find_conversations(runs: Sequence[ScreenRun], *, known: Collection[str] = ()) -> dict[ExecutionId, str]:
-    """Return the agents' own ids of the conversations of these runs, of those for which it is certain; blocks.
+def screen_run_of(claimed: ClaimedExecution, environ: Mapping[str, str], *, pid: int) -> ScreenRun | None:
+    """Return what tells the conversation of an execution from others; None when it has not started."""
+    execution = claimed.execution
+    if execution.started_at is None:
+        return None
+    is_fork = claimed.start is ConversationStart.FORK
+    return ScreenRun(
+        execution_id=execution.id,
+        agent_slug=claimed.agent.slug,
+        environ=environ,
+        folder=working_dir_of(claimed),
+        started_ms=int(execution.started_at.timestamp() * 1000),
+        prompt=execution.prompt or "",
+        forked_ref=(claimed.resumed_ref or "") if is_fork else "",
+        pid=pid,
+    )
 
-    A conversation is a run's when it began in its folder, since it started, with its prompt. Where that fits several,
-    the process that holds the file open decides, and otherwise nobody does.
 
-    Args:
-        runs: All of one look.
-        known: Ids of conversations that are somebody else's.
+def find_fitting(runs: Sequence[ScreenRun]) -> dict[ExecutionId, list[Beginning]]:
+    """Return the conversations that each of the runs may have, as far as the agents' files tell; blocks.
+
+    A conversation fits a run when it began in its folder, since it started, with its prompt or as the copy it makes.
     """
     fitting: dict[ExecutionId, list[Beginning]] = {}
     for run in runs:
         since_ms = run.started_ms - _BEGUN_BEFORE_MS
-        begun = find_beginnings(run.agent_slug, run.environ, since_ms=since_ms)
-        fits = [one for one in begun if one.session_ref not in known and _fits(run, one)]
+        fits = [one for one in find_beginnings(run.agent_slug, run.environ, since_ms=since_ms) if _fits(run, one)]
         # The same conversation may stand in several files.
         fitting[run.execution_id] = list({one.session_ref: one for one in fits}.values())
-    claims = Counter(one.session_ref for fits in fitting.values() for one in fits)
+    return fitting
+
+
+def choose_conversations(
+    runs: Sequence[ScreenRun], fitting: Fitting, *, known: Collection[str] = (), rivals: Sequence[Execution] = ()
+) -> dict[ExecutionId, str]:
+    """Return the agents' own ids of the conversations of these runs, of those for which it is certain; blocks.
+
+    Where several fit, the process that holds the file open decides, and otherwise nobody does.
+
+    Args:
+        runs: All of one look.
+        fitting: What ``find_fitting`` returned for them.
+        known: Ids of conversations that are somebody else's.
+        rivals: Other runs of the same agents whose conversation nobody knows, over or not.
+    """
+    free = {
+        run.execution_id: [one for one in fitting[run.execution_id] if one.session_ref not in known] for run in runs
+    }
+    claims = Counter(one.session_ref for fits in free.values() for one in fits)
+    begun = {one.session_ref: one for fits in free.values() for one in fits}
+    claims.update(ref for ref, one in begun.items() if any(_may_be_of(rival, one) for rival in rivals))
     found = {}
     for run in runs:
-        fits = fitting[run.execution_id]
+        fits = free[run.execution_id]
         if len(fits) > 1 or any(claims[one.session_ref] > 1 for one in fits):
             opened = _open_files(run.pid)
             fits = [one for one in fits if one.path in opened]
@@ -68,9 +109,20 @@ def find_conversations(runs: Sequence[ScreenRun], *, known: Collection[str] = ()
 
 def _fits(run: ScreenRun, one: Beginning) -> bool:
     is_there = bool(one.folder) and os.path.realpath(one.folder) == os.path.realpath(run.folder)
+    if not is_there or one.parent_ref != run.forked_ref:
+        return False
     # What is read of it may have been cut.
     said, given = _compared(one.prompt), _compared(run.prompt)
-    return is_there and not one.parent_ref and bool(said) and (not given or said == given)
+    return bool(said) and (bool(run.forked_ref) or not given or said == given)
+
+
+def _may_be_of(rival: Execution, one: Beginning) -> bool:
+    if rival.started_at is None or os.path.realpath(rival.working_dir or "") != os.path.realpath(one.folder):
+        return False
+    since_ms = rival.started_at.timestamp() * 1000 - _BEGUN_BEFORE_MS
+    until_ms = float("inf") if rival.ended_at is None else rival.ended_at.timestamp() * 1000 + _BEGUN_BEFORE_MS
+    given = _compared(rival.prompt or "")
+    return since_ms <= one.begun_ms <= until_ms and (bool(one.parent_ref) or given in {"", _compared(one.prompt)})
 
 
 def _compared(text: str) -> str:
@@ -80,6 +132,8 @@ def _compared(text: str) -> str:
 def _open_files(pid: int) -> set[str]:
     """Return the files that the process, or one that it started, holds open."""
     found: set[str] = set()
+    if not pid:
+        return found
     for folder in Path("/proc").glob("[0-9]*/fd"):
         if is_descendant(int(folder.parent.name), pid):
             try:

@@ -19,7 +19,7 @@ from agentmon.threads import in_daemon_thread
 from agentmon.worker.refusal_reading import with_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ExecutionEnding
@@ -37,19 +37,20 @@ class EndStep(NamedTuple):
     """Something that belongs to the end of an execution."""
 
     name: str
-    is_due: Callable[[ExecutionEnding], bool]
-    work: Callable[[Watched, ExecutionEnding], ExecutionEnding]
-    """Returns the ending with what it found out; called in a thread of its own, and once more after a kill."""
+    is_due: Callable[[Watched, ExecutionEnding], bool]
+    work: Callable[[Watched, ExecutionEnding], Awaitable[ExecutionEnding]]
+    """Returns the ending with what it found out, and blocks in a thread of its own; called once more after a kill."""
     limit_s: float
     """After that the end goes on without it."""
 
 
-def _why_it_failed(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
-    return with_refusal(ending, watched.claimed, watched.folder)
+async def _why_it_failed(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+    reading = partial(with_refusal, ending, watched.claimed, watched.folder)
+    return await in_daemon_thread(reading, name="why it failed")
 
 
 END_STEPS: Final = (
-    EndStep("why it failed", lambda ending: ending.status is ExecutionStatus.FAILED, _why_it_failed, limit_s=10.0),
+    EndStep("why it failed", lambda _, ending: ending.status is ExecutionStatus.FAILED, _why_it_failed, limit_s=10.0),
 )
 
 
@@ -139,14 +140,14 @@ class Finalizer:
 
     def _due(self, watched: Watched) -> list[EndStep]:
         ending = watched.ending
-        return [] if ending is None else [step for step in self._steps if step.is_due(ending)]
+        return [] if ending is None else [step for step in self._steps if step.is_due(watched, ending)]
 
     async def _do(self, step: EndStep, watched: Watched) -> None:
         before, begun_at, problem = watched.ending, time.monotonic(), ""
         assert before is not None, "only what has ended is taken in hand"
         try:
             async with asyncio.timeout(step.limit_s):
-                watched.ending = await in_daemon_thread(partial(step.work, watched, before), name=step.name)
+                watched.ending = await step.work(watched, before)
         except TimeoutError:
             problem = f"not done within {step.limit_s:g} s"
         except Exception as error:  # noqa: BLE001 - a step that fails must not keep a run from its end

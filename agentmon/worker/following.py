@@ -82,6 +82,8 @@ class Following:
         async def look() -> None:
             # Before its answers come in, so that they come to the run.
             await self._screens.find_conversations()
+            if self._screens.take_named():
+                self._usage.note_named()
             await self._usage.look(self._settings().costs)
             await self._statuses.take_in()
 

@@ -20,7 +20,7 @@ from agentmon.worker.approving import Approver
 from agentmon.worker.archiving import archive_old_cards
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.commands import hand_on_commands
-from agentmon.worker.finalizing import Finalizer
+from agentmon.worker.finalizing import END_STEPS, EndStep, Finalizer
 from agentmon.worker.following import Following
 from agentmon.worker.hosts import Hosts
 from agentmon.worker.loop_report import REPORT_EVERY_S, write_loop_report
@@ -99,14 +99,21 @@ class WorkerLoop:
         self._clock = clock
         self.worker_id = WorkerId(new_id())
         self._watch = Watch(ingest=repositories.ingest, settlement=repositories.settlement, paths=paths, clock=clock)
-        self._finalizer = Finalizer(
-            watch=self._watch, settlement=repositories.settlement, clock=clock, on_settled=self._note_settled
-        )
         self._approver = Approver(
             approvals=repositories.approvals, rules=repositories.approval_rules, watch=self._watch, clock=clock
         )
         self._screens = ScreenWatch(
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
+        )
+        last_look = EndStep(
+            "its conversation", self._screens.lacks_conversation, self._screens.look_for_last_time, limit_s=10.0
+        )
+        self._finalizer = Finalizer(
+            watch=self._watch,
+            settlement=repositories.settlement,
+            clock=clock,
+            on_settled=self._note_settled,
+            steps=(*END_STEPS, last_look),
         )
         self._following = Following(
             repositories=repositories,

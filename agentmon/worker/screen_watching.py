@@ -17,8 +17,8 @@ from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
 from agentmon.runners.screens.reading import ScreenText, box_rows
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.tmux.pane_looks import PaneLooks
-from agentmon.worker.conversation_finding import ScreenRun, find_conversations
-from agentmon.worker.preparation import given_conversation, session_name, working_dir_of
+from agentmon.worker.conversation_finding import ScreenRun, choose_conversations, find_fitting, screen_run_of
+from agentmon.worker.preparation import given_conversation, session_name
 from agentmon.worker.prompt_delivery import (
     PROMPT_KEY,
     Delivery,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agentmon.domain.clock import Clock
-    from agentmon.domain.executions import ClaimedExecution, ExecutionCommand
+    from agentmon.domain.executions import ClaimedExecution, ExecutionCommand, ExecutionEnding
     from agentmon.domain.ids import ExecutionId
     from agentmon.paths import Paths
     from agentmon.runners.execution_folder import ExecutionFolder
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from agentmon.runners.screens.rules import ScreenRules
     from agentmon.runners.tmux import Tmux
     from agentmon.store.activity import ActivityRepository
-    from agentmon.worker.watching import Watch
+    from agentmon.worker.watching import Watch, Watched
 
 _log = logging.getLogger(__name__)
 
@@ -116,8 +116,8 @@ class _Screen:
     @property
     def looks_for_conversation(self) -> bool:
         """Whether only the agent's files can tell which conversation it has."""
-        is_fresh = self.claimed.start is ConversationStart.FRESH
-        return self.session_ref is None and is_fresh and self.claimed.execution.session_id is not None
+        is_new = self.claimed.start is not ConversationStart.RESUME
+        return self.session_ref is None and is_new and self.claimed.execution.session_id is not None
 
     @property
     def pending(self) -> Delivery | None:
@@ -160,6 +160,7 @@ class ScreenWatch:
         self._has_screens = asyncio.Event()
         self._in_use_until = float("-inf")
         self._next_search_at = float("-inf")
+        self._has_named = False
 
     @property
     def is_in_use(self) -> bool:
@@ -177,15 +178,41 @@ class ScreenWatch:
         begun_at = time.monotonic()
         if not runs or begun_at < self._next_search_at:
             return
-        found = await asyncio.to_thread(find_conversations, runs, known=self._known_refs())
+        found = await self._search(runs)
         ended_at = time.monotonic()
         self._next_search_at = ended_at + min(_LONGEST_SEARCH_REST_S, _REST_PER_SEARCH * (ended_at - begun_at))
         for execution_id, ref in found.items():
-            await self._activity.name_conversation(execution_id, ref)
-            unnamed[execution_id].session_ref = ref
+            if await self._activity.name_found_conversation(execution_id, ref):
+                unnamed[execution_id].session_ref = ref
+                self._has_named = True
 
-    def _known_refs(self) -> frozenset[str]:
-        return frozenset(screen.session_ref for screen in self._screens.values() if screen.session_ref)
+    async def _search(self, runs: Sequence[ScreenRun]) -> dict[ExecutionId, str]:
+        fitting = await asyncio.to_thread(find_fitting, runs)
+        refs = {one.session_ref for fits in fitting.values() for one in fits}
+        if not refs:
+            return {}
+        known = await self._activity.refs_of_runs(refs)
+        rivals = await self._activity.unnamed_beside([run.execution_id for run in runs])
+        return await asyncio.to_thread(choose_conversations, runs, fitting, known=known, rivals=rivals)
+
+    def lacks_conversation(self, watched: Watched, _: ExecutionEnding) -> bool:
+        """Return whether nobody knows yet which conversation an execution has that is ending."""
+        screen = self._screens.get(watched.id)
+        return screen is not None and screen.looks_for_conversation
+
+    async def look_for_last_time(self, watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+        """Return the ending with the agent's own id of the conversation, which a short run may just have written.
+
+        Others that look for theirs are looked at as well: what fits two is nobody's.
+        """
+        screens = [one for one in self._screens.values() if one.looks_for_conversation]
+        runs = [run for screen in screens if (run := _run_of(screen, has_ended=screen.id == watched.id)) is not None]
+        return replace(ending, session_ref=(await self._search(runs)).get(watched.id))
+
+    def take_named(self) -> bool:
+        """Return whether a conversation got its name since this was asked for the last time."""
+        has_named, self._has_named = self._has_named, False
+        return has_named
 
     async def rest(self) -> None:
         """Wait until ``look`` may have something to see; for ever while there is nothing to look at."""
@@ -219,6 +246,8 @@ class ScreenWatch:
         """
         for execution_id in [one for one in self._screens if one not in self._watch]:
             del self._screens[execution_id]
+            # What its end told counts by now.
+            self._has_named = True
             self._in_use_until = time.monotonic() + _LAST_WORDS_WITHIN_S
         if not self._screens:
             self._has_screens.clear()
@@ -499,20 +528,10 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
     return changed
 
 
-def _run_of(screen: _Screen) -> ScreenRun | None:
-    """Return what tells its conversation from others; None before its process is known."""
-    execution = screen.claimed.execution
-    if screen.files.pid is None or execution.started_at is None:
-        return None
-    return ScreenRun(
-        execution_id=screen.id,
-        agent_slug=screen.claimed.agent.slug,
-        environ=screen.files.environ,
-        folder=working_dir_of(screen.claimed),
-        started_ms=int(execution.started_at.timestamp() * 1000),
-        prompt=execution.prompt or "",
-        pid=screen.files.pid,
-    )
+def _run_of(screen: _Screen, *, has_ended: bool = False) -> ScreenRun | None:
+    """Return what tells its conversation from others; None before its process is known, unless that is gone."""
+    pid = 0 if has_ended else screen.files.pid
+    return None if pid is None else screen_run_of(screen.claimed, screen.files.environ, pid=pid)
 
 
 async def _press_interrupt(screen: _Screen, key_id: str) -> None:

@@ -94,11 +94,16 @@ class UsageFollowing:
         self._look_s = 0.0
         self._is_look_due = True
         self._unknown_paths: set[str] = set()
+        self._has_named = False
 
     @property
     def is_watching(self) -> bool:
         """Whether changes in all folders of agents that are there are told, so that looks at all files are rare."""
         return self._watch is not None and self._watch.is_complete
+
+    def note_named(self) -> None:
+        """Let what was read before come to the run whose conversation it turned out to be, with the next look."""
+        self._has_named = True
 
     async def look(self, settings: CostSettings) -> None:
         """Import what is new, put days into the zone of the settings, and price what was told live.
@@ -168,6 +173,10 @@ class UsageFollowing:
         if self._apart.is_ended:
             return
         self._has_looked = True
+        if self._has_named:
+            await asyncio.to_thread(self._importer.adopt)
+            self._has_named = False
+            self._on_read(())
         changes = self._watch.take() if self._watch is not None else Changes(is_everything=True)
         self._is_look_due |= changes.is_everything
         try:

@@ -181,6 +181,14 @@ class UsageImporter:
         """Take it that another process has read files meanwhile."""
         self._cursors = None
 
+    def adopt(self) -> None:
+        """Give what was read as history to the runs whose conversations it turned out to be.
+
+        Raises:
+            StoreError: The database refused it.
+        """
+        self._open().adopt_conversations()
+
     def warm_prices(self) -> None:
         """Make the prices ready, so that a single one takes no time."""
         if self._prices is None:

@@ -7,11 +7,13 @@ It speaks no protocol. Its argument is a Python expression of a dict:
 ``received``: a file into which each text that is submitted goes, one JSON string a line; an empty one too.
 ``swallows``: how many return keys it takes for line feeds.
 ``slow_s``: for how long after a submitted text it draws nothing but a clock, as if it had not been submitted.
+``thinks_s``: for how long it works on a text before it writes anything down.
 ``lost_keys``: how many keys it loses after it has drawn a permission dialog.
 ``turn``: what it does with a text: ``work`` (for 0.2 s), ``ask`` (asks for a permission), ``strange`` (prints in words
 that no rule knows, for ever), ``background`` (its prompt comes back while something prints on), ``bye`` (says goodbye
-and never ends), ``fail`` (ends with 1).
-``writes``: the agent as which it keeps a file of what is said in its home: ``claude``, under the id that it is given.
+and never ends), ``fail`` (ends with 1), ``leave`` (ends with 0).
+``writes``: the agent as which it keeps a file of what is said in its home: ``claude``, under the id that it is given,
+or ``codex``, under one that nobody is told.
 """
 
 from __future__ import annotations
@@ -104,8 +106,11 @@ class Stub:
         if not text:
             return
         self.above.append("a text came")
-        if self.wishes.get("writes") == "claude":
-            self.write_as_claude(text)
+        if thinks_s := float(str(self.wishes.get("thinks_s", 0))):
+            self.draw(footer="working (esc to interrupt)")
+            time.sleep(thinks_s)
+        if self.wishes.get("writes") in {"claude", "codex"}:
+            getattr(self, f"write_as_{self.wishes['writes']}")(text)
         getattr(self, f"turn_{self.wishes.get('turn', 'work')}")()
 
     def write_as_claude(self, text: str) -> None:
@@ -125,6 +130,32 @@ class Stub:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / f"{ref}.jsonl").open("a") as file:
             file.write("".join(json.dumps(record) + "\n" for record in records))
+
+    def write_as_codex(self, text: str) -> None:
+        ref, self.said = f"019a0000-0000-7000-8000-{os.getpid():012d}", self.said + 1
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        spent = {"input_tokens": 15, "cached_input_tokens": 5, "output_tokens": 20, "total_tokens": 35}
+        said = {"type": "input_text", "text": text}, {"type": "output_text", "text": "On it."}
+        call: dict[str, object] = {
+            "type": "function_call",
+            "name": "shell",
+            "call_id": f"call_{self.said}",
+            "arguments": "{}",
+        }
+        records: list[tuple[str, dict[str, object]]] = [
+            ("session_meta", {"id": ref, "timestamp": at, "cwd": str(Path.cwd())}),
+            ("turn_context", {"model": "gpt-5.5", "cwd": str(Path.cwd())}),
+            ("response_item", {"type": "message", "role": "user", "content": [said[0]]}),
+            ("event_msg", {"type": "user_message", "message": text}),
+            ("response_item", {"type": "message", "role": "assistant", "id": f"msg_{ref}", "content": [said[1]]}),
+            ("response_item", call),
+            ("event_msg", {"type": "token_count", "info": {"total_token_usage": spent, "last_token_usage": spent}}),
+        ]
+        folder = Path.home() / ".codex" / "sessions" / "2026" / "11" / "29"
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"rollout-2026-11-29T05-06-40-{ref}.jsonl").open("a") as file:
+            for kind, payload in records:
+                file.write(json.dumps({"timestamp": at, "type": kind, "payload": payload}) + "\n")
 
     def seem_deaf_for(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -169,6 +200,9 @@ class Stub:
 
     def turn_fail(self) -> None:
         sys.exit(1)
+
+    def turn_leave(self) -> None:
+        sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentmon.domain.ids import ExecutionId
+from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.executions import Execution
+from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
 from agentmon.store.moments import moment_text
 from agentmon.store.told_conversation import moment_of
-from agentmon.worker.conversation_finding import ScreenRun, find_conversations
-from tests.usage.opencode_home import database_path, make_database, write_message, write_part, write_session
+from agentmon.worker.conversation_finding import ScreenRun, choose_conversations, find_fitting
+from tests.usage.opencode_home import (
+    HOUR_MS,
+    database_path,
+    make_database,
+    message_id,
+    write_message,
+    write_part,
+    write_session,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +61,25 @@ def rollout(home: Path, number: int = 1, *, said: str = "mend the login", **meta
     return ref, path
 
 
-def found(*runs: ScreenRun, known: tuple[str, ...] = ()) -> dict[str, str]:
-    return {str(execution_id): ref for execution_id, ref in find_conversations(runs, known=known).items()}
+def a_rival(**fields: Any) -> Execution:
+    """A run in the same folder whose conversation nobody knows."""
+    facts: dict[str, Any] = {
+        "id": ExecutionId("e2"),
+        "task_id": TaskId("t"),
+        "agent_id": AgentId("a"),
+        "capability_id": CapabilityId("c"),
+        "mode": ExecutionMode.TMUX,
+        "status": ExecutionStatus.RUNNING,
+        "working_dir": FOLDER,
+        "created_at": moment_of(BEGUN_MS - 9_000),
+        "started_at": moment_of(BEGUN_MS - 9_000),
+    }
+    return Execution(**facts | fields)
+
+
+def found(*runs: ScreenRun, known: tuple[str, ...] = (), rivals: tuple[Execution, ...] = ()) -> dict[str, str]:
+    chosen = choose_conversations(runs, find_fitting(runs), known=known, rivals=rivals)
+    return {str(execution_id): ref for execution_id, ref in chosen.items()}
 
 
 def test_the_conversation_with_the_prompt_in_the_folder_since_the_start_is_that_of_the_run(tmp_path: Path) -> None:
@@ -97,6 +125,44 @@ def test_one_that_fits_two_runs_is_unknown_unless_one_process_alone_holds_it_ope
     assert found(*runs) == {}
     with path.open():
         assert found(*runs) == {"e1": ref}
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_found"),
+    [
+        ({}, False),
+        ({"prompt": None}, False),
+        ({"ended_at": moment_of(BEGUN_MS + 1)}, False),
+        ({"ended_at": moment_of(BEGUN_MS - 60_000)}, True),
+        ({"started_at": moment_of(BEGUN_MS + 60_000)}, True),
+        ({"prompt": "another thing"}, True),
+        ({"working_dir": "/elsewhere"}, True),
+    ],
+)
+def test_one_that_may_be_that_of_another_run_without_one_is_unknown_although_that_is_over(
+    tmp_path: Path, facts: dict[str, Any], is_found: bool
+) -> None:
+    ref, _ = rollout(tmp_path)
+    rival = a_rival(**{"prompt": "mend the login", **facts})
+
+    assert found(a_run(tmp_path, pid=0), rivals=(rival,)) == ({"e1": ref} if is_found else {})
+
+
+@pytest.mark.parametrize(("forked_ref", "is_found"), [("ses_0", True), ("ses_9", False), ("", False)])
+def test_a_copy_of_a_conversation_of_opencode_is_that_of_the_run_that_makes_it(
+    tmp_path: Path, forked_ref: str, is_found: bool
+) -> None:
+    path = make_database(database_path(tmp_path), rows=False)
+    said = {"role": "user", "time": {"created": BEGUN_MS - HOUR_MS}}
+    for session, at_ms in (("ses_0", BEGUN_MS - HOUR_MS), ("ses_1", BEGUN_MS)):
+        write_session(path, session, at_ms=at_ms)
+        write_message(path, said, row_id=message_id(at_ms), session=session, at_ms=at_ms)
+        part = {"type": "text", "text": "mend the login"}
+        write_part(path, part, message=message_id(at_ms), session=session, at_ms=at_ms)
+
+    run = a_run(tmp_path, agent_slug="opencode", forked_ref=forked_ref)
+
+    assert found(run) == ({"e1": "ses_1"} if is_found else {})
 
 
 def test_one_that_is_another_run_s_is_passed_over(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.settling import SettlementRepository
+from agentmon.threads import in_daemon_thread
 from agentmon.worker.finalizing import EndStep, Finalizer
 from tests.endings import finish, watch_of
 from tests.stored_runs import stored
@@ -41,7 +43,10 @@ def finalizer_of(place: Stored, watch: Watch, *steps: EndStep) -> Finalizer:
 
 
 def step(name: str, work: Callable[[Watched, ExecutionEnding], ExecutionEnding], *, limit_s: float = 60.0) -> EndStep:
-    return EndStep(name, lambda _: True, work, limit_s)
+    async def in_thread(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+        return await in_daemon_thread(partial(work, watched, ending), name=name)
+
+    return EndStep(name, lambda *_: True, in_thread, limit_s)
 
 
 async def take_up(place: Stored, execution_id: ExecutionId, claimed: ClaimedExecution) -> Watch:

@@ -13,11 +13,12 @@ import pytest
 from agentmon.bootstrap import open_services
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.tasks import TaskDraft
 from agentmon.runners.adapters.prompt import CHOSEN_LATER, command_before_arguments
 from agentmon.screens.tasks.command_preview import planned_command
 from agentmon.services.actors import USER_ACTOR
 from tests.waiting import until
-from tests.worker.screen_stubs import start_stub, until_note
+from tests.worker.screen_stubs import received, start_stub, until_note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,6 +104,63 @@ async def test_a_prompt_that_has_not_been_given_leaves_no_second_session(live_ho
         started = await start_claude(services, live_home, dialog="Do you trust this folder?")
         await until_note(services, started, "Do you trust")
         assert rows(live_home, "SELECT count(*) FROM sessions") == [(1,)]
+
+
+async def test_a_run_that_ends_right_behind_its_record_gets_its_conversation(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        started = await start_stub(services, live_home, "go", name="codex", writes="codex", turn="leave")
+        await until_rows(live_home, "SELECT id FROM executions WHERE ended_at > ''")
+        said = "SELECT role, content FROM messages WHERE execution_id = ? ORDER BY id"
+        assert await until_rows(live_home, said, started.id) == [("user", "go"), ("assistant", "On it.")]
+        told = await services.executions.get(started.id)
+
+        assert told.session_ref
+        assert told.tokens_used == 35
+        assert rows(live_home, "SELECT execution_id, status FROM operations") == [(started.id, "cancelled")]
+        assert rows(live_home, "SELECT id, session_ref FROM sessions") == [(told.session_id, told.session_ref)]
+        await services.costs.import_history()
+        await services.costs.import_conversations(rescan=True)
+        assert rows(live_home, "SELECT id, session_ref FROM sessions") == [(told.session_id, told.session_ref)]
+        assert len(rows(live_home, "SELECT id FROM messages")) == 2
+
+
+async def test_a_run_that_ends_without_a_worker_gets_its_conversation_from_the_next_one(live_home: LiveHome) -> None:
+    async with open_services(live_home.paths) as services:
+        started = await start_stub(services, live_home, "go", name="codex", writes="codex", turn="leave", thinks_s=3)
+
+        async def is_received() -> bool:
+            return received(live_home, "codex") == ["go"]
+
+        await until(is_received)
+        live_home.kill_worker()
+        assert not rows(live_home, "SELECT id FROM sessions WHERE session_ref > ''")
+        journal = live_home.paths.execution_dir(started.id) / "journal.jsonl"
+
+        async def has_ended() -> bool:
+            return '"ended"' in journal.read_text()
+
+        await until(has_ended)
+        await services.workers.ensure_running()
+        said = "SELECT role, content FROM messages WHERE execution_id = ? ORDER BY id"
+        assert await until_rows(live_home, said, started.id) == [("user", "go"), ("assistant", "On it.")]
+        assert len(rows(live_home, "SELECT id FROM sessions")) == 1
+
+
+async def test_of_two_runs_with_the_same_words_in_one_folder_neither_is_given_the_other_s_conversation(
+    live_home: LiveHome,
+) -> None:
+    async with open_services(live_home.paths) as services:
+        first = await start_stub(services, live_home, "go", name="codex", writes="codex", turn="leave", slow_s=0.5)
+        workspace = await services.workspaces.open(live_home.project)
+        draft = TaskDraft(title="another", description="x", assignee_agent_id=first.agent_id)
+        task = await services.tasks.add(workspace, draft, actor=USER_ACTOR)
+        second = await services.queue.run(task.id, actor=USER_ACTOR, message="go")
+        await until_rows(live_home, "SELECT count(*) FROM llm_interactions HAVING count(*) = 2")
+        await until_rows(live_home, "SELECT count(*) FROM executions WHERE ended_at > '' HAVING count(*) = 2")
+
+        for execution in (first, second):
+            told = await services.executions.get(execution.id)
+            assert told.session_ref is None or told.session_ref.endswith(f"{told.pid:012d}")
 
 
 async def test_what_is_shown_before_a_run_is_what_starts(live_home: LiveHome) -> None:

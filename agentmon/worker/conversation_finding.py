@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.executions import ConversationStart
 from agentmon.runners.screens.signals import is_descendant
 from agentmon.usage.beginnings import find_beginnings
+from agentmon.usage.opencode_log import made_by_process_of
+from agentmon.usage.sources import OPENCODE
 from agentmon.worker.preparation import working_dir_of
 
 if TYPE_CHECKING:
@@ -40,11 +42,15 @@ class ScreenRun:
     """What it is given first; empty when a person types it."""
     forked_ref: str = ""
     """The conversation of which it makes a copy; empty when it begins a new one."""
+    session_ref: str = ""
+    """The conversation that it has; empty while that is looked for."""
     pid: int
     """0 when its process is not known, or gone."""
 
 
-def screen_run_of(claimed: ClaimedExecution, environ: Mapping[str, str], *, pid: int) -> ScreenRun | None:
+def screen_run_of(
+    claimed: ClaimedExecution, environ: Mapping[str, str], *, pid: int, session_ref: str = ""
+) -> ScreenRun | None:
     """Return what tells the conversation of an execution from others; None when it has not started."""
     execution = claimed.execution
     if execution.started_at is None:
@@ -58,6 +64,7 @@ def screen_run_of(claimed: ClaimedExecution, environ: Mapping[str, str], *, pid:
         started_ms=int(execution.started_at.timestamp() * 1000),
         prompt=execution.prompt or "",
         forked_ref=(claimed.resumed_ref or "") if is_fork else "",
+        session_ref=session_ref,
         pid=pid,
     )
 
@@ -107,9 +114,33 @@ def choose_conversations(
     return {execution_id: ref for execution_id, ref in found.items() if taken[ref] == 1}
 
 
+def find_begun_anew(run: ScreenRun) -> list[str]:
+    """Return the conversations that a run began in the same screen behind the one that it has, oldest first; blocks.
+
+    What began in its folder is its own when its process holds the file open, or the agent's log says that the process
+    which has the one made the other; a record that says neither proves nothing.
+    """
+    begun = [
+        one
+        for one in find_beginnings(run.agent_slug, run.environ, since_ms=run.started_ms)
+        if one.session_ref != run.session_ref and one.prompt and _is_in_folder(run, one)
+    ]
+    if not begun:
+        return []
+    opened = _open_files(run.pid)
+    made = (
+        made_by_process_of(run.session_ref, run.environ, since_ms=run.started_ms) if run.agent_slug == OPENCODE else ()
+    )
+    own = [one for one in begun if one.path in opened or one.session_ref in made]
+    return list(dict.fromkeys(one.session_ref for one in sorted(own, key=lambda one: one.begun_ms)))
+
+
+def _is_in_folder(run: ScreenRun, one: Beginning) -> bool:
+    return bool(one.folder) and os.path.realpath(one.folder) == os.path.realpath(run.folder)
+
+
 def _fits(run: ScreenRun, one: Beginning) -> bool:
-    is_there = bool(one.folder) and os.path.realpath(one.folder) == os.path.realpath(run.folder)
-    if not is_there or one.parent_ref != run.forked_ref:
+    if not _is_in_folder(run, one) or one.parent_ref != run.forked_ref:
         return False
     # What is read of it may have been cut.
     said, given = _compared(one.prompt), _compared(run.prompt)

@@ -67,6 +67,7 @@ class Following:
         self._on_answers()
         if self._screens.is_in_use:
             self._history.hasten(sources)
+            self._screens.note_written({source.agent_slug for source in sources})
 
     def loops(self, supervisor: Supervisor) -> Mapping[str, Coroutine[None, None, None]]:
         """Return the loops by their names, each of which closes what it used when it ends."""

@@ -17,7 +17,13 @@ from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
 from agentmon.runners.screens.reading import ScreenText, box_rows
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.tmux.pane_looks import PaneLooks
-from agentmon.worker.conversation_finding import ScreenRun, choose_conversations, find_fitting, screen_run_of
+from agentmon.worker.conversation_finding import (
+    ScreenRun,
+    choose_conversations,
+    find_begun_anew,
+    find_fitting,
+    screen_run_of,
+)
 from agentmon.worker.preparation import given_conversation, session_name
 from agentmon.worker.prompt_delivery import (
     PROMPT_KEY,
@@ -36,7 +42,7 @@ from agentmon.worker.screen_news import DELIVERY_SOURCE, ask_of, evidence_of, ne
 from agentmon.worker.screen_pace import RESTING_TICK_S, LookPace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution, ExecutionCommand, ExecutionEnding
@@ -161,6 +167,7 @@ class ScreenWatch:
         self._in_use_until = float("-inf")
         self._next_search_at = float("-inf")
         self._has_named = False
+        self._written_by: set[str] = set()
 
     @property
     def is_in_use(self) -> bool:
@@ -173,6 +180,7 @@ class ScreenWatch:
         Raises:
             StoreError: An id could not be written; the next look finds it again.
         """
+        await self._find_begun_anew()
         unnamed = {screen.id: screen for screen in self._screens.values() if screen.looks_for_conversation}
         runs = [run for screen in unnamed.values() if (run := _run_of(screen)) is not None]
         begun_at = time.monotonic()
@@ -185,6 +193,24 @@ class ScreenWatch:
             if await self._activity.name_found_conversation(execution_id, ref):
                 unnamed[execution_id].session_ref = ref
                 self._has_named = True
+
+    def note_written(self, agent_slugs: Collection[str]) -> None:
+        """Take it that these agents wrote something down, which may be a conversation that is begun anew."""
+        self._written_by.update(agent_slugs)
+
+    async def _find_begun_anew(self) -> None:
+        written_by, self._written_by = self._written_by, set()
+        for screen in list(self._screens.values()):
+            is_told = screen.files.signal is not None and screen.files.signal.session_ref
+            if screen.session_ref is None or is_told or screen.claimed.agent.slug not in written_by:
+                continue
+            run = _run_of(screen)
+            refs = [] if run is None else await asyncio.to_thread(find_begun_anew, run)
+            known = await self._activity.refs_of_runs(refs) if refs else ()
+            for ref in refs:
+                if ref not in known and await self._activity.name_found_conversation(screen.id, ref):
+                    screen.session_ref = ref
+                    self._has_named = True
 
     async def _search(self, runs: Sequence[ScreenRun]) -> dict[ExecutionId, str]:
         fitting = await asyncio.to_thread(find_fitting, runs)
@@ -531,7 +557,9 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
 def _run_of(screen: _Screen, *, has_ended: bool = False) -> ScreenRun | None:
     """Return what tells its conversation from others; None before its process is known, unless that is gone."""
     pid = 0 if has_ended else screen.files.pid
-    return None if pid is None else screen_run_of(screen.claimed, screen.files.environ, pid=pid)
+    if pid is None:
+        return None
+    return screen_run_of(screen.claimed, screen.files.environ, pid=pid, session_ref=screen.session_ref or "")
 
 
 async def _press_interrupt(screen: _Screen, key_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +14,12 @@ from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ConversationStart
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.dialogs import AgentPane
-from tests.agents.test_states import ASKS, DONE_NOTE, MADE, require_asked, start_own_screen, until_noted
+from tests.agents.test_states import ASKS, DONE_NOTE, MADE, kill, require_asked, start_own_screen, until_noted
 
 if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
     from tests.agents.drive import Drive, Row
+    from tests.live_home import LiveHome
 
 pytestmark = [pytest.mark.agents]
 
@@ -116,7 +118,7 @@ async def test_a_budget_lets_one_more_answer_through_at_most(drive: Drive, capab
     assert 1 <= len(drive.rows("llm_interactions", started)) <= 2
 
 
-@pytest.mark.only("claude")  # The others copy no conversation in their own screens.
+@pytest.mark.only("claude", "opencode")  # The others copy no conversation in their own screens.
 async def test_a_copy_of_a_conversation_in_an_own_screen_is_a_session_of_its_own(drive: Drive) -> None:
     started = await start_own_screen(drive, "first #mock:plain")
     first = await until_told(drive, started, answers=1, texts=1)
@@ -141,18 +143,23 @@ async def test_a_copy_of_a_conversation_in_an_own_screen_is_a_session_of_its_own
     assert [drive.texts(one, "user") for one in (first, told)] == [["first #mock:plain"], ["second #mock:plain"]]
 
 
-@pytest.mark.only("claude")  # It says in a file of its own which conversation its process has.
+BEGINS_ANEW = {"claude": "/clear", "codex": "/new", "opencode": "/new"}
+
+
+# Gemini CLI says nowhere which process has which conversation.
+@pytest.mark.only(*BEGINS_ANEW)
 async def test_a_conversation_that_is_begun_anew_in_the_same_screen_stays_on_its_card(drive: Drive) -> None:
     started = await start_own_screen(drive, "first #mock:plain")
     first = await until_told(drive, started, answers=1, texts=1)
     await until_noted(drive, started, Activity.WAITING, DONE_NOTE)
 
     assert first.tmux_session_name is not None
-    pane = AgentPane(slug="claude", socket=drive.services.paths.tmux_socket, session=first.tmux_session_name)
-    pane.ask_tmux("send-keys", "-l", "/clear")
+    command = BEGINS_ANEW[drive.agent.slug]
+    pane = AgentPane(slug=drive.agent.slug, socket=drive.services.paths.tmux_socket, session=first.tmux_session_name)
+    pane.ask_tmux("send-keys", "-l", command)
 
     async def is_typed() -> bool:
-        return "/clear" in pane.ask_tmux("capture-pane", "-p")
+        return command in pane.ask_tmux("capture-pane", "-p")
 
     await drive.until(is_typed, "the command in the box")
     pane.ask_tmux("send-keys", "Enter")
@@ -160,7 +167,67 @@ async def test_a_conversation_that_is_begun_anew_in_the_same_screen_stays_on_its
     async def has_another_id() -> bool:
         return (await drive.services.executions.get(started.id)).session_ref != first.session_ref
 
-    await drive.until(has_another_id, "another conversation in the same screen")
+    if drive.agent.slug == "claude":
+        # It says so before anything is said in it.
+        await drive.until(has_another_id, "another conversation in the same screen")
     await drive.services.conversations.send(started.task_id, "second #mock:plain", actor=USER_ACTOR)
+    await drive.until(has_another_id, "another conversation in the same screen")
     await until_told(drive, started, answers=2, texts=2)
+    assert drive.texts(started, "user") == ["first #mock:plain", "second #mock:plain"]
     assert [row["id"] for row in sessions(drive)] == [first.session_id]
+
+
+@pytest.mark.only("codex", "gemini", "opencode")  # Claude Code is given the id.
+async def test_a_run_that_is_killed_right_behind_its_first_answer_keeps_its_conversation(drive: Drive) -> None:
+    started = await start_own_screen(drive, "go #mock:plain")
+    await require_asked(drive, "go #mock:plain")
+    kill(await drive.services.executions.get(started.id))
+
+    ended = await drive.until_over(started)
+    told = await until_told(drive, ended, answers=0, texts=0)
+    await drive.services.costs.import_history()
+    await drive.services.costs.import_conversations(rescan=True)
+
+    assert told.session_ref
+    assert [(row["id"], row["session_ref"]) for row in sessions(drive)] == [(told.session_id, told.session_ref)]
+    assert drive.texts(ended, "user") == ["go #mock:plain"]
+
+
+async def test_two_runs_in_one_folder_at_the_same_time_have_a_conversation_each(drive: Drive) -> None:
+    words = ["one #mock:plain", "two #mock:plain"]
+    runs = [await start_own_screen(drive, prompt) for prompt in words]
+    told = [await until_told(drive, run, answers=1, texts=1) for run in runs]
+    await drive.services.costs.import_history()
+
+    assert [drive.texts(one, "user") for one in told] == [[prompt] for prompt in words]
+    assert {row["id"] for row in sessions(drive)} == {one.session_id for one in told}
+
+
+@pytest.mark.only("codex", "opencode")
+async def test_a_worker_that_is_killed_takes_no_conversation_along(drive: Drive, live_home: LiveHome) -> None:
+    started = await start_own_screen(drive, ASKS[drive.agent.slug])
+    await until_noted(drive, started, Activity.WAITING, "permission", "asks")
+    live_home.kill_worker()
+    await drive.services.workers.ensure_running()
+    await drive.press(started, "Enter")
+    await until_noted(drive, started, Activity.WAITING, DONE_NOTE)
+    told = await until_told(drive, started, answers=2, texts=2)
+
+    assert [row["status"] for row in drive.rows("operations", started)] == ["success"]
+    assert [(row["id"], row["session_ref"]) for row in sessions(drive)] == [(told.session_id, told.session_ref)]
+
+
+@pytest.mark.only("opencode")  # The others keep their files where variables of their own say.
+async def test_an_agent_whose_data_lie_elsewhere_has_its_conversation_on_its_card(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = drive.home / "else where"
+    monkeypatch.setenv("XDG_DATA_HOME", str(elsewhere))
+    moved = replace(drive.agent, environ=drive.agent.environ | {"XDG_DATA_HOME": str(elsewhere)})
+    there = replace(drive, agent=moved)
+
+    started = await start_own_screen(there, "go #mock:plain")
+    told = await until_told(there, started, answers=1, texts=1)
+
+    assert (elsewhere / "opencode" / "opencode.db").exists()
+    assert [(row["id"], row["session_ref"]) for row in sessions(there)] == [(told.session_id, told.session_ref)]

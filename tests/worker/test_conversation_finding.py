@@ -14,7 +14,7 @@ from agentmon.domain.executions import Execution
 from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
 from agentmon.store.moments import moment_text
 from agentmon.store.told_conversation import moment_of
-from agentmon.worker.conversation_finding import ScreenRun, choose_conversations, find_fitting
+from agentmon.worker.conversation_finding import ScreenRun, choose_conversations, find_begun_anew, find_fitting
 from tests.usage.opencode_home import (
     HOUR_MS,
     database_path,
@@ -163,6 +163,58 @@ def test_a_copy_of_a_conversation_of_opencode_is_that_of_the_run_that_makes_it(
     run = a_run(tmp_path, agent_slug="opencode", forked_ref=forked_ref)
 
     assert found(run) == ({"e1": "ses_1"} if is_found else {})
+
+
+def log_lines(home: Path, *lines: tuple[int, str, str]) -> None:
+    """Write lines of opencode's log: when, which process, and what it says."""
+    path = database_path(home).parent / "log" / "opencode.log"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        "".join(
+            f"timestamp={moment_of(at_ms).isoformat().replace('+00:00', 'Z')} level=INFO run={run} {said}\n"
+            for at_ms, run, said in lines
+        )
+    )
+
+
+CREATED = (BEGUN_MS + 5, "aaaa0001", "message=created id=ses_1 slug=s directory=/home/dev/shop parentID=undefined")
+AT_WORK = (BEGUN_MS + 1, "aaaa0001", "message=loop session.id=ses_0 step=0")
+
+
+@pytest.mark.parametrize(
+    ("lines", "anew"),
+    [
+        ([AT_WORK, CREATED], ["ses_1"]),
+        ([], []),
+        ([AT_WORK, (BEGUN_MS + 5, "bbbb0002", CREATED[2])], []),
+        ([AT_WORK, CREATED, (BEGUN_MS + 9, "bbbb0002", AT_WORK[2])], []),
+        ([(BEGUN_MS - 60_000, *AT_WORK[1:]), CREATED], []),
+        ([AT_WORK, (BEGUN_MS + 5, "aaaa0001", 'message=evaluated pattern="message=created id=ses_1"')], []),
+    ],
+)
+def test_a_session_of_opencode_is_begun_anew_where_its_log_says_that_one_process_made_it(
+    tmp_path: Path, lines: list[tuple[int, str, str]], anew: list[str]
+) -> None:
+    path = make_database(database_path(tmp_path), rows=False)
+    for number, said in enumerate(["mend the login", "another thing"]):
+        ref = f"ses_{number}"
+        write_session(path, ref, at_ms=BEGUN_MS + number)
+        write_message(path, {"role": "user"}, row_id=f"msg_{number}", session=ref)
+        part = {"type": "text", "text": said}
+        write_part(path, part, message=f"msg_{number}", session=ref, at_ms=BEGUN_MS, number=number)
+    log_lines(tmp_path, *lines)
+
+    assert find_begun_anew(a_run(tmp_path, agent_slug="opencode", session_ref="ses_0")) == anew
+
+
+def test_a_conversation_of_codex_is_begun_anew_where_its_process_holds_the_file_open(tmp_path: Path) -> None:
+    ref, _ = rollout(tmp_path)
+    later, path = rollout(tmp_path, 2, said="another thing")
+    run = a_run(tmp_path, session_ref=ref)
+
+    assert find_begun_anew(run) == []
+    with path.open():
+        assert find_begun_anew(run) == [later]
 
 
 def test_one_that_is_another_run_s_is_passed_over(tmp_path: Path) -> None:

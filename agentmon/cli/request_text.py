@@ -8,6 +8,7 @@ from agentmon.domain.amounts import duration_text
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
 from agentmon.domain.audit import actor_name
 from agentmon.domain.conversation import AskQuestion
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
 from agentmon.domain.request_words import is_command, status_words, wish_words
@@ -59,13 +60,20 @@ def waiting_lines(listing: ExecutionListing, now: datetime) -> list[str]:
     state, words = execution.state_label(now)
     title = plain_line(listing.task_title, max_characters=60)
     note = plain_line(execution.activity_note or "waits for a message", max_characters=300)
-    number = listing.task_number
+    number, elapsed = listing.task_number, execution.elapsed_text(now)
+    if execution.status is ExecutionStatus.QUEUED:
+        help_line = (
+            f"agentmon run {number} --anyway starts it now; agentmon task after {number} --remove OTHER drops one "
+            f"dependency; agentmon stop {number} takes it out of the queue"
+        )
+    elif execution.mode.is_conversation:
+        help_line = f"agentmon message '#{number}' TEXT answers; agentmon finish '#{number}' ends it"
+    else:
+        help_line = f"agentmon attach {number} answers in its terminal; agentmon stop {number} ends it"
     return [
-        f"#{number} {title}  ({listing.agent_slug}, {execution.elapsed_text(now)})",
+        f"#{number} {title}  ({', '.join(part for part in (listing.agent_slug, elapsed) if part)})",
         f"  {state.glyph} {words}: {note}",
-        f"  agentmon message '#{number}' TEXT answers; agentmon finish '#{number}' ends it"
-        if execution.mode.is_conversation
-        else f"  agentmon attach {number} answers in its terminal; agentmon stop {number} ends it",
+        f"  {help_line}",
     ]
 
 

@@ -45,13 +45,18 @@ class StartOptions:
     is_when_ready: Annotated[
         bool, typer.Option("--when-ready", help="Start by itself when the last task it waits for is done.")
     ] = False
+    is_anyway: Annotated[
+        bool, typer.Option("--anyway", help="Start without the tasks it waits for, and no longer wait for them.")
+    ] = False
 
     def not_before(self) -> datetime | None:
         """Return the time of ``--at``.
 
         Raises:
-            UsageError: It is not understood, or is in the past.
+            UsageError: It is not understood, or is in the past, or the options contradict each other.
         """
+        if self.is_when_ready and self.is_anyway:
+            raise UsageError("--when-ready and --anyway exclude each other")
         return None if self.at is None else moment_to_come(self.at)
 
 
@@ -127,6 +132,7 @@ def run(
       agentmon run 3 4 5
       agentmon run 12 --at "tomorrow 7:00"
       agentmon run 12 --when-ready
+      agentmon run 12 --anyway
       agentmon run 12 --with git.log --arg max=20
       agentmon run 12 --model opus --permission-mode plan
       agentmon run 12 --resume --message "now the other test"
@@ -162,6 +168,7 @@ def run(
                 environ=os.environ,
                 not_before=not_before,
                 when_ready=start.is_when_ready,
+                anyway=start.is_anyway,
                 agent_slug=chosen.agent_slug,
                 capability_key=chosen.capability_key,
                 args=chosen.args,

@@ -86,7 +86,7 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         agent=await services.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None,
         parent=await _parent(services, task),
         subtasks=await services.tasks.subtasks(task.id),
-        waits_for=[graph.tasks[one] for one in graph.needs.get(task.id, ())],
+        waits_for=await services.tasks.dependencies(task.id),
         needed_by=[graph.tasks[one] for one in graph.needed_by.get(task.id, ())],
         next_times=_next_times(task.schedule) if task.schedule is not None else (),
         executions=executions,

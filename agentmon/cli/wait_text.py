@@ -13,7 +13,6 @@ from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.executions import Execution
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
-from agentmon.domain.tasks import Task
 
 PAUSED_WORDS = "queue is paused"
 _REASON_CHARACTERS = 200
@@ -33,7 +32,7 @@ async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
     """Return what can keep the run from starting; one that is not queued meets nothing."""
     if execution.status is not ExecutionStatus.QUEUED:
         return Obstacles(agent=None)
-    prerequisites: tuple[Task, ...] = await services.tasks.dependencies(execution.task_id)
+    prerequisites = await services.tasks.dependencies(execution.task_id)
     return Obstacles(
         agent=await services.agents.get(execution.agent_id),
         waits_for=[task.awaited_name for task in prerequisites if not task.releases],
@@ -62,10 +61,11 @@ def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
         reasons.append(PAUSED_WORDS)
     if parking is not None:
         return f"{LiveState.PARKED.glyph} {'; '.join([parking, *reasons])}"
-    state = LiveState.NEEDS_YOU if execution.is_held else LiveState.QUEUED
-    head = f"{state.glyph} {state.value}"
+    head = f"{execution.live_state.glyph} {execution.live_state.value}"
     if execution.is_held:
         reasons.insert(0, "it starts when you allow it: agentmon inbox")
+    elif execution.live_state is LiveState.NEEDS_YOU:
+        reasons.append("agentmon inbox shows the ways out")
     return f"{head}, {'; '.join(reasons)}" if reasons else head
 
 

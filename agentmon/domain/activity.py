@@ -10,6 +10,9 @@ class Activity(StrEnum):
 
     WORKING = "working"
     WAITING = "waiting"
-    """It cannot go on without a person: a permission, a question, or nothing left to do."""
+    """It cannot go on without a person: a permission, a question, or nothing left to do.
+
+    In the queue: what it waits for will not be done by itself.
+    """
     UNKNOWN = "unknown"
     """No signal of it is to be trusted at present."""

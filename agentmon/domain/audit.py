@@ -150,6 +150,10 @@ def _parked(payload: Mapping[str, object]) -> str:
     return f"{words}: {_part(payload.get('text'))}"
 
 
+def _held(payload: Mapping[str, object]) -> str:
+    return f"noted that the run {_part(payload.get('title'))}"
+
+
 def _agent_parked(payload: Mapping[str, object]) -> str:
     return f"parked {_part(payload.get('agent'))} until {_time(payload.get('until'))}: {_part(payload.get('text'))}"
 
@@ -324,6 +328,7 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.EXECUTION_ENDED: _ended,
     TaskEventType.EXECUTION_REQUEUED: _requeued,
     TaskEventType.EXECUTION_HASTENED: "let the waiting run start at once",
+    TaskEventType.EXECUTION_HELD: _held,
     TaskEventType.EXECUTION_PARKED: _parked,
     TaskEventType.EXECUTION_LOG_REMOVED: _log_removed,
     TaskEventType.SCHEDULE_PASSED_OVER: _passed_over,

@@ -77,7 +77,9 @@ class Card(NamedTuple):
     is_retry: bool = False
     """Whether a queued execution waits for that time since its last try failed."""
     waits_for: tuple[int, ...] = ()
-    """Numbers of the tasks it depends on that are still open."""
+    """Numbers of the tasks it depends on that keep it from starting."""
+    awaited: tuple[str, ...] = ()
+    """The same by name, with what became of those that will not be done by themselves: ``#8 (cancelled)``."""
     subtask_count: int = 0
     subtasks_closed: int = 0
     next_run_at: datetime | None = None

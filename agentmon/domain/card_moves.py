@@ -12,13 +12,15 @@ def status_at_start(present: TaskStatus) -> TaskStatus:
 
 
 def status_at_end(present: TaskStatus, outcome: ExecutionStatus, *, is_card_cancelled: bool = False) -> TaskStatus:
-    """Return the column of a card whose execution is over; only a card that is still in progress moves.
+    """Return the column of a card whose execution is over; only one that is in progress moves, or was called done.
 
-    A failed or timed-out one is blocked, since a person has to decide what to do; a cancelled one is to do again,
-    unless it was the card that was cancelled.
+    A failed or timed-out one is blocked, since a person has to decide what to do, whoever called it done before; a
+    cancelled one is to do again, unless the card was cancelled or called done.
     """
     if is_card_cancelled and present.is_open:
         return TaskStatus.CANCELLED
+    if present is TaskStatus.DONE and outcome in {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}:
+        return TaskStatus.BLOCKED
     if present is not TaskStatus.IN_PROGRESS:
         return present
     match outcome:

@@ -87,6 +87,8 @@ class TaskEventType(StrEnum):
     EXECUTION_REQUEUED = "execution_requeued"
     EXECUTION_HASTENED = "execution_hastened"
     """Somebody let it start before the time it waited for."""
+    EXECUTION_HELD = "execution_held"
+    """What it waits for in the queue will not be done by itself."""
     EXECUTION_PARKED = "execution_parked"
     """It went back to the queue until the vendor serves it again."""
     EXECUTION_LOG_REMOVED = "execution_log_removed"

@@ -114,6 +114,8 @@ class ExecutionRequest:
     """It starts at this time at the earliest."""
     may_wait: bool = False
     """Whether it may be queued while its task waits for others: it starts by itself when the last one is done."""
+    drops_dependencies: bool = False
+    """Whether its task no longer waits for those that keep it from starting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +170,8 @@ class Execution:
     activity_note: str | None = None
     activity_source: str | None = None
     """The signal or rule that decided."""
+    activity_at: datetime | None = None
+    """Since when it does that."""
     is_held: bool = False
     """Whether it waits in the queue for a person's leave to start."""
     working_dir: str | None = None
@@ -205,7 +209,7 @@ class Execution:
             waits_for: Numbers of the tasks that have to be done first.
             parked_until: The time before which nothing of its agent starts.
         """
-        is_queued = self.status is ExecutionStatus.QUEUED and not self.is_held
+        is_queued = self.status is ExecutionStatus.QUEUED and self.live_state is not LiveState.NEEDS_YOU
         is_agent_parked = is_queued and parked_until is not None and parked_until > now
         times = [moment for moment in (self.not_before, parked_until) if is_queued and moment is not None]
         return state_label(

@@ -99,9 +99,9 @@ def live_state(
         is_paused: Whether its processes are halted.
         is_stuck: Whether some of its processes could not be stopped.
         is_held: Whether it waits in the queue for a person's leave to start.
-        activity: What its agent is doing.
+        activity: What its agent is doing; of one in the queue, whether it waits for what will not be done by itself.
     """
-    if status is ExecutionStatus.QUEUED and is_held:
+    if status is ExecutionStatus.QUEUED and (is_held or activity is Activity.WAITING):
         return LiveState.NEEDS_YOU
     if status is ExecutionStatus.QUEUED and is_parked:
         return LiveState.PARKED

@@ -231,6 +231,7 @@ def _kind_of(event_type: TaskEventType, payload: Mapping[str, object]) -> Notifi
         }.get(str(payload.get("status")))
     return {
         TaskEventType.APPROVAL_ASKED: NotificationKind.NEEDS_YOU,
+        TaskEventType.EXECUTION_HELD: NotificationKind.NEEDS_YOU,
         TaskEventType.EXECUTION_PARKED: NotificationKind.PARKED,
         TaskEventType.AGENT_PARKED: NotificationKind.PARKED,
         TaskEventType.BUDGET_REACHED: NotificationKind.BUDGET,

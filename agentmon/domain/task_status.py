@@ -35,6 +35,31 @@ _LABELS: Final = {
 }
 
 
+class AwaitedState(StrEnum):
+    """Why what waits for a task may not start: only a task that is done, of which nothing runs, lets others start."""
+
+    OPEN = ""
+    """It may still be done."""
+    RUNNING = "still running"
+    """Somebody said that it is done while it runs; how the run ends decides."""
+    CANCELLED = "cancelled"
+    DELETED = "deleted"
+    ARCHIVED = "archived"
+    FAILED = "failed"
+    LOST = "lost"
+    TIMED_OUT = "timed out"
+    STOPPED = "stopped"
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it will not be done as things stand: a person has to decide what becomes of what waits."""
+        return self not in {AwaitedState.OPEN, AwaitedState.RUNNING}
+
+    def named(self, number: int) -> str:
+        """Return the number of the task with this state behind it: ``#8 (cancelled)``."""
+        return f"#{number} ({self.value})" if self.value else f"#{number}"
+
+
 class Priority(IntEnum):
     """How soon a task should run; 1 comes first."""
 

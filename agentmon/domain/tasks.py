@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.ids import AgentId, TaskId, UserId, WorkspaceId
+    from agentmon.domain.task_status import AwaitedState
 
 TITLE_MAX_CHARACTERS: Final = 10_000
 SORT_ORDER_GAP: Final = 1000
@@ -74,24 +75,32 @@ class Task:
     updated_at: datetime
 
     @property
-    def releases(self) -> bool:
-        """Whether what waits for it may start: only when it is done, whatever else became of it."""
-        return self.status is TaskStatus.DONE
-
-    @property
-    def is_given_up(self) -> bool:
-        """Whether it will not be done as things stand, so that what waits for it waits until a person decides."""
-        return not self.releases and (self.deleted_at is not None or not self.status.is_open)
-
-    @property
-    def awaited_name(self) -> str:
-        """What others that wait for it call it: its number, with its state where it will not be done by itself."""
-        return f"#{self.number} ({self.state_label.lower()})" if self.is_given_up else f"#{self.number}"
-
-    @property
     def state_label(self) -> str:
         """Its column, or that it was deleted."""
         return self.status.label if self.deleted_at is None else "Deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitedTask(Task):
+    """One card as what another one waits for."""
+
+    awaited_state: AwaitedState | None
+    """Why the other one may not start; None when it may."""
+
+    @property
+    def releases(self) -> bool:
+        """Whether the other one may start."""
+        return self.awaited_state is None
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it will not be done as things stand, so that a person has to decide about the other one."""
+        return self.awaited_state is not None and self.awaited_state.is_given_up
+
+    @property
+    def awaited_name(self) -> str:
+        """Its number, and behind it why it will not be done by itself: ``#8 (cancelled)``."""
+        return f"#{self.number}" if self.awaited_state is None else self.awaited_state.named(self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,18 @@ import contextlib
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import DatabaseFullError, RunnerError, StoreError, UndeliveredError, UsageError
+from agentmon.domain.errors import (
+    ConflictError,
+    DatabaseFullError,
+    RunnerError,
+    StoreError,
+    UndeliveredError,
+    UsageError,
+)
 from agentmon.domain.events import ActorType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
@@ -98,6 +106,7 @@ class QueueService:
         environ: Mapping[str, str] | None = None,
         not_before: datetime | None = None,
         when_ready: bool = False,
+        anyway: bool = False,
         message: str | None = None,
         history: str = "",
         start: ConversationStart = ConversationStart.FRESH,
@@ -120,6 +129,8 @@ class QueueService:
             environ: The environment that the program gets, by allowlist; None means that of this process.
             not_before: It starts at this time at the earliest.
             when_ready: Whether it may be queued while the task waits for others, to start by itself after them.
+            anyway: Whether the task no longer waits for those that keep it from starting; what is queued of it
+                starts then, as it was queued.
             message: What the agent is told instead of the task's own text.
             history: What was said and done in a conversation that this one goes on from, told before the message.
             start: Whether the agent's conversation is a fresh one, or goes on with that of an earlier execution.
@@ -135,11 +146,13 @@ class QueueService:
             AgentNotInstalledError: The program is not on the PATH or cannot be executed.
             TmuxUnavailableError: tmux is missing or too old.
             WaitsForTasksError: The task waits for others, which the message names, and ``when_ready`` is not set.
-            ConflictError: The task is queued or running already, or something else was asked for under the key.
+            ConflictError: The task is queued or running already, something else was asked for under the key, or an
+                agent asks for a start anyway.
             RunnerError: The folder of the run cannot be written.
             UndeliveredError: The worker does not start; the execution stays queued.
         """
-        begun = await self.find_begun(key, actor=actor)
+        find = partial(self._start_queued_anyway, task_id) if anyway else self.find_begun
+        begun = await find(key, actor=actor)
         if begun is not None:
             return begun
         is_given = args is not None
@@ -193,7 +206,7 @@ class QueueService:
             parent_execution_id=parent_execution_id,
             own_screen=own_screen or (parent is not None and parent.mode is ExecutionMode.TMUX),
         )
-        request = replace(request, not_before=not_before, may_wait=when_ready)
+        request = replace(request, not_before=not_before, may_wait=when_ready, drops_dependencies=anyway)
         execution_id = ExecutionId(new_id())
         folder = ExecutionFolder(self._paths.execution_dir(execution_id))
         try:
@@ -233,6 +246,26 @@ class QueueService:
         if begun.status.is_open:
             # Whoever asked first may have died before it came to this.
             await self._workers.ensure_running()
+        return begun
+
+    async def _start_queued_anyway(
+        self, task_id: TaskId, key: IdempotencyKey | None, *, actor: Actor
+    ) -> Execution | None:
+        """Let what is queued of the task start without what it waits for; None when nothing is, or it waits for none.
+
+        Raises:
+            ConflictError: An agent asks for it.
+        """
+        if actor.type is ActorType.AGENT:
+            raise ConflictError(
+                "an agent cannot start a task without what it waits for", hint="a person decides that: `agentmon inbox`"
+            )
+        begun = await self.find_begun(key, actor=actor)
+        if begun is None:
+            begun = await self._executions.start_anyway(task_id, key=key, actor=actor, at=self._clock.now())
+        if begun is not None and begun.status.is_open:
+            await self._workers.ensure_running()
+            wake_worker(self._paths.worker_socket)
         return begun
 
     async def pause(self, *, actor: Actor, halts_running: bool = False) -> QueuePause:

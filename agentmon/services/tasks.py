@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentmon.domain.task_graph import TaskGraph
     from agentmon.domain.task_picks import TaskPick
     from agentmon.domain.task_status import TaskStatus
-    from agentmon.domain.tasks import Task, TaskDraft, Workspace
+    from agentmon.domain.tasks import AwaitedTask, Task, TaskDraft, Workspace
     from agentmon.store.dependencies import DependencyRepository
     from agentmon.store.subtasks import SubtaskRepository
     from agentmon.store.task_labels import LabelRepository
@@ -131,11 +131,13 @@ class TaskService:
         """Move the card to a column: at ``index`` inside it, or at its top.
 
         Closing it cancels its queued execution. Cancelling it while an execution runs asks for the end of that; the
-        returned task is then where it was, and moves when nothing of the execution is alive any more.
+        returned task is then where it was, and moves when nothing of the execution is alive any more. One that is
+        called done while its execution runs lets what waits for it start when that has ended, unless it fails.
 
         Raises:
             NotFoundError: The task is gone.
             IllegalMoveError: The life cycle of tasks has no such move.
+            ConflictError: An agent calls it done.
         """
         return await self._tasks.move(task_id, status, index=index, actor=actor, at=self._clock.now())
 
@@ -213,7 +215,7 @@ class TaskService:
         """Return the groups of tasks that wait for each other: none, unless the data came from elsewhere."""
         return await self._dependencies.rings()
 
-    async def dependencies(self, task_id: TaskId) -> tuple[Task, ...]:
+    async def dependencies(self, task_id: TaskId) -> tuple[AwaitedTask, ...]:
         """Return the tasks it waits for or has waited for, by number."""
         return await self._dependencies.of_task(task_id)
 
@@ -224,7 +226,8 @@ class TaskService:
 
         Raises:
             NotFoundError: One of the tasks is not there, or is to be removed and was not waited for.
-            ConflictError: They would wait for each other; the message shows the ring.
+            ConflictError: They would wait for each other, and the message shows the ring; or the task runs and would
+                wait for one that is not done.
         """
         await self._dependencies.change(task_id, added=added, removed=removed, actor=actor, at=self._clock.now())
 

@@ -24,7 +24,7 @@ from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import APPROVAL_SOURCE, show_activity
 from agentmon.store.stops import cancel_queued
-from agentmon.store.task_moves import SYSTEM_ACTOR, move_task, open_column_of
+from agentmon.store.task_moves import SYSTEM_ACTOR, ask_about_waiting, move_task, open_column_of
 from agentmon.store.text_search import starts_with
 
 if TYPE_CHECKING:
@@ -381,12 +381,14 @@ async def _settle_start(
             .where(executions.c.id == execution["id"])
             .values(is_held=False, activity_note=None, activity_source=None, updated_at=at)
         )
+        await ask_about_waiting(connection, execution["task_id"], at=at)
         return
     await cancel_queued(connection, execution_of(execution), actor=actor, at=at)
     task = (await connection.execute(select(tasks).where(tasks.c.id == execution["task_id"]))).mappings().one()
     if TaskStatus(task["status"]) is TaskStatus.IN_PROGRESS:
         target = await open_column_of(connection, execution["task_id"])
         await move_task(connection, task, target, actor=actor, at=at, cause="its start was not allowed")
+    await ask_about_waiting(connection, execution["task_id"], at=at)
 
 
 def _listed() -> Select[Any]:

@@ -18,10 +18,10 @@ from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.spending import Spent
-from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.task_status import AwaitedState, TaskStatus
 from agentmon.store.board_counts import BOARD_COUNTS
 from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting, own_limits
-from agentmon.store.card_states import ARCHIVED, NO_RANK, ON_BOARD, RANKS
+from agentmon.store.card_states import ARCHIVED, AWAITED, HOLDS, NO_RANK, ON_BOARD, RANKS
 from agentmon.store.moments import moment_text
 from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
@@ -88,11 +88,11 @@ FROM tasks t NOT INDEXED WHERE {{wanted}} {{scope}}
 as going from an index to each of its rows, and adding up a third of what grouping takes."""
 _WORKSPACE: Final = "SELECT id, name, root_path, settings FROM workspaces WHERE id = :workspace_id"
 _WORKSPACES: Final = "SELECT id, name, root_path, settings FROM workspaces ORDER BY root_path"
-_WAITS_FOR: Final = """
-SELECT d.task_id, p.number FROM task_dependencies d
+_WAITS_FOR: Final = f"""
+SELECT d.task_id, p.number, {AWAITED} FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
 JOIN tasks t ON t.id = d.task_id
-WHERE d.task_id IN ({ids}) AND p.status <> 'done' AND t.status IN ('todo', 'in_progress', 'blocked')
+WHERE d.task_id IN ({{ids}}) AND {HOLDS} AND t.status IN ('todo', 'in_progress', 'blocked')
 ORDER BY p.number
 """
 _SUBTASKS: Final = """
@@ -328,7 +328,7 @@ def _cards(
     return tuple(
         _card(
             row,
-            waits_for.get(str(row[0]), ()),
+            waits_for.get(str(row[0]), {}),
             subtasks.get(str(row[0]), (0, 0)),
             tuple(labels.get(str(row[0]), ())),
             spent.get(str(row[0]), Spent()),
@@ -339,11 +339,11 @@ def _cards(
     )
 
 
-def _waits_for(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    numbers: dict[str, tuple[int, ...]] = {}
-    for task_id, number in _rows_of(connection, _WAITS_FOR, task_ids):
-        numbers[str(task_id)] = (*numbers.get(str(task_id), ()), _integer(number))
-    return numbers
+def _waits_for(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, dict[int, AwaitedState]]:
+    waits_for: dict[str, dict[int, AwaitedState]] = {}
+    for task_id, number, state in _rows_of(connection, _WAITS_FOR, task_ids):
+        waits_for.setdefault(str(task_id), {})[_integer(number)] = AwaitedState(str(state))
+    return waits_for
 
 
 def _subtasks(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -375,7 +375,7 @@ def _rows_of(connection: sqlite3.Connection, statement: str, task_ids: Sequence[
 
 def _card(
     row: Sequence[object],
-    waits_for: tuple[int, ...],
+    waits_for: Mapping[int, AwaitedState],
     subtasks: tuple[int, int],
     labels: tuple[str, ...],
     spent: Spent,
@@ -422,7 +422,8 @@ def _card(
         is_conversation=mode is not None and ExecutionMode(str(mode)).is_conversation,
         waits_until=waits_until,
         is_retry=wait_reason == WaitReason.RETRY,
-        waits_for=waits_for,
+        waits_for=tuple(waits_for),
+        awaited=tuple(state.named(number) for number, state in waits_for.items()),
         subtask_count=subtasks[0],
         subtasks_closed=subtasks[1],
         next_run_at=_optional_time(next_run_at),

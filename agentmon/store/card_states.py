@@ -13,8 +13,23 @@ ARCHIVED: Final = "t.deleted_at IS NULL AND t.archived_at IS NOT NULL"
 OPEN: Final = "o.status IN ('cancelling', 'finalizing', 'queued', 'running')"
 """An execution ``o`` is open, in the words of the partial index."""
 NEEDS_YOU: Final = """((o.status = 'running' AND o.activity = 'waiting' AND o.paused_at IS NULL AND o.error IS NULL)
-            OR (o.status = 'queued' AND o.is_held))"""
+            OR (o.status = 'queued' AND (o.is_held OR o.activity = 'waiting')))"""
 """An open execution ``o`` needs a person, as ``domain.live_state.live_state`` says it."""
+HOLDS: Final = """(p.status <> 'done' OR EXISTS (SELECT 1 FROM executions r
+            WHERE r.task_id = p.id AND r.status IN ('cancelling', 'finalizing', 'queued', 'running')))"""
+"""A task ``p`` keeps what waits for it from starting: only one that is done and has no open execution does not."""
+AWAITED: Final = f"""CASE WHEN NOT {HOLDS} THEN NULL
+            WHEN p.status = 'done' THEN 'still running'
+            WHEN p.deleted_at IS NOT NULL THEN 'deleted'
+            WHEN p.status = 'cancelled' THEN 'cancelled'
+            WHEN p.archived_at IS NOT NULL THEN 'archived'
+            ELSE coalesce((
+                SELECT CASE WHEN l.status = 'timed_out' THEN 'timed out' WHEN l.status = 'cancelled' THEN 'stopped'
+                    WHEN l.status = 'failed' AND l.end_reason = 'lost' THEN 'lost'
+                    WHEN l.status = 'failed' THEN 'failed' ELSE '' END
+                FROM executions l WHERE l.task_id = p.id
+                ORDER BY l.created_at DESC, l.id DESC LIMIT 1), '') END"""
+"""The ``domain.task_status.AwaitedState`` of a task ``p``; NULL when what waits for it may start."""
 FAILED_TASKS: Final = """SELECT f.task_id FROM executions f WHERE f.status IN ('failed', 'timed_out') AND NOT EXISTS (
             SELECT 1 FROM executions n WHERE n.task_id = f.task_id AND n.created_at >= f.created_at
             AND (n.created_at > f.created_at OR n.id > f.id))"""

@@ -16,13 +16,14 @@ from agentmon.store import tables
 from agentmon.store.agent_rows import read_agents
 from agentmon.store.audit import append_task_events
 from agentmon.store.budget_reach import HOLDS_BACK
+from agentmon.store.card_states import HOLDS
 from agentmon.store.column_types import Moment
 from agentmon.store.conversation_starts import read_origins
 from agentmon.store.mapping import execution_of, task_of
 from agentmon.store.parking import LAST_REST, release_after_set_back
 from agentmon.store.retries import LAST_RETRY_AFTER
 from agentmon.store.task_labels import select_tasks
-from agentmon.store.task_moves import SYSTEM_ACTOR, move_tasks
+from agentmon.store.task_moves import SYSTEM_ACTOR, ask_about_waiting, move_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,7 @@ ready AS (
       AND NOT EXISTS (
           SELECT 1 FROM task_dependencies d
           JOIN tasks p ON p.id = d.depends_on_task_id
-          WHERE d.task_id = q.task_id AND p.status <> 'done')
+          WHERE d.task_id = q.task_id AND {HOLDS})
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
       AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > (
           SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
@@ -196,6 +197,14 @@ class ClaimRepository:
             )
         async with self._database.reading() as connection:
             return await read_claimed(connection, [row["execution_id"] for row in rows])
+
+    async def ask_about_waiting(self, *, at: datetime) -> None:
+        """Let every queued execution ask whose task waits for what will not be done by itself.
+
+        Whatever changes a task sees to this; earlier releases did not.
+        """
+        async with self._database.writing() as connection:
+            await ask_about_waiting(connection, None, at=at)
 
     async def count_waiting(self) -> int:
         """Return how many executions are in the queue."""

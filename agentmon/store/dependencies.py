@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import delete, literal, select, union
+from sqlalchemy import ColumnElement, and_, delete, literal, literal_column, or_, select, text, union
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.errors import ConflictError, NotFoundError
@@ -14,9 +14,11 @@ from agentmon.domain.task_graph import TaskGraph, find_rings
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
-from agentmon.store.mapping import task_of
+from agentmon.store.card_states import AWAITED, HOLDS
+from agentmon.store.mapping import awaited_task_of, task_of
+from agentmon.store.stops import find_open
 from agentmon.store.task_labels import select_tasks
-from agentmon.store.task_moves import SYSTEM_ACTOR, free_waiting, move_task
+from agentmon.store.task_moves import SYSTEM_ACTOR, ask_about_waiting, free_waiting, move_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +28,12 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.events import Actor
-    from agentmon.domain.tasks import Task
+    from agentmon.domain.tasks import AwaitedTask, Task
     from agentmon.store.database import Database
 
 _LONGEST_SHOWN_RING: Final = 20
-_HOLDS: Final = tables.tasks.c.status != TaskStatus.DONE
+_AWAITED: Final[ColumnElement[str | None]] = literal_column(AWAITED.replace("p.", "tasks."))
+_HOLDS: Final = text(HOLDS.replace("p.", "tasks."))
 """A task holds up what waits for it."""
 
 
@@ -40,7 +43,7 @@ class DependencyRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def of_task(self, task_id: TaskId) -> tuple[Task, ...]:
+    async def of_task(self, task_id: TaskId) -> tuple[AwaitedTask, ...]:
         """Return the tasks it depends on, by number; deleted ones as long as it waits for them."""
         async with self._database.reading() as connection:
             return await read_prerequisites(connection, task_id)
@@ -57,7 +60,7 @@ class DependencyRepository:
             above = _reached(task_id, dependencies.c.task_id, dependencies.c.depends_on_task_id)
             below = _reached(task_id, dependencies.c.depends_on_task_id, dependencies.c.task_id)
             ids = union(select(above.c.id), select(below.c.id)).cte("ids")
-            is_shown = tasks.c.deleted_at.is_(None) | (_HOLDS & tasks.c.id.in_(select(above.c.id)))
+            is_shown = or_(tasks.c.deleted_at.is_(None), and_(_HOLDS, tasks.c.id.in_(select(above.c.id))))
             chosen = select_tasks().join(ids, ids.c.id == tasks.c.id).where(is_shown)
             found = {TaskId(row["id"]): task_of(row) for row in (await connection.execute(chosen)).mappings()}
             edges = select(dependencies.c.task_id, dependencies.c.depends_on_task_id).join(
@@ -105,7 +108,8 @@ class DependencyRepository:
 
         Raises:
             NotFoundError: One of the tasks is not there, or is to be removed and was not waited for.
-            ConflictError: It would wait for itself, directly or in a ring; the message shows the ring.
+            ConflictError: It would wait for itself, directly or in a ring, and the message shows the ring; or it runs
+                and would wait for one that is not done.
         """
         async with self._database.writing() as connection:
             await change_dependencies(connection, task_id, added=added, removed=removed, actor=actor, at=at)
@@ -128,6 +132,14 @@ async def change_dependencies(
         await add_dependency(connection, await _task_row(connection, task_id), number, actor=actor, at=at)
     if removed:
         await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
+    await ask_about_waiting(connection, task_id, at=at)
+
+
+async def drop_dependencies(connection: AsyncConnection, task_id: str, *, actor: Actor, at: datetime) -> bool:
+    """Let a task wait no longer for what keeps it from starting; return whether there was anything."""
+    numbers = [one.number for one in await read_prerequisites(connection, task_id, holding_only=True)]
+    await change_dependencies(connection, task_id, added=(), removed=numbers, actor=actor, at=at)
+    return bool(numbers)
 
 
 async def _remove(connection: AsyncConnection, task: RowMapping, on_number: int, *, actor: Actor, at: datetime) -> None:
@@ -161,17 +173,19 @@ def _reached(task_id: str, source: ColumnClause[str], target: ColumnClause[str])
 
 async def read_prerequisites(
     connection: AsyncConnection, task_id: str, *, holding_only: bool = False
-) -> tuple[Task, ...]:
+) -> tuple[AwaitedTask, ...]:
     """Return the tasks that a task depends on, by number; deleted ones as long as it waits for them."""
     tasks, dependencies = tables.tasks, tables.task_dependencies
     statement = (
         select_tasks()
+        .add_columns(_AWAITED.label("awaited_state"))
         .join(dependencies, dependencies.c.depends_on_task_id == tasks.c.id)
-        .where(dependencies.c.task_id == task_id, _HOLDS if holding_only else _HOLDS | tasks.c.deleted_at.is_(None))
+        .where(dependencies.c.task_id == task_id, _HOLDS if holding_only else or_(_HOLDS, tasks.c.deleted_at.is_(None)))
         .order_by(tasks.c.number)
         .limit(1000)
     )
-    return tuple(task_of(row) for row in (await connection.execute(statement)).mappings())
+    rows = (await connection.execute(statement)).mappings()
+    return tuple(awaited_task_of(row) for row in rows)
 
 
 async def add_dependency(
@@ -181,7 +195,7 @@ async def add_dependency(
 
     Raises:
         NotFoundError: The workspace has no task of this number.
-        ConflictError: A ring would arise.
+        ConflictError: A ring would arise, or the task runs and would have to wait.
     """
     prerequisite = await _numbered(connection, task["workspace_id"], on_number)
     ring = await _path(connection, prerequisite["id"], task["id"])
@@ -198,6 +212,12 @@ async def add_dependency(
     )
     if not added.rowcount:
         return
+    present = await find_open(connection, task["id"])
+    if present is not None and present.status.is_live and await _holds(connection, prerequisite["id"]):
+        raise ConflictError(
+            f"#{task['number']} is running, so it cannot wait for #{on_number}",
+            hint=f"add it when the run is over, or stop that first: `agentmon stop {task['number']}`",
+        )
     await append_task_event(
         connection,
         task_id=task["id"],
@@ -206,11 +226,16 @@ async def add_dependency(
         payload={"on": on_number},
         at=at,
     )
-    if TaskStatus(prerequisite["status"]) is not TaskStatus.DONE and TaskStatus(task["status"]) is TaskStatus.TODO:
+    if TaskStatus(task["status"]) is TaskStatus.TODO and await _holds(connection, prerequisite["id"]):
         fresh = await _task_row(connection, task["id"])
         await move_task(
             connection, fresh, TaskStatus.BLOCKED, actor=SYSTEM_ACTOR, at=at, cause=f"waits for #{on_number}"
         )
+
+
+async def _holds(connection: AsyncConnection, task_id: str) -> bool:
+    statement = select(tables.tasks.c.id).where(tables.tasks.c.id == task_id, _HOLDS)
+    return (await connection.execute(statement)).first() is not None
 
 
 def _shown(ring: Sequence[int]) -> str:

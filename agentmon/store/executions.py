@@ -17,11 +17,11 @@ from agentmon.store.approvals import hold_for_approval
 from agentmon.store.audit import append_task_event
 from agentmon.store.card_states import NEEDS_YOU
 from agentmon.store.conversation_starts import begin_conversation
-from agentmon.store.dependencies import read_prerequisites
+from agentmon.store.dependencies import drop_dependencies, read_prerequisites
 from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import event_of, execution_of
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
-from agentmon.store.task_moves import move_task, open_column_of, require_on_board
+from agentmon.store.task_moves import ask_about_waiting, move_task, open_column_of, require_on_board
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,6 +72,25 @@ class ExecutionRepository:
             await note_result(connection, key, execution.id, actor=actor, at=at)
             return execution
 
+    async def start_anyway(
+        self, task_id: TaskId, *, key: IdempotencyKey | None = None, actor: Actor, at: datetime
+    ) -> Execution | None:
+        """Let the queued execution of a task start without what the task waits for, which it waits for no longer.
+
+        None when nothing of it is queued, or it waits for no tasks.
+
+        Raises:
+            NotFoundError: The task is gone.
+        """
+        async with self._database.writing() as connection:
+            present = await find_open(connection, task_id)
+            if present is None or present.status is not ExecutionStatus.QUEUED:
+                return None
+            if not await drop_dependencies(connection, task_id, actor=actor, at=at):
+                return None
+            await note_result(connection, key, present.id, actor=actor, at=at)
+            return await _read(connection, present.id)
+
     async def was_queued(self, execution_id: ExecutionId) -> bool:
         """Return whether the execution has a row, once whatever was being written is there or will never be."""
         statement = select(tables.executions.c.id).where(tables.executions.c.id == execution_id)
@@ -104,6 +123,7 @@ class ExecutionRepository:
             if execution.status is ExecutionStatus.QUEUED:
                 await cancel_queued(connection, execution, actor=actor, at=at)
                 await _back_to_todo(connection, task_id, actor=actor, at=at)
+                await ask_about_waiting(connection, task_id, at=at)
             else:
                 await ask_to_stop(connection, execution, command_type, actor=actor, at=at)
             await note_result(connection, key, execution.id, actor=actor, at=at)
@@ -249,6 +269,8 @@ async def queue_execution(
     if present is not None:
         await _hasten(connection, present, request, task["number"], actor=actor, at=at)
         return await _read(connection, present.id)
+    if request.drops_dependencies:
+        await drop_dependencies(connection, request.task_id, actor=actor, at=at)
     if not request.may_wait:
         await _require_no_prerequisites(connection, request.task_id, task["number"])
     conversation = await begin_conversation(connection, request, at=at)
@@ -287,6 +309,7 @@ async def queue_execution(
         at=at,
     )
     await _open_card(connection, task, actor=actor, at=at)
+    await ask_about_waiting(connection, request.task_id, at=at)
     return await _read(connection, execution_id)
 
 
@@ -359,19 +382,15 @@ async def _require_no_prerequisites(connection: AsyncConnection, task_id: TaskId
     prerequisites = await read_prerequisites(connection, task_id, holding_only=True)
     if not prerequisites:
         return
-    named = ", ".join(
-        f"#{one.number}" + (f" ({one.state_label.lower()})" if one.is_given_up else "") for one in prerequisites
-    )
-    in_the_way = next((one for one in prerequisites if one.is_given_up), None)
-    first = in_the_way or prerequisites[0]
+    named = ", ".join(one.awaited_name for one in prerequisites)
     raise WaitsForTasksError(
         f"#{number} waits for {named}",
         hint=(
-            f"only a task that is done lets others start, and #{first.number} was {first.state_label.lower()}; "
-            if in_the_way is not None
+            "only a task that is done lets others start; "
+            if any(one.is_given_up for one in prerequisites)
             else f"`agentmon run {number} --when-ready` starts it by itself after that; "
         )
-        + f"`agentmon task edit {number} --not-after {first.number}` takes the dependency away",
+        + f"`agentmon run {number} --anyway` starts it now and drops the dependency",
     )
 
 

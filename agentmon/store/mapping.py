@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,8 @@ from agentmon.domain.ids import (
     WorkspaceId,
 )
 from agentmon.domain.refusals import Refusal, RefusalKind
-from agentmon.domain.task_status import Priority, TaskStatus
-from agentmon.domain.tasks import InputContext, Schedule, Task, Workspace
+from agentmon.domain.task_status import AwaitedState, Priority, TaskStatus
+from agentmon.domain.tasks import AwaitedTask, InputContext, Schedule, Task, Workspace
 from agentmon.store.optional_columns import optional
 from agentmon.store.session_configs import session_config_of
 
@@ -73,6 +74,13 @@ def task_of(row: RowMapping) -> Task:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
+
+
+def awaited_task_of(row: RowMapping) -> AwaitedTask:
+    """Return the task of a row of ``tasks`` with the column ``awaited_state``; see ``card_states.AWAITED``."""
+    task = task_of(row)
+    known = {one.name: getattr(task, one.name) for one in fields(task)}
+    return AwaitedTask(**known, awaited_state=optional(AwaitedState, row["awaited_state"]))
 
 
 def input_context_of(stored: Mapping[str, object]) -> InputContext:
@@ -216,6 +224,7 @@ def execution_of(row: RowMapping) -> Execution:
         activity=row["activity"],
         activity_note=row["activity_note"],
         activity_source=row["activity_source"],
+        activity_at=row["activity_at"],
         is_held=row["is_held"],
         working_dir=row["working_dir"],
         ending=None if row["ending"] is None else ending_of(row["ending"]),

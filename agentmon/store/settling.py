@@ -24,7 +24,13 @@ from agentmon.store.parking import count_ending, park_for_quota
 from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until
 from agentmon.store.session_moves import close_conversation
 from agentmon.store.stops import find_stop_reason, is_asked_to_stop, is_card_to_be_cancelled
-from agentmon.store.task_moves import SYSTEM_ACTOR, move_task, open_column_of
+from agentmon.store.task_moves import (
+    SYSTEM_ACTOR,
+    ask_about_waiting,
+    free_dependents,
+    move_task,
+    open_column_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -95,6 +101,9 @@ class SettlementRepository:
                 try:
                     async with connection.begin_nested():
                         over[execution_id] = await _settle(connection, row, park_after=park_after, at=at)
+                        # It may have been called done while it ran.
+                        await free_dependents(connection, row["task_id"], at=at)
+                        await ask_about_waiting(connection, row["task_id"], at=at)
                 except Exception as error:
                     refusal = refusal_of_a_row(error)
                     if refusal is None:

@@ -27,7 +27,7 @@ NEEDING_YOU = """
 SELECT count(*) FROM executions
 WHERE status IN ('cancelling', 'finalizing', 'queued', 'running') AND (
     (status = 'running' AND activity = 'waiting' AND paused_at IS NULL AND error IS NULL)
-    OR (status = 'queued' AND is_held))
+    OR (status = 'queued' AND (is_held OR activity = 'waiting')))
 """
 _LIMIT_KEY = "worker.max_running"
 _PAUSE_KEY = "queue.paused"

@@ -15,6 +15,7 @@ from agentmon.store.audit import append_task_events
 from agentmon.store.mapping import task_of
 from agentmon.store.stops import find_open
 from agentmon.store.task_labels import select_tasks
+from agentmon.store.task_moves import ask_about_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,7 @@ class ArchiveRepository:
                 )
             if row["archived_at"] is None:
                 await _set_archived(connection, [row], at, actor=actor, at=at)
+                await ask_about_waiting(connection, task_id, at=at)
             return task_of(await _row(connection, task_id))
 
     async def unarchive(self, task_id: TaskId, *, next_run_at: datetime | None, actor: Actor, at: datetime) -> Task:
@@ -77,6 +79,7 @@ class ArchiveRepository:
                     update(tables.tasks).where(tables.tasks.c.id == task_id).values(next_run_at=next_run_at)
                 )
                 await _set_archived(connection, [row], None, actor=actor, at=at)
+                await ask_about_waiting(connection, task_id, at=at)
             return task_of(await _row(connection, task_id))
 
     async def closed_before(

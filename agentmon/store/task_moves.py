@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, exists, or_, select, update
+from sqlalchemy import bindparam, exists, or_, select, text, update
 
+from agentmon.domain.activity import Activity
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
@@ -14,6 +15,7 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import SORT_ORDER_GAP
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event, append_task_events
+from agentmon.store.card_states import AWAITED
 from agentmon.store.columns import top_of
 
 if TYPE_CHECKING:
@@ -24,7 +26,28 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 SYSTEM_ACTOR = Actor(type=ActorType.SYSTEM)
+DEPENDENCY_SOURCE: Final = "dependency"
+"""The source of the activity of a queued execution that waits for what will not be done by itself."""
 _UNSUCCESSFUL = [ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT]
+_ASKING: Final = f"""
+SELECT q.id, q.task_id, q.activity_note AS known, (
+    SELECT group_concat(a.name, ', ') FROM (
+        SELECT '#' || p.number || ' (' || {AWAITED} || ')' AS name
+        FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
+        WHERE d.task_id = q.task_id AND {AWAITED} NOT IN ('', 'still running')
+        ORDER BY p.number) a) AS names
+FROM ({{tasks}}) t
+CROSS JOIN executions q ON q.task_id = t.id
+WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status = 'queued' AND NOT q.is_held
+"""
+"""What each queued execution of the tasks ``t`` says that it waits for, and what it is to say."""
+_ASKING_AROUND: Final = text(
+    _ASKING.format(
+        tasks="SELECT :task_id AS id UNION"
+        " SELECT w.task_id FROM task_dependencies w WHERE w.depends_on_task_id = :task_id"
+    )
+)
+_ASKING_ALL: Final = text(_ASKING.format(tasks="SELECT DISTINCT w.task_id AS id FROM task_dependencies w"))
 
 
 def require_on_board(task: RowMapping, refusal: str) -> None:
@@ -85,6 +108,7 @@ async def move_task(
         await free_dependents(connection, task["id"], at=at)
     elif source is TaskStatus.DONE:
         await hold_dependents(connection, task, at=at)
+    await ask_about_waiting(connection, task["id"], at=at)
 
 
 async def move_tasks(
@@ -187,12 +211,48 @@ async def free_waiting(connection: AsyncConnection, condition: ColumnElement[boo
         await move_task(connection, task, TaskStatus.TODO, actor=SYSTEM_ACTOR, at=at, cause="nothing left to wait for")
 
 
+async def ask_about_waiting(connection: AsyncConnection, task_id: str | None, *, at: datetime) -> None:
+    """Let queued executions ask a person, once, when what they wait for will not be done by itself, or ask no longer.
+
+    Looks at the task and at those that wait for it, or at all for None; called by whatever changes where a task stands,
+    in its transaction.
+    """
+    executions = tables.executions
+    statement = _ASKING_ALL if task_id is None else _ASKING_AROUND
+    asking = (await connection.execute(statement, {} if task_id is None else {"task_id": task_id})).all()
+    for execution_id, waiting_id, known, names in asking:
+        note = None if names is None else f"waits for {names}"
+        if note == known:
+            continue
+        await connection.execute(
+            update(executions)
+            .where(executions.c.id == execution_id)
+            .values(
+                activity=None if note is None else Activity.WAITING,
+                activity_note=note,
+                activity_source=None if note is None else DEPENDENCY_SOURCE,
+                activity_at=None if note is None else executions.c.activity_at if known else at,
+            )
+        )
+        if note is not None and known is None:
+            await append_task_event(
+                connection,
+                task_id=waiting_id,
+                actor=SYSTEM_ACTOR,
+                event_type=TaskEventType.EXECUTION_HELD,
+                payload={"execution_id": execution_id, "title": note},
+                at=at,
+            )
+
+
 def waits(task_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition that some task it depends on is not done; one that was cancelled or deleted is not."""
+    """Return the condition that some task it depends on is not done, or still runs; see ``card_states.HOLDS``."""
     dependencies = tables.task_dependencies.alias("links")
     prerequisites = tables.tasks.alias("prerequisites")
+    executions = tables.executions
+    runs = exists().where(executions.c.task_id == prerequisites.c.id, tables.IS_OPEN).correlate(prerequisites)
     return exists().where(
         dependencies.c.task_id == task_id,
         prerequisites.c.id == dependencies.c.depends_on_task_id,
-        prerequisites.c.status != TaskStatus.DONE,
+        or_(prerequisites.c.status != TaskStatus.DONE, runs),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import func, insert, select, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError
-from agentmon.domain.events import TaskEventType
+from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import OPEN_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.ids import LOCAL_USER_ID, TaskId, new_id
@@ -24,6 +24,7 @@ from agentmon.store.subtasks import require_parent
 from agentmon.store.task_labels import select_tasks, write_labels
 from agentmon.store.task_moves import (
     SYSTEM_ACTOR,
+    ask_about_waiting,
     free_waiting,
     move_task,
     open_column_of,
@@ -152,14 +153,21 @@ class TaskRepository:
         """Move the card to a column, at the index inside it or at its top.
 
         Closing a card cancels its queued execution. Cancelling one whose execution runs asks for the end of that; the
-        card moves when nothing of it is alive any more.
+        card moves when nothing of it is alive any more. One that is called done while its execution runs lets what
+        waits for it start when that has ended, unless it fails.
 
         Raises:
             NotFoundError: The task is gone.
             IllegalMoveError: The life cycle of tasks has no such move.
+            ConflictError: An agent calls it done.
         """
         async with self._database.writing() as connection:
             row = await _row(connection, task_id)
+            if target is TaskStatus.DONE and actor.type is ActorType.AGENT and row["status"] != TaskStatus.DONE:
+                raise ConflictError(
+                    f"an agent cannot move #{row['number']} to Done",
+                    hint="it moves there by itself when its run succeeds, and a person may move it",
+                )
             open_execution = None if target.is_open else await find_open(connection, task_id)
             if open_execution is not None and open_execution.status is ExecutionStatus.QUEUED:
                 require_task_move(TaskStatus(row["status"]), target)
@@ -174,6 +182,7 @@ class TaskRepository:
                 else await place_at(connection, row["workspace_id"], target, index, moved_id=task_id)
             )
             await move_task(connection, row, target, actor=actor, at=at, sort_order=sort_order)
+            await ask_about_waiting(connection, task_id, at=at)
             return task_of(await _row(connection, task_id))
 
     async def shift(self, task_id: TaskId, steps: int, *, actor: Actor, at: datetime) -> Task:
@@ -226,6 +235,7 @@ class TaskRepository:
                     hint=f"stop it first: x on the board, or `agentmon stop {row['number']}`",
                 )
             await self._set_deleted(connection, row, at, TaskEventType.TASK_DELETED, actor=actor, at=at)
+            await ask_about_waiting(connection, task_id, at=at)
             return task_of(row)
 
     async def restore(self, task_id: TaskId, *, actor: Actor, at: datetime) -> Task:
@@ -244,6 +254,7 @@ class TaskRepository:
                 if TaskStatus(row["status"]) is TaskStatus.TODO:
                     column = await open_column_of(connection, task_id)
                     await move_task(connection, row, column, actor=SYSTEM_ACTOR, at=at, cause="waits for tasks")
+                await ask_about_waiting(connection, task_id, at=at)
             return task_of(await _row(connection, task_id))
 
     async def get(self, task_id: TaskId) -> Task:

@@ -10,12 +10,13 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from agentmon.domain.labels import labels_text
-from agentmon.domain.live_state import LiveState, numbers_text
+from agentmon.domain.live_state import LiveState
 from agentmon.widgets.card_text import (
     due_part,
     find_state_words,
     is_dated,
     is_ongoing,
+    is_open,
     need_words,
     schedule_words,
     subtask_words,
@@ -121,8 +122,8 @@ class CardPreview(Guarded, Vertical):
         if now is not None:
             schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
             others = [card.elapsed_text(now), schedule, *others]
-        if card.waits_for and card.state is not LiveState.QUEUED:
-            others.append(f"waits for {numbers_text(card.waits_for)}")
+        if card.waits_for and not is_open(card):
+            others.append(f"waits for {', '.join(card.awaited)}")
         due = None if now is None else due_part(card, now)
         if due is not None and due.text:
             facts.append((due.text, _COLOURS[due.style]))
@@ -138,8 +139,11 @@ def _reasons(card: Card) -> list[tuple[str, str]]:
     if card.state is LiveState.NEEDS_YOU:
         lines.append((f"◆ {need_words(card)}", "$warning"))
         hint = "y shows it whole and decides; m sends a message; a enters its terminal."
-        is_plain_program = not card.is_conversation and card.started_at is not None
-        lines.append(("a enters its terminal." if is_plain_program else hint, "$text-muted"))
+        if card.started_at is None:
+            hint = "y shows it and decides; x takes it out of the queue."
+        elif not card.is_conversation:
+            hint = "a enters its terminal."
+        lines.append((hint, "$text-muted"))
     if card.state is LiveState.STUCK:
         lines.append((stuck_hint(card.error), "$text-muted"))
     if card.state is LiveState.PARKED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.labels import labels_text
-from agentmon.domain.live_state import LiveState, numbers_text, short_moment
+from agentmon.domain.live_state import LiveState, short_moment
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.state_words import (
@@ -50,7 +50,7 @@ _ROOM_FOR_WORD: Final = 30
 
 def is_ongoing(card: Card) -> bool:
     """Whether the card's execution has or may have a process, so that its elapsed time moves."""
-    return card.state in _ONGOING
+    return card.state in _ONGOING and (card.state is not LiveState.NEEDS_YOU or card.started_at is not None)
 
 
 def is_open(card: Card) -> bool:
@@ -134,7 +134,7 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
     told = find_state_words(card, now)
     if told is None:
         if card.waits_for and card.status is not TaskStatus.BLOCKED:
-            parts.append(Part(f" · after {numbers_text(card.waits_for)}", "muted"))
+            parts.append(Part(f" · after {', '.join(card.awaited)}", "muted"))
     else:
         room = width - cells(parts[0].text) - len(" ◌ ")
         words = told.words if cells(told.words) <= room else told.short_words
@@ -194,10 +194,10 @@ def due_part(card: Card, now: datetime) -> Part:
 
 
 def _third_line(card: Card) -> Part | None:
-    if card.waits_for and card.status is TaskStatus.BLOCKED and card.state is not LiveState.QUEUED:
-        return Part(f"waits for {numbers_text(card.waits_for)}", "muted")
     if card.state is LiveState.NEEDS_YOU:
         return Part(f"◆ {need_words(card)}", "warning")
+    if card.waits_for and card.status is TaskStatus.BLOCKED and card.state is not LiveState.QUEUED:
+        return Part(f"waits for {', '.join(card.awaited)}", "muted")
     if card.state is LiveState.STUCK and card.error:
         return Part(stuck_text(card.error), "bad")
     if card.state is LiveState.PARKED and card.error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.request_words import decision_style, decision_words, waited_text, wish_words
 from agentmon.widgets.text_rows import Span, text_rows
@@ -31,7 +32,7 @@ class InboxItem:
     listing: ApprovalListing | None = None
     """The request; None for an agent that waits without one."""
     execution: ExecutionListing | None = None
-    """The execution that waits for a message."""
+    """The execution that waits for a message, or in the queue for what will not be done."""
     since: datetime
 
     @property
@@ -63,7 +64,13 @@ class InboxItem:
     @property
     def waits_to_start(self) -> bool:
         """Whether nothing runs yet that could be spoken to or entered."""
-        return self.is_pending and self.listing is not None and self.listing.approval.ask_kind is AskKind.START
+        is_start = self.is_pending and self.listing is not None and self.listing.approval.ask_kind is AskKind.START
+        return is_start or self.waits_for_tasks
+
+    @property
+    def waits_for_tasks(self) -> bool:
+        """Whether it is a queued run whose task waits for what will not be done by itself."""
+        return self.execution is not None and self.execution.execution.status is ExecutionStatus.QUEUED
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,7 @@ class InboxBlock:
 
 @dataclass(frozen=True, slots=True)
 class IdleBlock:
-    """An agent that waits for a message, told in full."""
+    """An agent that waits for a message, or a run that waits for tasks, told in full."""
 
     listing: ExecutionListing
     waited: str
@@ -129,7 +136,10 @@ class IdleBlock:
         if execution.last_line:
             rows += [_BLANK, *text_rows(f"› {execution.last_line}", width, "muted")]
         rows.append(_BLANK)
-        return rows + text_rows("m sends a message · a enters its terminal · enter opens the task", width, "muted")
+        keys = "m sends a message · a enters its terminal · enter opens the task"
+        if execution.status is ExecutionStatus.QUEUED:
+            keys = "y starts it anyway, drops the dependency or takes it out of the queue · o opens the task"
+        return rows + text_rows(keys, width, "muted")
 
 
 def inbox_blocks(items: tuple[InboxItem, ...], now: datetime) -> tuple[Block, ...]:

@@ -255,6 +255,7 @@ class WorkerLoop:
         await self._hosts.beat()
         await self._hosts.take_over(self._settings.worker, group, may_start=not self._is_paused)
         self._commands.set()
+        await self._repositories.claims.ask_about_waiting(at=self._clock.now())
         await sweep_environments(self._repositories.live, self._paths)
 
     def _keep(

@@ -78,5 +78,6 @@ def test_a_card_never_makes_a_move_by_itself_that_a_task_cannot_make(
 
 
 def test_a_card_that_a_person_closed_meanwhile_stays_closed() -> None:
-    assert status_at_end(TaskStatus.DONE, ExecutionStatus.FAILED) is TaskStatus.DONE
+    assert status_at_end(TaskStatus.DONE, ExecutionStatus.CANCELLED) is TaskStatus.DONE
+    assert status_at_end(TaskStatus.DONE, ExecutionStatus.FAILED) is TaskStatus.BLOCKED
     assert status_at_start(TaskStatus.CANCELLED) is TaskStatus.CANCELLED

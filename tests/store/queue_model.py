@@ -31,6 +31,11 @@ _COLUMN_AFTER: Final = {
     ExecutionStatus.FAILED: TaskStatus.BLOCKED,
     ExecutionStatus.TIMED_OUT: TaskStatus.BLOCKED,
 }
+_GIVEN_UP_AS: Final = {
+    ExecutionStatus.FAILED: "failed",
+    ExecutionStatus.TIMED_OUT: "timed out",
+    ExecutionStatus.CANCELLED: "stopped",
+}
 _LONGEST_RETRY_WAIT: Final = timedelta(minutes=10)
 _LONGEST_WAITS: Final = {
     WaitReason.RETRY: _LONGEST_RETRY_WAIT,
@@ -71,6 +76,7 @@ class Card:
     priority: int
     status: TaskStatus = TaskStatus.TODO
     is_deleted: bool = False
+    is_archived: bool = False
     needs: list[Card] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
@@ -79,8 +85,29 @@ class Card:
         return self.status not in _CLOSED and not self.is_deleted
 
     @property
+    def holds(self) -> bool:
+        """Whether it keeps what waits for it from starting."""
+        return self.status is not TaskStatus.DONE or self.open_run is not None
+
+    @property
+    def given_up_as(self) -> str:
+        """Why it will not be done by itself; empty while it may be, and when it is done."""
+        if self.status is TaskStatus.DONE:
+            return ""
+        if self.is_deleted:
+            return "deleted"
+        if self.status is TaskStatus.CANCELLED:
+            return "cancelled"
+        if self.is_archived:
+            return "archived"
+        newest = self.newest_run
+        if newest is None or newest.status not in _GIVEN_UP_AS:
+            return ""
+        return "lost" if newest.end_reason is EndReason.LOST else _GIVEN_UP_AS[newest.status]
+
+    @property
     def waits(self) -> bool:
-        return any(needed.status is not TaskStatus.DONE for needed in self.needs)
+        return any(needed.holds for needed in self.needs)
 
     @property
     def open_run(self) -> Run | None:
@@ -124,6 +151,8 @@ class Run:
     """Whether it waits for a person's leave to start."""
     error: str | None = None
     """Why it waits."""
+    asks: str | None = None
+    """What it waits for in the queue that will not be done by itself."""
     ended_at: datetime | None = None
     end_reason: EndReason | None = None
 
@@ -165,6 +194,19 @@ class QueueModel:
     def tell(self, card: Card | None, actor: str, what: Told) -> None:
         self.trail.append((None if card is None else card.id, actor, what.value))
 
+    def ask(self) -> None:
+        """What waits in the queue for what will not be done asks a person, once, until that is mended."""
+        for run in self.runs:
+            given_up = [card for card in run.card.needs if card.given_up_as]
+            names = ", ".join(
+                f"#{card.number} ({card.given_up_as})" for card in sorted(given_up, key=lambda one: one.number)
+            )
+            is_waiting = run.status is ExecutionStatus.QUEUED and not run.is_held
+            asks = f"waits for {names}" if is_waiting and names else None
+            if asks and not run.asks:
+                self.tell(run.card, SYSTEM, Told.EXECUTION_HELD)
+            run.asks = asks
+
     # Cards
 
     def added(self, card: Card, needs: list[Card]) -> None:
@@ -177,12 +219,14 @@ class QueueModel:
             if needed not in card.needs:
                 card.needs.append(needed)
                 self.tell(card, USER, Told.DEPENDENCY_ADDED)
-                if needed.status is not TaskStatus.DONE and card.status is TaskStatus.TODO:
+                if needed.holds and card.status is TaskStatus.TODO:
                     self._place(card, TaskStatus.BLOCKED, SYSTEM)
 
     def waits_changed(self, card: Card, added: list[Card], removed: list[Card]) -> None:
         """What goes is waited for; what comes does not lead to a ring."""
         self._require_there(card)
+        is_live = card.open_run is not None and card.open_run.is_live
+        _require(not is_live or not any(one.holds for one in added if one not in card.needs or one in removed))
         for needed in removed:
             card.needs.remove(needed)
             self.tell(card, USER, Told.DEPENDENCY_REMOVED)
@@ -221,11 +265,34 @@ class QueueModel:
             if card.status is TaskStatus.TODO:
                 self._place(card, card.column_at_rest, SYSTEM)
 
+    def archived(self, card: Card) -> None:
+        self._require_there(card)
+        _require(card.open_run is None)
+        if not card.is_archived:
+            card.is_archived = True
+            self.tell(card, USER, Told.TASK_ARCHIVED)
+
+    def unarchived(self, card: Card) -> None:
+        self._require_there(card)
+        if card.is_archived:
+            card.is_archived = False
+            self.tell(card, USER, Told.TASK_UNARCHIVED)
+
     # Runs, as clients see them
+
+    def started_anyway(self, card: Card) -> bool:
+        """Return whether what is queued waits for no tasks any more."""
+        self._require_there(card)
+        run, holding = card.open_run, [needed for needed in card.needs if needed.holds]
+        if run is None or run.status is not ExecutionStatus.QUEUED or not holding:
+            return False
+        self.waits_changed(card, [], holding)
+        return True
 
     def enqueued(self, run: Run, *, not_before: datetime | None, when_ready: bool, at: datetime) -> None:
         card, present = run.card, run.card.open_run
         self._require_there(card)
+        _require(not card.is_archived)
         if present is not None:
             _require(not present.is_held)
             waits_until = present.not_before if present.status is ExecutionStatus.QUEUED else None
@@ -350,9 +417,10 @@ class QueueModel:
             return True
         if status is ExecutionStatus.CANCELLED and run.cancels_card and run.card.status not in _CLOSED:
             self._place(run.card, TaskStatus.CANCELLED, SYSTEM)
-        elif run.card.status is TaskStatus.IN_PROGRESS:
+        elif run.card.status is TaskStatus.IN_PROGRESS or (run.card.status is TaskStatus.DONE and status in _FAILURES):
             target = _COLUMN_AFTER.get(status, run.card.column_at_rest)
             self._place(run.card, target, SYSTEM)
+        self._free_dependents(run.card)
         return False
 
     def _wait_for_vendor(self, run: Run, refusal: Refusal, until: datetime, *, at: datetime) -> None:

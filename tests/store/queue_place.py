@@ -23,6 +23,7 @@ from agentmon.store.dependencies import DependencyRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.queue_pause import QueuePauseRepository
+from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.tasks import TaskRepository
 from agentmon.store.workspaces import WorkspaceRepository
 
@@ -62,6 +63,10 @@ class QueuePlace:
     @property
     def claims(self) -> ClaimRepository:
         return ClaimRepository(self.database)
+
+    @property
+    def archive(self) -> ArchiveRepository:
+        return ArchiveRepository(self.database)
 
     @property
     def pauses(self) -> QueuePauseRepository:

@@ -236,6 +236,31 @@ class Queue(RuleBasedStateMachine):
             self.place.tasks.restore(TaskId(card.id), actor=USER_ACTOR, at=self.at), lambda: self.model.restored(card)
         )
 
+    @rule(pick=_picks)
+    def archive(self, pick: int) -> None:
+        card = _choose(self.model.cards, pick)
+        self.do(
+            self.place.archive.archive(TaskId(card.id), actor=USER_ACTOR, at=self.at), lambda: self.model.archived(card)
+        )
+
+    @precondition(lambda self: any(card.is_archived for card in self.model.cards))
+    @rule(pick=_picks)
+    def unarchive(self, pick: int) -> None:
+        card = _choose([card for card in self.model.cards if card.is_archived], pick)
+        self.do(
+            self.place.archive.unarchive(TaskId(card.id), next_run_at=None, actor=USER_ACTOR, at=self.at),
+            lambda: self.model.unarchived(card),
+        )
+
+    @precondition(lambda self: any(run.asks for run in self.model.runs))
+    @rule(pick=_picks)
+    def start_anyway(self, pick: int) -> None:
+        card = _choose([run.card for run in self.model.runs if run.asks], pick)
+        start = self.place.executions.start_anyway(TaskId(card.id), actor=USER_ACTOR, at=self.at)
+        started: list[bool] = []
+        execution = self.do(start, lambda: started.append(self.model.started_anyway(card)))
+        assert [execution is not None] == started
+
     @precondition(lambda self: any(card.needs and not card.is_deleted for card in self.model.cards))
     @rule(pick=_picks, drops=_picks, adds=st.booleans())
     def change_what_is_waited_for(self, pick: int, drops: int, *, adds: bool) -> None:
@@ -361,7 +386,11 @@ class Queue(RuleBasedStateMachine):
     @precondition(lambda self: not self.model.is_paused)
     @rule(pick=_picks, agent=_agents, max_retries=st.integers(0, 2), word=_words)
     def run_at_once(self, pick: int, agent: int, max_retries: int, word: str) -> None:
-        idle = [card for card in self.model.cards if card.is_open and not card.open_run and not card.waits]
+        idle = [
+            card
+            for card in self.model.cards
+            if card.is_open and not card.is_archived and not card.open_run and not card.waits
+        ]
         if idle:
             self.enqueue(self.model.cards.index(_choose(idle, pick)), agent, max_retries, None, word, when_ready=False)
             self.check()
@@ -514,6 +543,7 @@ class Queue(RuleBasedStateMachine):
 
     @invariant()
     def the_database_is_as_the_model_says(self) -> None:
+        self.model.ask()
         cards = {row["id"]: row for row in self.rows("SELECT * FROM tasks")}
         assert {key: (row["status"], row["priority"], row["deleted_at"] is not None) for key, row in cards.items()} == {
             card.id: (card.status.value, card.priority, card.is_deleted) for card in self.model.cards
@@ -529,6 +559,8 @@ class Queue(RuleBasedStateMachine):
             "wait_count",
             "args",
             "is_held",
+            "activity",
+            "activity_note",
         )
         assert {key: tuple(row[name] for name in told) for key, row in runs.items()} == {
             run.id: (
@@ -541,6 +573,8 @@ class Queue(RuleBasedStateMachine):
                 run.wait_count,
                 json.dumps({"word": run.args}, separators=(",", ":")),
                 run.is_held,
+                "waiting" if run.asks else None,
+                START.title if run.is_held else run.asks,
             )
             for run in self.model.runs
         }
@@ -590,6 +624,7 @@ class Queue(RuleBasedStateMachine):
 
     @invariant()
     def every_change_is_told_once_with_who_made_it(self) -> None:
+        self.model.ask()
         events = self.rows("SELECT * FROM task_events ORDER BY id")
         assert events[: len(self.seen_events)] == self.seen_events
         fresh, self.seen_events = events[len(self.seen_events) :], events
@@ -714,7 +749,7 @@ async def test_a_card_that_was_closed_while_its_run_went_on_gets_no_retry(tmp_pa
         await end_without_journal(place.database, claimed.execution.id, failure, park_after=PARK_AFTER, at=NOON)
 
     (row,) = read_rows(tmp_path / "a.db", "SELECT e.status, t.status AS card FROM executions e, tasks t")
-    assert tuple(row) == ("failed", "done")
+    assert tuple(row) == ("failed", "blocked")
 
 
 async def test_the_card_of_a_stopped_run_waits_again_when_what_it_waits_for_was_opened(tmp_path: Path) -> None:

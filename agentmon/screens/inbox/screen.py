@@ -17,6 +17,7 @@ from agentmon.screens.bindings import INBOX, REQUEST
 from agentmon.screens.frame import AttachRequested
 from agentmon.screens.inbox.request_screen import RequestScreen
 from agentmon.screens.sessions.talking import send_message
+from agentmon.screens.tasks.running import decide_waiting
 from agentmon.widgets.block_view import BlockView
 from agentmon.widgets.inbox_blocks import IdleBlock, InboxItem, inbox_blocks
 from agentmon.widgets.key_footer import KeyFooter
@@ -38,8 +39,8 @@ _HISTORY_ROWS: Final = 200
 _TICK_S: Final = 1.0
 _EMPTY: Final = (
     "Nothing waits for you.\n\n"
-    "Here lands what an agent may not do without you: permissions, questions, plans, dangerous starts, and agents that "
-    "wait for a message.\n\nh shows what was decided."
+    "Here lands what an agent may not do without you: permissions, questions, plans, dangerous starts, agents that "
+    "wait for a message, and runs whose dependency was cancelled or failed.\n\nh shows what was decided."
 )
 _NO_HISTORY: Final = "Nothing was decided yet.\n\nh goes back."
 
@@ -117,7 +118,8 @@ class InboxScreen(RequestScreen):
         """Offer what the selected one allows."""
         if action == "answer":
             approval = self.pending_approval
-            return approval is not None and approval.ask_kind is AskKind.QUESTION
+            is_question = approval is not None and approval.ask_kind is AskKind.QUESTION
+            return is_question or (self._selected is not None and self._selected.waits_for_tasks)
         selected = self._selected
         if action in {"send_message", "attach"}:
             return True if selected is not None and not selected.waits_to_start else None
@@ -131,6 +133,10 @@ class InboxScreen(RequestScreen):
 
     def action_answer(self) -> None:
         """Show the question with the keys that choose; it was seen here, so nothing has to wait."""
+        selected = self._selected
+        if selected is not None and selected.task_id is not None and selected.waits_for_tasks:
+            self.open_dialog(decide_waiting(self, selected.task_id), name="answer")
+            return
         listing = self.may_decide()
         if listing is not None:
             self.open_dialog(self._answer(listing), name="answer")
@@ -237,7 +243,7 @@ class InboxScreen(RequestScreen):
         items = [InboxItem(listing=one, since=one.approval.asked_at) for one in listings]
         for one in await services.executions.without_request(workspace):
             execution = one.execution
-            since = execution.log_updated_at or execution.started_at or execution.created_at
+            since = execution.activity_at or execution.started_at or execution.created_at
             items.append(InboxItem(execution=one, since=since))
         new = {item.key: item for item in sorted(items, key=lambda item: item.since)}
         kept = await self._kept(services, new)

@@ -100,9 +100,10 @@ async def interrupt(screen: ServiceScreen[None], task_id: TaskId) -> None:
 async def show_request(screen: ServiceScreen[None], task_id: TaskId, clock: Clock) -> None:
     """Show the oldest request of the task with the keys that decide on it. Must run in a worker.
 
-    What waits without a request is answered where it can be: by a message, or in its terminal.
+    What waits without a request is answered where it can be: by a message, in its terminal, or in the queue.
     """
     from agentmon.screens.inbox.request_dialog import RequestDialog  # noqa: PLC0415 - not part of the first frame
+    from agentmon.screens.tasks.running import decide_waiting  # noqa: PLC0415 - as above
 
     services = await screen.services()
     pending = await services.approvals.of_task(task_id)
@@ -111,6 +112,8 @@ async def show_request(screen: ServiceScreen[None], task_id: TaskId, clock: Cloc
         if newest is None or newest.live_state is not LiveState.NEEDS_YOU:
             task = await services.tasks.get(task_id)
             screen.notify(f"#{task.number} asks nothing")
+        elif newest.status is ExecutionStatus.QUEUED:
+            await decide_waiting(screen, task_id)
         elif newest.mode.is_protocol:
             await send_message(screen, task_id)
         else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError, ConflictError, WaitsForTasksError
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.live_state import short_moment
+from agentmon.domain.live_state import numbers_text, short_moment
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Failed
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import Task
+    from agentmon.domain.tasks import AwaitedTask
     from agentmon.screens.frame import ServiceScreen
     from agentmon.screens.tasks.run_dialog import RunChoice
 
 _LONGEST_TITLE: Final = 60
 _MOST_NAMED: Final = 8
 _QUEUE: Final = "queue"
+_ANYWAY: Final = "anyway"
+_DROP: Final = "drop"
+_STOP: Final = "stop"
 
 
 async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others: int = 0) -> RunChoice | None:
@@ -95,6 +98,43 @@ async def stop_run(screen: ServiceScreen[None], task_id: TaskId, *, kill: bool =
     if stopped.mode.is_conversation and stopped.status.is_open:
         task = await services.tasks.get(task_id)
         screen.notify(f"Stopping #{task.number} · m resumes its conversation")
+
+
+async def decide_waiting(screen: ServiceScreen[None], task_id: TaskId) -> None:
+    """Ask what becomes of a queued run whose task waits for what will not be done by itself. Must run in a worker.
+
+    Raises:
+        NotFoundError: The task is gone.
+        ConflictError: The run began or was stopped meanwhile.
+    """
+    from agentmon.screens.dialogs.choice import Answer, ChoiceDialog  # noqa: PLC0415 - not part of the first frame
+
+    services = await screen.services()
+    task = await services.tasks.get(task_id)
+    awaited = [one for one in await services.tasks.dependencies(task_id) if not one.releases]
+    given_up = [one for one in awaited if one.is_given_up]
+    names = ", ".join(_awaited_names(awaited))
+    dropped = numbers_text([one.number for one in given_up])
+    answers = [Answer(_ANYWAY, "Start anyway"), Answer(_DROP, f"Drop {dropped}"), Answer(_STOP, "Take out of queue")]
+    if len(given_up) == len(awaited):
+        detail = f"Start anyway: it no longer waits for {dropped}."
+        answers = [answers[0], answers[2]]
+    else:
+        detail = f"Start anyway: it waits for nothing.  Drop {dropped}: it waits for the others."
+    question = f"#{task.number} {even_line(task.title, max_characters=_LONGEST_TITLE)} waits for {names}."
+    answer = await screen.ask(ChoiceDialog(question, detail=detail, answers=answers))
+    try:
+        if answer == _ANYWAY:
+            await services.queue.run(task_id, actor=services.actor, anyway=True)
+            screen.notify(f"#{task.number} no longer waits")
+        elif answer == _DROP:
+            removed = [one.number for one in given_up]
+            await services.tasks.change_dependencies(task_id, removed=removed, actor=services.actor)
+            screen.notify(f"#{task.number} no longer waits for {dropped}")
+        elif answer == _STOP:
+            await services.queue.stop(task_id, actor=services.actor)
+    finally:
+        screen.request_refresh()
 
 
 async def release_agent(screen: ServiceScreen[None], task_id: TaskId) -> None:
@@ -220,8 +260,10 @@ async def _obstacle(services: Services, execution: Execution, *, now: datetime) 
         return f"{agent.off_words} · 4 shows the agents"
     if agent.parked_until is not None and agent.parked_until > now:
         return f"{_parked_words(agent, agent.parked_until, now)} · U lets it start again"
-    awaited = _awaited_names(await services.tasks.dependencies(execution.task_id))
-    return f"it starts after {', '.join(awaited)}" if awaited else ""
+    prerequisites = await services.tasks.dependencies(execution.task_id)
+    awaited = _awaited_names(prerequisites)
+    ways = " · y shows the ways out" if any(one.is_given_up for one in prerequisites) else ""
+    return f"it starts after {', '.join(awaited)}{ways}" if awaited else ""
 
 
 def _parked_words(agent: Agent, until: datetime, now: datetime) -> str:
@@ -248,5 +290,5 @@ async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_
     return answer == _QUEUE
 
 
-def _awaited_names(tasks: Sequence[Task]) -> list[str]:
+def _awaited_names(tasks: Sequence[AwaitedTask]) -> list[str]:
     return [task.awaited_name for task in tasks if not task.releases]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import AgentId, CapabilityId, TaskId
     from agentmon.domain.pause import QueuePause
-    from agentmon.domain.tasks import Schedule, Task, Workspace
+    from agentmon.domain.tasks import AwaitedTask, Schedule, Task, Workspace
 
 FACT_NAMES: Final = (
     "Now",
@@ -69,7 +69,7 @@ class TaskFacts:
     """Newest first."""
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     capabilities: dict[CapabilityId, Capability] = field(default_factory=dict)
-    waits_for: tuple[Task, ...] = ()
+    waits_for: tuple[AwaitedTask, ...] = ()
     """What it waits for or has waited for."""
     needed_by: tuple[Task, ...] = ()
     parent: Task | None = None
@@ -253,6 +253,8 @@ def _queued_lines(facts: TaskFacts, newest: Execution, now: datetime) -> list[st
     is_agent_parked = wait.parked_until is not None and wait.parked_until > now
     state = execution_words(newest, now, wait)
     lines = [state.words]
+    if newest.activity is not None:
+        lines.append(f"{even_line(newest.activity_note or '')} · y shows the ways out")
     if agent is not None and agent.off_words:
         lines.append(f"{agent.off_words} · 4 shows the agents")
     if is_agent_parked and agent is not None:

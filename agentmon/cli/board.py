@@ -161,7 +161,7 @@ def _facts(card: Card, now: datetime) -> list[str]:
     if card.spent_text:
         facts.append(card.spent_text)
     if card.waits_for:
-        facts.append("waits for " + ", ".join(card.awaited))
+        facts.append(f"waits for {card.awaited_text}")
     return facts
 
 

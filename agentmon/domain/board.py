@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.sightings import Sighting
-    from agentmon.domain.task_status import TaskStatus
+    from agentmon.domain.task_status import AwaitedState, TaskStatus
 
 ALL_WORKSPACES: Final = "All workspaces"
 
@@ -78,8 +78,8 @@ class Card(NamedTuple):
     """Whether a queued execution waits for that time since its last try failed."""
     waits_for: tuple[int, ...] = ()
     """Numbers of the tasks it depends on that keep it from starting."""
-    awaited: tuple[str, ...] = ()
-    """The same by name, with what became of those that will not be done by themselves: ``#8 (cancelled)``."""
+    awaited_states: Mapping[int, AwaitedState] = {}
+    """By those numbers: what became of them."""
     subtask_count: int = 0
     subtasks_closed: int = 0
     next_run_at: datetime | None = None
@@ -93,6 +93,12 @@ class Card(NamedTuple):
     """The short name of its workspace, where the cards of all are shown together; else empty."""
     sighting: Sighting = NO_SIGHTING
     """What is known of the newest execution while no worker is at work."""
+
+    @property
+    def awaited_text(self) -> str:
+        """What it waits for, and what became of those that will not be done by themselves: ``#7, #8 (cancelled)``."""
+        states = self.awaited_states
+        return ", ".join(states[one].named(one) if one in states else f"#{one}" for one in self.waits_for)
 
     @property
     def spent_text(self) -> str:

@@ -423,7 +423,7 @@ def _card(
         waits_until=waits_until,
         is_retry=wait_reason == WaitReason.RETRY,
         waits_for=tuple(waits_for),
-        awaited=tuple(state.named(number) for number, state in waits_for.items()),
+        awaited_states=waits_for,
         subtask_count=subtasks[0],
         subtasks_closed=subtasks[1],
         next_run_at=_optional_time(next_run_at),

@@ -123,7 +123,7 @@ class CardPreview(Guarded, Vertical):
             schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
             others = [card.elapsed_text(now), schedule, *others]
         if card.waits_for and not is_open(card):
-            others.append(f"waits for {', '.join(card.awaited)}")
+            others.append(f"waits for {card.awaited_text}")
         due = None if now is None else due_part(card, now)
         if due is not None and due.text:
             facts.append((due.text, _COLOURS[due.style]))

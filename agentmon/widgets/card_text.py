@@ -134,7 +134,7 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
     told = find_state_words(card, now)
     if told is None:
         if card.waits_for and card.status is not TaskStatus.BLOCKED:
-            parts.append(Part(f" · after {', '.join(card.awaited)}", "muted"))
+            parts.append(Part(f" · after {card.awaited_text}", "muted"))
     else:
         room = width - cells(parts[0].text) - len(" ◌ ")
         words = told.words if cells(told.words) <= room else told.short_words
@@ -197,7 +197,7 @@ def _third_line(card: Card) -> Part | None:
     if card.state is LiveState.NEEDS_YOU:
         return Part(f"◆ {need_words(card)}", "warning")
     if card.waits_for and card.status is TaskStatus.BLOCKED and card.state is not LiveState.QUEUED:
-        return Part(f"waits for {', '.join(card.awaited)}", "muted")
+        return Part(f"waits for {card.awaited_text}", "muted")
     if card.state is LiveState.STUCK and card.error:
         return Part(stuck_text(card.error), "bad")
     if card.state is LiveState.PARKED and card.error:

@@ -83,9 +83,9 @@ async def test_what_a_card_waits_for_lets_it_start_only_when_it_is_done(tmp_path
     assert (held.status, freed.status) == (TaskStatus.BLOCKED, TaskStatus.TODO)
     assert page.columns[TaskStatus.BLOCKED].cards[0].waits_for == (other.number,)
     assert graph.needs == {waiting.id: [other.id]}
-    if way != "archived":
-        assert f"#{other.number} ({way})" in str(caught.value)
-    assert f"task edit {waiting.number} --not-after {other.number}" in (caught.value.hint or "")
+    assert page.columns[TaskStatus.BLOCKED].cards[0].awaited_text == f"#{other.number} ({way})"
+    assert f"#{other.number} ({way})" in str(caught.value)
+    assert f"run {waiting.number} --anyway" in (caught.value.hint or "")
     assert claimed_while_held == ()
     assert [one.task.id for one in claimed] == [waiting.id]
 

@@ -55,6 +55,7 @@ from agentmon.store.audit import AuditRepository
 from agentmon.store.board_pages import BoardRepository
 from agentmon.store.budgets import BudgetRepository
 from agentmon.store.capability_scans import CapabilityScanRepository
+from agentmon.store.claims import ClaimRepository
 from agentmon.store.conversations import ConversationRepository
 from agentmon.store.database import open_database
 from agentmon.store.dependencies import DependencyRepository
@@ -262,6 +263,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 sightings=sightings,
                 events=EventRepository(database),
                 agents=agents,
+                dependencies=DependencyRepository(database),
+                pauses=QueuePauseRepository(database),
+                claims=ClaimRepository(database),
                 paths=paths,
                 clock=clock,
             ),

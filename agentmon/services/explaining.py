@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import AgentmonError, ConflictError
 from agentmon.domain.events import EventType
 from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
@@ -19,6 +20,7 @@ from agentmon.runners.screens.reading import ScreenText, box_text, read_screen, 
 from agentmon.runners.screens.rules import NO_RULES, find_agent_rules
 from agentmon.runners.screens.signals import is_halted, read_signal
 from agentmon.runners.tmux import Tmux
+from agentmon.store.task_moves import DEPENDENCY_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +34,36 @@ if TYPE_CHECKING:
     from agentmon.runners.screens.rules import ScreenRules
     from agentmon.services.agents import AgentService
     from agentmon.services.sightings import SightingService
+    from agentmon.store.claims import ClaimRepository
+    from agentmon.store.dependencies import DependencyRepository
     from agentmon.store.events import EventRepository
     from agentmon.store.executions import ExecutionRepository
+    from agentmon.store.queue_pause import QueuePauseRepository
 
 _UNSEEN: Final = "the lock of its host, which nobody holds or a halted host does; no worker is at work"
+_JOURNAL: Final = "the journal of its host"
+_END_SOURCES: Final = {
+    EndReason.FINISHED: "its agent, which had nothing left to do",
+    EndReason.STOPPED: "a stop that was asked for",
+    EndReason.TIMED_OUT: "its time limit",
+    EndReason.START_FAILED: "its start, which failed",
+    EndReason.TERMINATED: "a signal that its host got from elsewhere",
+    EndReason.LOST: "the lock of its host, which is gone without a word",
+    EndReason.REFUSED: "what the vendor said",
+}
+_WAIT_SOURCES: Final = {
+    WaitReason.RETRY: "its last try, which failed",
+    WaitReason.USAGE_LIMIT: "what the vendor said of its quota",
+    WaitReason.RATE_LIMIT: "what the vendor said of its rate limit",
+    WaitReason.FAILURES: "its failures in a row",
+    WaitReason.SCHEDULED: "the time that it was queued for",
+    WaitReason.BUDGET: "a budget that is spent",
+}
+_FULL_WORDS: Final = {
+    "folder": "another agent works in its folder",
+    "agent": "its agent has no place free",
+    "workspace": "its workspace has no place free",
+}
 _STATE_EVENTS: Final = (EventType.STATUS_CHANGE, EventType.APPROVAL, EventType.ERROR)
 _MAX_EVENTS: Final = 5
 _MAX_ENTRIES: Final = 10
@@ -91,9 +119,15 @@ class ExplainService:
         sightings: SightingService,
         events: EventRepository,
         agents: AgentService,
+        dependencies: DependencyRepository,
+        pauses: QueuePauseRepository,
+        claims: ClaimRepository,
         paths: Paths,
         clock: Clock,
     ) -> None:
+        self._dependencies = dependencies
+        self._pauses = pauses
+        self._claims = claims
         self._executions = executions
         self._sightings = sightings
         self._events = events
@@ -112,15 +146,16 @@ class ExplainService:
         if not found:
             raise ConflictError("it was never run, so there is no state to explain", hint="r on the card runs it")
         execution = found[0]
+        source, note = await self._decided(execution)
+        waits_for = [one.number for one in await self._dependencies.of_task(task_id) if not one.releases]
+        agent = await self._agents.get(execution.agent_id)
         events = await self._events.last(execution_id=execution.id, types=_STATE_EVENTS, limit=_MAX_EVENTS)
         changes = [event for event in events if event.type is EventType.STATUS_CHANGE]
         explanation = Explanation(
             execution=execution,
-            state=execution.state_label(self._clock.now())[1],
-            note=execution.activity_note or execution.error or "",
-            source=_UNSEEN
-            if execution.live_state is LiveState.UNKNOWN and execution.sighting.last_seen_at is not None
-            else execution.activity_source or "the journal of its host",
+            state=execution.state_label(self._clock.now(), waits_for=waits_for, parked_until=agent.parked_until)[1],
+            note=note,
+            source=source,
             decided=changes[-1].payload if changes and execution.activity is not None else {},
             entries=tuple(_event_line(event) for event in events)
             if execution.mode.is_conversation and events
@@ -128,7 +163,47 @@ class ExplainService:
         )
         if execution.mode is not ExecutionMode.TMUX or not execution.status.is_live:
             return explanation
-        return await self._with_look(explanation, await self._agents.get(execution.agent_id))
+        return await self._with_look(explanation, agent)
+
+    async def _decided(self, execution: Execution) -> tuple[str, str]:
+        """Return the signal that decides the state of an execution, and what it says."""
+        note = execution.activity_note or execution.error or ""
+        match execution.live_state:
+            case LiveState.UNKNOWN if execution.sighting.last_seen_at is not None:
+                return _UNSEEN, note
+            case LiveState.STUCK:
+                return "its host, which looks for what is left of it", execution.error or ""
+            case LiveState.PAUSED:
+                return "its host, which halted its processes", note
+            case LiveState.STOPPING:
+                return "a stop that was asked for", note
+            case LiveState.FINALIZING:
+                return "the journal of its host: all its processes are gone", note
+        if execution.status is ExecutionStatus.QUEUED:
+            return await self._queued(execution, note)
+        if execution.end_reason is not None:
+            return _END_SOURCES.get(execution.end_reason, _JOURNAL), note
+        return execution.activity_source or _JOURNAL, note
+
+    async def _queued(self, execution: Execution, note: str) -> tuple[str, str]:
+        """Return what keeps a queued execution from starting: what a person sees first comes first."""
+        agent, now = await self._agents.get(execution.agent_id), self._clock.now()
+        awaited = [one.awaited_name for one in await self._dependencies.of_task(execution.task_id) if not one.releases]
+        if execution.live_state is LiveState.NEEDS_YOU:
+            return execution.activity_source or "approval", note
+        is_time = execution.not_before is not None and execution.not_before <= now
+        if execution.wait_reason is not None and not is_time:
+            return _WAIT_SOURCES[execution.wait_reason], note
+        if agent.parked_until is not None and agent.parked_until > now:
+            return f"{agent.slug} is parked", agent.park_note or ""
+        if awaited:
+            return DEPENDENCY_SOURCE, f"starts after {', '.join(awaited)}"
+        if agent.off_words:
+            return "the registry of agents", agent.off_words
+        if await self._pauses.get() is not None:
+            return "the pause of the queue", note
+        full = await self._claims.find_full(execution.id)
+        return ("its turn in the queue", note) if full is None else ("the limit of runs at one time", _FULL_WORDS[full])
 
     async def _with_look(self, explanation: Explanation, agent: Agent) -> Explanation:
         execution = explanation.execution

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.ids import WorkerId
+    from agentmon.domain.ids import ExecutionId, WorkerId
     from agentmon.store.database import Database
 
 _CANDIDATES_PER_CLAIM: Final = 2
@@ -126,6 +126,29 @@ RETURNING id
 )
 
 
+# What `_CLAIM` counts, for one execution in the queue: the places that are taken beside how many there are.
+_FULL: Final = text("""
+SELECT CASE
+    WHEN a.tool_type = 'ai-agent' AND coalesce(json_extract(w.settings, '$.max_per_folder'), 0) BETWEEN 1 AND (
+        SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
+        WHERE e.status IN ('cancelling', 'finalizing', 'running') AND e.working_dir =
+            coalesce(
+                nullif(json_extract(t.input_context, '$.working_dir'), ''), nullif(a.working_dir, ''), w.root_path))
+    THEN 'folder'
+    WHEN a.max_concurrent BETWEEN 1 AND (
+        SELECT count(*) FROM executions e
+        WHERE e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running'))
+    THEN 'agent'
+    WHEN coalesce(json_extract(w.settings, '$.max_running'), 0) BETWEEN 1 AND (
+        SELECT count(*) FROM executions e JOIN tasks s ON s.id = e.task_id AND s.workspace_id = w.id
+        WHERE e.status IN ('cancelling', 'finalizing', 'running'))
+    THEN 'workspace' END
+FROM executions q
+JOIN tasks t ON t.id = q.task_id JOIN agents a ON a.id = q.agent_id JOIN workspaces w ON w.id = t.workspace_id
+WHERE q.id = :execution_id
+""")
+
+
 class ClaimRepository:
     """Takes executions out of the queue."""
 
@@ -205,6 +228,12 @@ class ClaimRepository:
         """
         async with self._database.writing() as connection:
             await ask_about_waiting(connection, None, at=at)
+
+    async def find_full(self, execution_id: ExecutionId) -> str | None:
+        """Return what has no room for a queued execution: ``folder``, ``agent`` or ``workspace``; None for none."""
+        async with self._database.reading() as connection:
+            full: str | None = (await connection.execute(_FULL, {"execution_id": execution_id})).scalar()
+        return full
 
     async def count_waiting(self) -> int:
         """Return how many executions are in the queue."""

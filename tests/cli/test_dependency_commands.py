@@ -71,6 +71,70 @@ def test_the_graph_shows_what_waits_in_the_queue(cli: CommandLine) -> None:
     assert shown.splitlines()[0] == f"#{second} ◌ queued  second"
 
 
+def test_a_run_behind_a_cancelled_task_is_in_the_inbox_with_the_ways_out(cli: CommandLine) -> None:
+    first, second = cli.add("first"), cli.add("second")
+    third = cli.add("third", "--command", "true", "--after", first, "--after", second)
+    cli("pause")
+    cli("run", third, "--when-ready")
+    cli("task", "move", first, "cancelled")
+
+    listed = cli("inbox")
+    (document,) = cli("inbox", "--json").document()
+    (again,) = cli("inbox", "--json").document()
+    shown = cli("task", "show", third)
+    awaited = cli("task", "show", third, "--json").document()["dependencies"]
+    board = cli("board").stdout
+    dropped = cli("task", "after", third, "--remove", first, "--json")
+    after_drop = cli("inbox", "--json").document()
+    cli("task", "delete", second)
+    (asks_anew,) = cli("inbox", "--json").document()
+    started = cli("run", third, "--anyway", "--json")
+    last = cli("inbox", "--json").document()
+    stopped = cli("stop", third, "--json")
+    cli("resume")
+
+    note = f"waits for #{first} (cancelled)"
+    assert note in listed.stdout
+    for way in (f"run {third} --anyway", f"task after {third} --remove", f"stop {third}"):
+        assert way in listed.stdout
+    assert document == again
+    assert (document["approval"], document["execution"]["activity_note"]) == (None, note)
+    assert document["execution"]["state"] == "needs you"
+    assert f"◆ needs you, starts after #{first} (cancelled), #{second}" in shown.stdout
+    assert [one["awaited_state"] for one in awaited] == ["cancelled", ""]
+    assert note in board
+    assert [str(one["number"]) for one in dropped.document()["waits_for"]] == [second]
+    assert (after_drop, last) == ([], [])
+    assert asks_anew["execution"]["activity_note"] == f"waits for #{second} (deleted)"
+    assert started.document()["id"] == document["execution"]["id"]
+    assert started.document()["state"] == "queued"
+    assert stopped.code == 0
+
+
+def test_a_task_that_waits_is_run_anyway(cli: CommandLine) -> None:
+    first = cli.add("first")
+    second = cli.add("second", "--command", "true", "--after", first)
+
+    refused = cli("run", second)
+    both = cli("run", second, "--anyway", "--when-ready")
+    ran = cli("run", second, "--anyway", "--wait", "--json")
+
+    assert refused.code == 1
+    assert f"run {second} --anyway" in refused.stderr
+    assert both.code == 2
+    assert (ran.code, ran.document()["state"]) == (0, "done")
+    assert cli("task", "after", second, "--json").document()["waits_for"] == []
+
+
+def test_a_task_of_another_workspace_cannot_be_waited_for(cli: CommandLine) -> None:
+    here = cli.add("here")
+
+    refused = cli("task", "after", here, "elsewhere#1")
+
+    assert refused.code == 2
+    assert cli("task", "after", here, "--json").document()["waits_for"] == []
+
+
 def test_a_task_alone_says_so(cli: CommandLine) -> None:
     number = cli.add("alone")
 

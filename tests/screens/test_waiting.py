@@ -20,6 +20,7 @@ from agentmon.store.moments import moment_text
 from agentmon.widgets.status_line import StatusBar
 from tests.idle_worker import idle_worker
 from tests.live_home import add_command
+from tests.screen_stage import screen_text
 from tests.screens.boards import Board, Place, make_place, open_board
 
 if TYPE_CHECKING:
@@ -304,3 +305,48 @@ async def test_lost_runs_are_told_at_the_start_and_run_again_together(place: Pla
     assert first is not None
     assert second is not None
     assert {first.status, second.status} == {ExecutionStatus.QUEUED}
+
+
+@pytest.mark.parametrize(
+    ("way", "status", "waits_for"),
+    [
+        ("anyway", ExecutionStatus.QUEUED, []),
+        ("drop", ExecutionStatus.QUEUED, [2]),
+        ("stop", ExecutionStatus.CANCELLED, [1, 2]),
+        ("cancel", ExecutionStatus.QUEUED, [1, 2]),
+    ],
+)
+@pytest.mark.parametrize("place_of_question", ["board", "inbox"])
+async def test_a_run_behind_a_cancelled_card_is_decided_about_from_board_and_inbox(
+    place: Place, way: str, status: ExecutionStatus, waits_for: list[int], place_of_question: str
+) -> None:
+    await add(place, "first")
+    await add(place, "second")
+    await add(place, "third", after=1)
+    async with place.services() as (services, workspace):
+        task = await services.tasks.by_number(workspace, 3)
+        await services.tasks.add_dependency(task.id, 2, actor=USER_ACTOR)
+        await queue(place, 3, waits_for_tasks=True)
+        first = await services.tasks.by_number(workspace, 1)
+        await services.tasks.move(first.id, CANCELLED, actor=USER_ACTOR)
+
+    async with open_board(place) as board:
+        await board.until(lambda: "waits for #1 (cancelled)" in column_text(board, BLOCKED), "the card says so")
+        if place_of_question == "board":
+            await board.press("w")
+            await board.until(lambda: board.selected == "third", "it is selected")
+        else:
+            await board.press("6")
+            await board.until(lambda: "1 waits for you" in screen_text(board.app), "the inbox has it")
+        await board.press("y")
+        asked = await question(board)
+        await board.pilot.click(f"#{way}" if way == "cancel" else f"#answer-{way}")
+        await board.until(lambda: not isinstance(board.app.screen, ChoiceDialog), "it is answered")
+        await board.app.workers.wait_for_complete()
+
+    async with place.services() as (services, workspace):
+        awaited = [one.number for one in await services.tasks.dependencies(task.id)]
+    present = await newest(place, 3)
+    assert "#1 (cancelled), #2" in asked
+    assert present is not None
+    assert (present.status, awaited) == (status, waits_for)

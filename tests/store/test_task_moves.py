@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.domain.board import ColumnRequest
-from agentmon.domain.errors import WaitsForTasksError
+from agentmon.domain.errors import ConflictError, WaitsForTasksError
+from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import WorkerId
+from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.claims import ClaimRepository
@@ -92,3 +94,133 @@ async def test_what_a_card_waits_for_lets_it_start_only_when_it_is_done(tmp_path
 
 async def _claim(claims: ClaimRepository) -> tuple[ClaimedExecution, ...]:
     return await claims.claim(worker_id=WorkerId("w"), max_running=9, park_after=0, limit=9, at=datetime.now(UTC))
+
+
+async def test_a_queued_run_asks_once_when_what_it_waits_for_will_not_be_done(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        services, tasks = place.services, place.services.tasks
+        other, third, waiting = [await place.add_task(title) for title in ("other", "third", "waits")]
+        await tasks.change_dependencies(waiting.id, added=[other.number, third.number], actor=USER_ACTOR)
+        run = await place.add_run(waiting.id, ExecutionStatus.QUEUED, may_wait=True)
+        seen = []
+
+        async def look() -> None:
+            listed = [one.execution.activity_note for one in await services.executions.without_request(place.workspace)]
+            (page,) = (await services.board.page(place.workspace, [ColumnRequest(TaskStatus.BLOCKED)])).columns.values()
+            (card,) = [card for card in page.cards if card.task_id == waiting.id]
+            newest = await services.executions.get(run.id)
+            line = (await services.board.page(place.workspace, ())).status_line
+            assert card.state is newest.live_state
+            assert (card.state is LiveState.NEEDS_YOU) == bool(listed) == bool(line.needs_you)
+            seen.append(listed[0] if listed else None)
+
+        await look()
+        for change in (
+            tasks.move(other.id, TaskStatus.CANCELLED, actor=USER_ACTOR),
+            tasks.delete(third.id, actor=USER_ACTOR),
+            tasks.move(other.id, TaskStatus.TODO, actor=USER_ACTOR),
+            tasks.restore(third.id, actor=USER_ACTOR),
+            services.archive.archive(other.id, actor=USER_ACTOR),
+            services.archive.unarchive(other.id, actor=USER_ACTOR),
+            tasks.move(third.id, TaskStatus.DONE, actor=USER_ACTOR),
+        ):
+            await change
+            await look()
+        trail = [event.event_type for event in await services.audit.of_task(waiting.id)]
+
+    assert seen == [
+        None,
+        "waits for #1 (cancelled)",
+        "waits for #1 (cancelled), #2 (deleted)",
+        "waits for #2 (deleted)",
+        None,
+        "waits for #1 (archived)",
+        None,
+        None,
+    ]
+    assert trail.count(TaskEventType.EXECUTION_HELD) == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "note"),
+    [
+        ({"status": "failed", "end_reason": "exited"}, "failed"),
+        ({"status": "failed", "end_reason": "lost"}, "lost"),
+        ({"status": "timed_out", "end_reason": "timed_out"}, "timed out"),
+        ({"status": "cancelled", "end_reason": "stopped"}, "stopped"),
+        ({"status": "succeeded", "end_reason": "exited"}, None),
+        ({"status": "queued", "wait_reason": "usage_limit", "not_before": datetime(2096, 1, 1, tzinfo=UTC)}, None),
+        ({"status": "queued", "is_held": 1}, None),
+        ({"status": "running"}, None),
+        ({"status": "running", "activity": "waiting"}, None),
+        ({"status": "running", "paused_at": datetime(2026, 1, 1, tzinfo=UTC)}, None),
+        ({"status": "running", "error": "could not stop pid 7"}, None),
+        ({"status": "cancelling"}, None),
+        ({"status": "finalizing"}, None),
+    ],
+    ids=lambda part: None if isinstance(part, dict) else part,
+)
+async def test_only_a_task_that_is_done_and_does_not_run_lets_others_start(
+    tmp_path: Path, columns: dict[str, object], note: str | None
+) -> None:
+    async with stored(tmp_path) as place:
+        services, claims = place.services, ClaimRepository(place.services.database)
+        other, waiting = await place.add_task("the other"), await place.add_task("the one that waits")
+        await services.tasks.add_dependency(waiting.id, other.number, actor=USER_ACTOR)
+        run = await place.add_run(waiting.id, ExecutionStatus.QUEUED, may_wait=True)
+        first = await place.add_run(other.id, ExecutionStatus.QUEUED)
+        over = {"ended_at": datetime.now(UTC)} if ExecutionStatus(str(columns["status"])).is_open is False else {}
+        place.set_columns(first.id, **columns, **over)
+        await claims.ask_about_waiting(at=datetime.now(UTC))
+        held = await services.executions.get(run.id)
+        claimed = [one.task.id for one in await _claim(claims)]
+        place.set_columns(first.id, status="running", is_held=0, ended_at=None)
+        await services.tasks.move(other.id, TaskStatus.DONE, actor=USER_ACTOR)
+        awaited = [one.awaited_name for one in await services.tasks.dependencies(waiting.id)]
+        while_it_runs = [one.task.id for one in await _claim(claims)]
+        place.set_columns(first.id, status="succeeded", ended_at=datetime.now(UTC))
+        freed = [one.task.id for one in await _claim(claims)]
+
+    assert held.activity_note == (note and f"waits for #{other.number} ({note})")
+    assert (held.live_state is LiveState.NEEDS_YOU) == (note is not None)
+    assert waiting.id not in claimed
+    assert awaited == [f"#{other.number} (still running)"]
+    assert (while_it_runs, freed) == ([], [waiting.id])
+
+
+async def test_a_card_that_runs_takes_no_new_dependency_that_would_hold_it(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        tasks = place.services.tasks
+        runs, is_open, is_done = [await place.add_task(title) for title in ("runs", "open", "done")]
+        await tasks.move(is_done.id, TaskStatus.DONE, actor=USER_ACTOR)
+        run = await place.add_run(runs.id, ExecutionStatus.RUNNING)
+
+        with pytest.raises(ConflictError, match=f"#{runs.number} is running") as caught:
+            await tasks.change_dependencies(runs.id, added=[is_done.number, is_open.number], actor=USER_ACTOR)
+        refused = await tasks.dependencies(runs.id)
+        await tasks.add_dependency(runs.id, is_done.number, actor=USER_ACTOR)
+        place.set_status(run.id, ExecutionStatus.FAILED)
+        await tasks.add_dependency(runs.id, is_open.number, actor=USER_ACTOR)
+        known = [one.number for one in await tasks.dependencies(runs.id)]
+
+    assert f"stop {runs.number}" in caught.value.hint
+    assert refused == ()
+    assert known == [is_open.number, is_done.number]
+
+
+async def test_only_a_run_or_a_person_says_that_a_task_is_done(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        tasks, task = place.services.tasks, await place.add_task("it")
+        run = await place.add_run(task.id, ExecutionStatus.RUNNING)
+        agent = Actor(type=ActorType.AGENT, id=run.id)
+        other, waiting = await place.add_task("no run"), await place.add_task("waits")
+        await tasks.add_dependency(waiting.id, other.number, actor=agent)
+
+        for one in (task, other):
+            with pytest.raises(ConflictError, match=f"an agent cannot move #{one.number} to Done"):
+                await tasks.move(one.id, TaskStatus.DONE, actor=agent)
+        with pytest.raises(ConflictError, match="an agent cannot start"):
+            await place.services.queue.run(waiting.id, anyway=True, actor=agent)
+        await tasks.move(other.id, TaskStatus.CANCELLED, actor=agent)
+
+        assert (await tasks.get(waiting.id)).status is TaskStatus.BLOCKED

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentmon.domain.budgets import TaskBudget
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
-    from agentmon.domain.ids import TaskId
+    from agentmon.domain.ids import AgentId, TaskId
     from agentmon.domain.task_graph import TaskGraph
     from agentmon.domain.task_picks import TaskPick
     from agentmon.domain.task_status import TaskStatus
@@ -184,6 +184,10 @@ class TaskService:
                 hint="`agentmon task list` shows its tasks; -C PATH names another workspace",
             )
         return task
+
+    async def last_agent_id(self, workspace: Workspace) -> AgentId | None:
+        """Return the program of the newest task of the workspace that has one."""
+        return await self._tasks.last_agent_id(workspace.id)
 
     async def known_labels(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the labels that tasks of the workspace have, the most used first."""

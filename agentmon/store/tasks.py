@@ -10,7 +10,7 @@ from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import OPEN_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType
-from agentmon.domain.ids import LOCAL_USER_ID, TaskId, new_id
+from agentmon.domain.ids import LOCAL_USER_ID, AgentId, TaskId, new_id
 from agentmon.domain.life_cycles import require_task_move
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
@@ -19,6 +19,7 @@ from agentmon.store.budgets import set_task_budget
 from agentmon.store.columns import bottom_of, place_at
 from agentmon.store.dependencies import add_dependency, change_dependencies
 from agentmon.store.mapping import input_context_row, task_of
+from agentmon.store.optional_columns import optional
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.subtasks import require_parent
 from agentmon.store.task_labels import select_tasks, write_labels
@@ -265,6 +266,18 @@ class TaskRepository:
         """
         async with self._database.reading() as connection:
             return task_of(await _row(connection, task_id))
+
+    async def last_agent_id(self, workspace_id: WorkspaceId) -> AgentId | None:
+        """Return the program of the newest task of the workspace that has one; also of one that was deleted."""
+        tasks = tables.tasks
+        statement = (
+            select(tasks.c.assignee_agent_id)
+            .where(tasks.c.workspace_id == workspace_id, tasks.c.assignee_agent_id.is_not(None))
+            .order_by(tasks.c.number.desc())
+            .limit(1)
+        )
+        async with self._database.reading() as connection:
+            return optional(AgentId, (await connection.execute(statement)).scalar())
 
     async def find_by_number(self, workspace_id: WorkspaceId, number: int, *, deleted_too: bool = False) -> Task | None:
         """Return the task of this number."""

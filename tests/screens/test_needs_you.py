@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import Input, Select
 
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ConversationStart
+from agentmon.runners.presets import agents_of, load_presets
 from agentmon.screens.inbox.needs import NeedsWatch, NewNeeds
 from agentmon.screens.inbox.request_dialog import RequestDialog
 from agentmon.screens.inbox.screen import InboxScreen
+from agentmon.screens.tasks.conversation_form import ConversationForm
 from agentmon.screens.tasks.run_dialog import RunChoice, RunDialog
+from agentmon.widgets.form import FormField
 from tests.live_home import add_command
 from tests.screen_stage import any_command, screen_text, until
 from tests.screens.boards import Place, open_board
@@ -20,8 +25,6 @@ from tests.screens.talks import a_talk, make_talks, talks, wants_command
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.live_home import LiveHome
 
@@ -82,6 +85,25 @@ async def test_what_is_new_is_told_once_and_the_bell_rings_at_most_once_in_five_
         assert news.rings
         assert again == NewNeeds()
         assert [watch.may_ring(at) for at in (0.0, 4.9, 5.1)] == [True, False, True]
+
+
+@pytest.mark.parametrize("key", ["work", "screen"])
+@pytest.mark.parametrize("slug", ["claude", "codex", "gemini", "opencode"])
+async def test_the_run_dialog_asks_each_thing_once(tmp_path: Path, slug: str, key: str) -> None:
+    (agent,) = agents_of([preset for preset in load_presets() if preset.slug == slug])
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 60)) as pilot:
+        task = await place.services.tasks.get((await place.begin()).task_id)
+        context = replace(task.input_context, capability_key=key)
+        task = replace(task, assignee_agent_id=agent.id, input_context=context)
+        dialog = RunDialog(agents=(any_command(), agent), task=task)
+        stage.show(dialog)  # type: ignore[arg-type] # a screen ends with its own type
+        await until(pilot, lambda: dialog.is_mounted and dialog.query_one(ConversationForm).region.height > 0)
+        shown = [field for field in dialog.query(FormField) if field.display and field.region.height]
+        names = ["Permissions" if "ermission" in one._label else one._label for one in shown]
+
+    assert sorted(names) == sorted(set(names))
+    assert {"Model", "Permissions"} & set(names)
+    assert ("Screen" in names) == (key == "work")
 
 
 async def test_the_run_dialog_asks_an_ai_agent_for_its_conversation(tmp_path: Path) -> None:

@@ -8,19 +8,24 @@ import pytest
 from textual import events
 from textual.widgets import Checkbox, Select, TextArea
 
+from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.ids import TaskId, WorkspaceId
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
-from agentmon.domain.tasks import InputContext, Task
+from agentmon.domain.tasks import InputContext, Task, TaskDraft
 from agentmon.runners.danger import load_danger_rules
 from agentmon.screens.dialogs.confirm import ConfirmDialog
+from agentmon.screens.tasks.editor_making import EditorMaking
 from agentmon.screens.tasks.run_dialog import RunChoice, RunDialog
 from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
+from agentmon.services.actors import USER_ACTOR
+from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 from agentmon.widgets.form import FormField, LineInput
 from tests.screen_stage import NASTY_TITLES, Stage, agent, any_command, capability, screen_text, until
+from tests.stored_runs import stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from textual.pilot import Pilot
@@ -42,13 +47,6 @@ ARGUMENTS = {
 }
 FINDER = agent("finder", capability("look", ARGUMENTS), capability("list"))
 AGENTS = (any_command(), FINDER)
-
-
-@pytest.fixture(autouse=True)
-def no_program_was_used_before() -> Iterator[None]:
-    TaskEditor.last_agent_slug = None
-    yield
-    TaskEditor.last_agent_slug = None
 
 
 def a_task(**changes: object) -> Task:
@@ -365,18 +363,33 @@ async def test_a_task_may_have_no_program_yet_but_then_cannot_run() -> None:
         assert edited(stage).draft.assignee_agent_id is None
 
 
-async def test_the_program_used_last_is_offered_for_the_next_new_task() -> None:
-    stage = Stage()
-    async with stage.run_test(size=(120, 40)) as pilot:
-        await opened(stage, pilot, editor(default="finder"))
-        stage.screen.query_one("#capability", Select).value = "list"
-        await typed(pilot, "first")
-        await pilot.press("ctrl+s")
-        assert edited(stage).draft.input_context.capability_key == "list"
+async def test_a_new_card_offers_the_program_of_the_last_one_and_agents_before_tools(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        services, workspace = place.services, place.workspace
+        await services.agents.add(make_demo_agent())
+        elsewhere = await services.workspaces.open(tmp_path)
+        before = (await EditorMaking.read(services, workspace)).last_agent_slug
+        demo = await services.agents.by_slug(DEMO_AGENT_SLUG)
+        draft = TaskDraft(title="an agent's", assignee_agent_id=demo.id)
+        await services.tasks.add(workspace, draft, actor=USER_ACTOR)
+        await services.tasks.add(workspace, TaskDraft(title="a thought"), actor=USER_ACTOR)
 
-        await opened(stage, pilot, editor())
+    # As after a new start: nothing of it is kept in this process.
+    async with stored(tmp_path) as place:
+        making = await EditorMaking.read(place.services, place.workspace)
+        other = await EditorMaking.read(place.services, elsewhere)
+        stage = Stage()
+        async with stage.run_test(size=(100, 40)) as pilot:
+            new = making.editor(task=None, draft=None, start=None, parent=None, after=(), budget_nano=None)
+            await opened(stage, pilot, new)
+            select = new.query_one("#program", Select)
+            offered = [str(value) for _, value in select._options]
+            chosen = select.value
 
-        assert stage.screen.query_one("#program", Select).value == "finder"
+    assert (before, other.last_agent_slug) == (None, None)
+    assert chosen == DEMO_AGENT_SLUG
+    assert offered[0] == DEMO_AGENT_SLUG
+    assert offered[-2:] == [ANY_COMMAND_SLUG, ""]
 
 
 async def test_folders_are_taken_from_home_and_from_the_workspace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from textual.widgets import Checkbox, Input, Select
 
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
+from agentmon.runners.adapters.prompt import MODEL_ARGUMENT, PERMISSION_MODE_ARGUMENT
 from agentmon.widgets.form import FormField, LineInput
 from agentmon.widgets.guarded import Guarded
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from agentmon.domain.agents import Agent
+    from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import ExecutionId
 
@@ -73,12 +75,19 @@ class ConversationForm(Guarded, Vertical):
         yield self._mode_field
         yield self._screen_field
 
-    def show_agent(self, agent: Agent | None) -> None:
-        """Show what belongs to the agent; a program that is no AI agent has nothing here."""
+    def show_agent(self, agent: Agent | None, capability: Capability | None) -> None:
+        """Show what belongs to the agent, but for what the capability asks for itself.
+
+        A program that is no AI agent has nothing here.
+        """
         config = None if agent is None else agent.session_config
         self.display = config is not None
         if agent is None or config is None:
             return
+        asked = {} if capability is None else capability.args_schema.get("properties")
+        self._model_field.display = not isinstance(asked, Mapping) or MODEL_ARGUMENT not in asked
+        self._mode_field.display = not isinstance(asked, Mapping) or PERMISSION_MODE_ARGUMENT not in asked
+        self._screen_field.display = capability is None or capability.mode is not ExecutionMode.TMUX
         mine = (one for one in self._executions if one.agent_id == agent.id and one.session_ref is not None)
         self._earlier = next(mine, None)
         self._start.set_options([_FRESH, *(_EARLIER if self._earlier is not None else ())])
@@ -104,9 +113,9 @@ class ConversationForm(Guarded, Vertical):
             start=start,
             parent_execution_id=self._earlier.id if goes_on and self._earlier is not None else None,
             message=message if goes_on else None,
-            model=self._model.value.strip() or None,
-            permission_mode=self._mode.value.strip() or None,
-            own_screen=self._screen.value,
+            model=_value_of(self._model_field, self._model),
+            permission_mode=_value_of(self._mode_field, self._mode),
+            own_screen=self._screen.value and self._screen_field.display,
         )
 
     def on_select_changed(self, event: Select.Changed) -> None:
@@ -118,3 +127,8 @@ class ConversationForm(Guarded, Vertical):
         """Take the error away while the person mends it."""
         if event.input is self._message:
             self._message_field.clear_when_changed()
+
+
+def _value_of(shown: FormField, field: LineInput) -> str | None:
+    """Return what was typed; None when nothing was, or when something else asks for it."""
+    return (field.value.strip() or None) if shown.display else None

@@ -24,16 +24,21 @@ class EditorMaking:
     services: Services
     workspace: Workspace
     agents: tuple[Agent, ...]
+    last_agent_slug: str | None
+    """The program of the newest card that has one."""
     known_labels: tuple[str, ...]
     money: MoneyFormat
 
     @classmethod
     async def read(cls, services: Services, workspace: Workspace) -> EditorMaking:
         """Read what there is to choose from."""
+        agents = await services.agents.list(workspace_id=workspace.id)
+        last_agent_id = await services.tasks.last_agent_id(workspace)
         return cls(
             services=services,
             workspace=workspace,
-            agents=await services.agents.list(workspace_id=workspace.id),
+            agents=agents,
+            last_agent_slug=next((agent.slug for agent in agents if agent.id == last_agent_id), None),
             known_labels=await services.tasks.known_labels(workspace),
             money=await services.settings.money(),
         )
@@ -53,6 +58,7 @@ class EditorMaking:
             agents=self.agents,
             task=task,
             workspace_root=self.workspace.root_path,
+            default_agent_slug=self.last_agent_slug,
             draft=draft,
             start=start,
             templates=TemplateKeeping(names=self._own_templates, save=self._save_template),

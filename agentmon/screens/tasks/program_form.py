@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input, Select
 
-from agentmon.domain.agents import DangerLevel
+from agentmon.domain.agents import DangerLevel, ToolType
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.plain_text import plain_line
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _NO_PROGRAM: Final = ""
 _LONGEST_NAME: Final = 60
 _NOTHING: Final = (Text("nothing to run"), "")
-_FIRST_SLUGS: Final = (ANY_COMMAND_SLUG, "shell")
 _DANGER_WORDS: Final = {
     DangerLevel.SAFE: "",
     DangerLevel.CAUTION: "changes files",
@@ -55,10 +54,11 @@ class ProgramForm(Guarded, Vertical):
     """Program, command or capability, arguments; what was typed for one program is kept while another is shown."""
 
     @dataclass
-    class AgentShown(Message):
-        """The fields belong to another program now; None when none is chosen."""
+    class CapabilityShown(Message):
+        """The fields belong to another program or capability now; None when none is chosen."""
 
         agent: Agent | None
+        capability: Capability | None
 
     def __init__(
         self,
@@ -295,7 +295,6 @@ class ProgramForm(Guarded, Vertical):
                 self._chosen_keys[slug] = key
                 self._capability.value = key
         await self._show_arguments()
-        self.post_message(self.AgentShown(agent))
 
     def _key_at_start(self, slug: str) -> str | None:
         agent = self._agents.get(slug)
@@ -308,6 +307,7 @@ class ProgramForm(Guarded, Vertical):
 
     async def _show_arguments(self) -> None:
         capability = self._shown_capability()
+        self.post_message(self.CapabilityShown(self.agent, capability))
         if self._form is not None:
             self._form.display = False
         self._form = None
@@ -337,8 +337,9 @@ class ProgramForm(Guarded, Vertical):
         return next((capability for capability in _enabled(agent) if capability.key == key), None)
 
 
-def _place(agent: Agent) -> int:
-    return _FIRST_SLUGS.index(agent.slug) if agent.slug in _FIRST_SLUGS else len(_FIRST_SLUGS)
+def _place(agent: Agent) -> tuple[bool, bool]:
+    """AI agents come first, then tools, and what runs any command last."""
+    return (agent.slug == ANY_COMMAND_SLUG, agent.tool_type is not ToolType.AI_AGENT)
 
 
 def _enabled(agent: Agent) -> tuple[Capability, ...]:

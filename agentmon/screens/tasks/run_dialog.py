@@ -133,10 +133,10 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         self._program.take_suggestion()
         self.refresh_bindings()
 
-    def on_program_form_agent_shown(self, message: ProgramForm.AgentShown) -> None:
+    def on_program_form_capability_shown(self, message: ProgramForm.CapabilityShown) -> None:
         """Ask how it begins where it is an AI agent."""
         message.stop()
-        self._conversation.show_agent(message.agent)
+        self._conversation.show_agent(message.agent, message.capability)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Run from the command; go on to the next field from the others."""

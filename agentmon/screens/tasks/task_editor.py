@@ -96,9 +96,6 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall")]  # noqa: RUF012 - Textual types it as an instance's
     AUTO_FOCUS = "#title"
 
-    last_agent_slug: ClassVar[str | None] = None
-    """The program of the task that was saved last in this process; None for a task without one."""
-
     def __init__(
         self,
         *,
@@ -125,7 +122,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
             agents: The programs to choose from.
             task: The task to change; None makes a new one.
             workspace_root: The folder that an empty folder field stands for.
-            default_agent_slug: The program of a new task; None takes the one used last.
+            default_agent_slug: The program of a new task; None takes the one for any command.
             draft: What was typed before and could not be stored; it is shown again.
             start: What a new task is filled with at first, as by a template.
             templates: Saves what is filled in as a template; None offers no such thing.
@@ -152,7 +149,7 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         if start.assignee_agent_id is not None:
             slug = next((agent.slug for agent in agents if agent.id == start.assignee_agent_id), None)
         elif task is None and draft is None:
-            slug = default_agent_slug or TaskEditor.last_agent_slug or ANY_COMMAND_SLUG
+            slug = default_agent_slug or ANY_COMMAND_SLUG
         self._lost_program = start.assignee_agent_id is not None and slug is None
         self._program = ProgramForm(
             agents=agents,
@@ -393,8 +390,6 @@ class TaskEditor(Guarded, ModalScreen[EditedTask | None]):
         if edited is None:
             await self._go_to_wrong()
             return
-        agent = self._program.agent
-        TaskEditor.last_agent_slug = None if agent is None else agent.slug
         self._is_saving = True
         self.dismiss(edited)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from agentmon.domain.conversation import AskKind, AskNews, SessionNews
+from agentmon.domain.conversation import AskChoice, AskKind, AskNews, AskQuestion, SessionNews
 from agentmon.domain.events import Event
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
@@ -168,6 +168,23 @@ def a_wish(command: str = "rm -rf tmp", *, request_id: str = "r1", **fields: obj
         "can_edit_input": True,
     }
     return AskNews(**(asked | fields))  # type: ignore[arg-type] # named by tests
+
+
+def a_typed_wish(command: str = "touch it", **fields: object) -> AskNews:
+    """Return what an agent asks in its own screen, with what each decision types there."""
+    choices = (
+        AskChoice(key="allow", label="Yes", description="types 1"),
+        AskChoice(key="deny", label="No", description="types 3"),
+    )
+    asked: dict[str, object] = {
+        "request_id": "screen:1:d",
+        "title": f"permission: Bash command {command}",
+        "tool_input": {},
+        "can_allow_for_session": False,
+        "can_edit_input": False,
+        "questions": (AskQuestion(question="Typed into its terminal", choices=choices),),
+    }
+    return a_wish(command, **(asked | fields))  # type: ignore[arg-type] # named by tests
 
 
 @asynccontextmanager

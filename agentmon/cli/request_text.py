@@ -7,7 +7,7 @@ from agentmon.domain.agents import DangerLevel
 from agentmon.domain.amounts import duration_text
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
 from agentmon.domain.audit import actor_name
-from agentmon.domain.conversation import AskQuestion
+from agentmon.domain.conversation import AskDecision, AskQuestion
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
@@ -15,6 +15,11 @@ from agentmon.domain.request_words import is_command, status_words, wish_words
 from agentmon.domain.start_danger import danger_text
 
 _DETAIL_LINES = 12
+_COMMANDS = {
+    AskDecision.ALLOW.value: "approve",
+    AskDecision.ALLOW_FOR_SESSION.value: "approve --session",
+    AskDecision.DENY.value: "deny",
+}
 
 
 def status_text(approval: Approval) -> str:
@@ -49,8 +54,11 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
         lines.append(f"    agentmon approve {approval.id} --name '{plain_line(approval.name_to_type)}' allows it")
     if approval.reason:
         lines.append(f"    why: {plain_line(approval.reason, max_characters=300)}")
-    for question in approval.questions:
+    for question in () if approval.is_in_screen else approval.questions:
         lines += question_lines(question)
+    for decision, choice in approval.typed.items():
+        label = plain_line(choice.label, max_characters=200)
+        lines.append(f"    agentmon {_COMMANDS[decision]} {choice.description} into its terminal: {label}")
     return [*lines, f"  {approval.id}"]
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
+from agentmon.domain.conversation import AskDecision, AskKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from agentmon.domain.conversation import AskKind, AskQuestion
+    from agentmon.domain.conversation import AskChoice, AskQuestion
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import (
         AgentId,
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from agentmon.domain.operations import OperationType
 
 
+SCREEN_REQUEST: Final = "screen:"
+"""So begins the id of a request that an agent makes in its own screen."""
+
+
 class ApprovalStatus(StrEnum):
     """Where a request stands."""
 
@@ -34,7 +39,7 @@ class ApprovalStatus(StrEnum):
     ALLOWED = "allowed"
     DENIED = "denied"
     ANSWERED = "answered"
-    """A question got its answer."""
+    """A question got its answer, or a dialog of an own screen was answered there and does not tell how."""
     WITHDRAWN = "withdrawn"
     """Nobody asks any more."""
     EXPIRED = "expired"
@@ -96,6 +101,30 @@ class Approval:
     def name_to_type(self) -> str:
         """What a person types to allow it; empty for what needs no more than a key."""
         return (self.danger_name or self.tool_name) if self.danger_level is DangerLevel.DESTRUCTIVE else ""
+
+    @property
+    def is_in_screen(self) -> bool:
+        """Whether the agent asks in its own screen, so that an answer is typed there."""
+        return self.request_id.startswith(SCREEN_REQUEST)
+
+    @property
+    def typed(self) -> Mapping[str, AskChoice]:
+        """By decision: the option of the agent's own screen that it chooses; its description names the keys.
+
+        What is missing there can only be decided by attaching.
+        """
+        return {choice.key: choice for one in self.questions for choice in one.choices} if self.is_in_screen else {}
+
+    @property
+    def hears_reason(self) -> bool:
+        """Whether the agent can be told why it was denied."""
+        return not (self.is_in_screen and self.ask_kind is AskKind.DIALOG)
+
+    def takes(self, decision: AskDecision | None) -> bool:
+        """Return whether this can be decided from outside of the agent's terminal; None is the answer to a question."""
+        if self.is_in_screen:
+            return decision in self.typed
+        return self.ask_kind is not AskKind.DIALOG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,15 @@ class AskKind(StrEnum):
     START = "start"
     """A capability that is dangerous waits before it starts; no agent asks this."""
     DIALOG = "dialog"
-    """A dialog of its own screen, which is answered by attaching."""
+    """A dialog of its own screen that is about no tool: trust, a login, or one that no rule knows whole."""
+
+
+class AskDecision(StrEnum):
+    """What can be decided on what an agent wants to do."""
+
+    ALLOW = "allow"
+    ALLOW_FOR_SESSION = "allow_for_session"
+    DENY = "deny"
 
 
 class AskOutcome(StrEnum):
@@ -210,6 +218,7 @@ class AskNews:
     can_allow_for_session: bool = False
     can_edit_input: bool = False
     questions: tuple[AskQuestion, ...] = ()
+    """Of a dialog of its own screen one, whose choices are named by the decisions that choose them."""
     danger_level: DangerLevel = DangerLevel.SAFE
     """As the rules here say; no agent tells it."""
     danger_name: str = ""

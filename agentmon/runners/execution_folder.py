@@ -204,6 +204,24 @@ class ExecutionFolder:
         if not is_told and failure is not None:
             raise failure
 
+    def has_command(self, command_id: str) -> bool:
+        """Return whether the host was handed a command of this id; half a line, which a full disk leaves, is none.
+
+        Raises:
+            OSError: The file cannot be read; one that is missing has none.
+        """
+        try:
+            with open_at_once(self.control) as file:
+                lines = file.read().decode("utf-8", "replace").split("\n")
+        except FileNotFoundError:
+            return False
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                command = json.loads(line)
+                if isinstance(command, dict) and command.get("id") == command_id:
+                    return True
+        return False
+
     def _append_to_control(self, line: bytes) -> None:
         descriptor = os.open(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approval_rules import RequestedAction, RuleVerdict, judge, proposed_rule, require_usable
 from agentmon.domain.approvals import ApprovalRule, ApprovalScope, ApprovalStatus
-from agentmon.domain.conversation import AskKind
+from agentmon.domain.conversation import AskDecision, AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.ids import ApprovalId, ApprovalRuleId, new_id
 from agentmon.domain.requested_actions import requested_action
@@ -163,7 +163,8 @@ class ApprovalService:
             raise UsageError(
                 "a question is answered, not allowed", hint=f"`agentmon answer {approval.id} CHOICE` answers it"
             )
-        _require_answerable(listing)
+        wanted = AskDecision.ALLOW_FOR_SESSION if scope is ApprovalScope.SESSION else AskDecision.ALLOW
+        _require_answerable(listing, wanted)
         require_named(approval, scope=scope, actor=actor, typed_name=typed_name, tool_input=tool_input)
         if scope is ApprovalScope.SESSION and not approval.can_allow_for_session:
             raise UsageError("this cannot be allowed for the whole session", hint="allow it once, or always by a rule")
@@ -175,9 +176,7 @@ class ApprovalService:
         if scope is ApprovalScope.ALWAYS:
             added = rule or await self.proposed_rule(approval_id)
             require_usable(added)
-        answer: dict[str, object] = {
-            "decision": "allow_for_session" if scope is ApprovalScope.SESSION else "allow",
-        }
+        answer: dict[str, object] = {"decision": wanted.value}
         if tool_input is not None:
             answer["tool_input"] = dict(tool_input)
         return await self._decide(
@@ -202,7 +201,7 @@ class ApprovalService:
         interrupts: bool = False,
         key: IdempotencyKey | None = None,
     ) -> Approval:
-        """Deny what was seen; the agent is told the reason: with the answer, else as its next message.
+        """Deny what was seen; the agent gets the reason, with the answer or as its next message.
 
         Args:
             approval_id: The request.
@@ -219,9 +218,14 @@ class ApprovalService:
             UndeliveredError: It is decided, and nobody tells the agent yet.
         """
         await self._settings.require_may_decide(actor)
-        _require_answerable(await self._approvals.get(approval_id))
-        answer: dict[str, object] = {"decision": "deny"}
-        if reason:
+        listing = await self._approvals.get(approval_id)
+        _require_answerable(listing, AskDecision.DENY)
+        if interrupts and listing.approval.is_in_screen:
+            raise UsageError(
+                "its own screen knows no denial that also stops it", hint="deny it, then interrupt the agent"
+            )
+        answer: dict[str, object] = {"decision": AskDecision.DENY.value}
+        if reason and listing.approval.hears_reason:
             answer["reason"] = reason
         if interrupts:
             answer["interrupts"] = True
@@ -255,7 +259,7 @@ class ApprovalService:
         """
         await self._settings.require_may_decide(actor)
         listing = await self._approvals.get(approval_id)
-        _require_answerable(listing)
+        _require_answerable(listing, None)
         if listing.approval.ask_kind is not AskKind.QUESTION:
             raise UsageError("this asks for a leave, not for an answer", hint="allow or deny it")
         checked = checked_answers(listing.approval.questions, answers)
@@ -435,11 +439,15 @@ class ApprovalService:
         )
 
 
-def _require_answerable(listing: ApprovalListing) -> None:
-    if listing.approval.ask_kind is AskKind.DIALOG:
-        raise UsageError(
-            "only the agent's own screen takes this answer", hint=f"`agentmon attach {listing.task_number}` shows it"
-        )
+def _require_answerable(listing: ApprovalListing, decision: AskDecision | None) -> None:
+    approval = listing.approval
+    if approval.takes(decision):
+        return
+    attach = f"`agentmon attach {listing.task_number}` shows it"
+    if approval.typed:
+        offered = ", ".join(f"{choice.label} ({choice.description})" for choice in approval.typed.values())
+        raise UsageError("its own screen does not offer this", hint=f"it offers: {offered}; {attach}")
+    raise UsageError("only the agent's own screen takes this answer", hint=attach)
 
 
 def _the_only_one(found: Sequence[ApprovalListing], complaint: str) -> ApprovalListing:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import and_, func, insert, or_, select, update
 
-from agentmon.domain.approvals import ApprovalStatus
-from agentmon.domain.conversation import AskKind
+from agentmon.domain.approvals import SCREEN_REQUEST, ApprovalStatus
 from agentmon.domain.events import EventType, TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
@@ -32,6 +31,11 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import CommandId, ExecutionId
     from agentmon.store.database import Database
 
+_IS_OPEN_DIALOG: Final = and_(
+    tables.approvals.c.request_id.startswith(SCREEN_REQUEST, autoescape=True), tables.approvals.c.closed_at.is_(None)
+)
+"""What an agent asked in its own screen, until that is settled."""
+
 
 class ActivityRepository:
     """Writes what the looks at an agent's own screen found."""
@@ -45,6 +49,7 @@ class ActivityRepository:
         news: ActivityNews,
         *,
         ask: AskNews | None = None,
+        gone: ApprovalStatus = ApprovalStatus.WITHDRAWN,
         evidence: Mapping[str, object],
         at: datetime,
     ) -> bool:
@@ -53,7 +58,8 @@ class ActivityRepository:
         Args:
             execution_id: Whose agent.
             news: What it does.
-            ask: What it asks on its own screen; the dialogs that it showed before and does not now are withdrawn.
+            ask: What it asks on its own screen; a request that waits for the same dialog stays as it is.
+            gone: What became of the dialogs that it showed before and does not now, where nobody decided on them here.
             evidence: What each source said; part of the event.
             at: The time now.
         """
@@ -85,7 +91,7 @@ class ActivityRepository:
                     payload={"activity": news.activity.value, "note": news.note, "source": news.source, **evidence},
                 )
             )
-            await _withdraw_dialogs(connection, row, ask, at=at)
+            await _close_dialogs(connection, row, ask, gone, at=at)
             if ask is not None:
                 await _add_dialog(connection, row, ask, at=at)
             if row["session_id"] is not None:
@@ -132,21 +138,81 @@ class ActivityRepository:
             return tuple(execution_of(row) for row in (await connection.execute(statement)).mappings())
 
     async def settle_command(self, command_id: CommandId, *, error: str | None = None, at: datetime) -> None:
-        """Note that a command was obeyed by typing it into the agent's screen, or why it was not."""
-        commands = tables.execution_commands
-        settled = {"error": error} if error is not None else {"obeyed_at": at}
+        """Note that a command was obeyed by typing it into the agent's screen, or why it was not.
+
+        A request on which it decided is over.
+        """
         async with self._database.writing() as connection:
-            await connection.execute(
-                update(commands)
-                .where(commands.c.id == command_id)
-                .values(delivered_at=func.coalesce(commands.c.delivered_at, at), is_queued=False, **settled)
+            await _settle_command(connection, command_id, error=error, at=at)
+
+    async def settle_answer(self, command_id: CommandId, *, error: str, status: ApprovalStatus, at: datetime) -> None:
+        """Note that a decision was not carried to the agent's screen, and what became of its request.
+
+        Args:
+            command_id: The command of the decision.
+            error: Why it was not.
+            status: Pending when the agent still asks; else what the screen tells of it.
+            at: The time now.
+        """
+        approvals, executions = tables.approvals, tables.executions
+        is_over = status is not ApprovalStatus.PENDING
+        undecided = dict.fromkeys(("scope", "decided_by_type", "decided_by_id", "rule_id"))
+        reason = None if not is_over else f"{_reason_of(status)}; {error}" if _reason_of(status) else error
+        settled = (
+            update(approvals)
+            .where(approvals.c.command_id == command_id)
+            .values(
+                **undecided,
+                status=status,
+                decision_reason=reason,
+                command_id=command_id if is_over else None,
+                decided_at=at if is_over else None,
+                closed_at=at if is_over else None,
+                updated_at=at,
             )
+            .returning(approvals.c.id, approvals.c.title, approvals.c.execution_id)
+        )
+        async with self._database.writing() as connection:
+            await _settle_command(connection, command_id, error=error, at=at)
+            for row in (await connection.execute(settled)).all():
+                task_id = select(executions.c.task_id).where(executions.c.id == row.execution_id)
+                payload = {"execution_id": row.execution_id, "approval_id": row.id, "title": row.title, "cause": error}
+                await append_task_event(
+                    connection,
+                    task_id=(await connection.execute(task_id)).scalar_one(),
+                    actor=SYSTEM_ACTOR,
+                    event_type=TaskEventType.APPROVAL_WITHDRAWN,
+                    payload=payload,
+                    at=at,
+                )
+
+
+async def _settle_command(
+    connection: AsyncConnection, command_id: CommandId, *, error: str | None, at: datetime
+) -> None:
+    commands = tables.execution_commands
+    settled = {"error": error} if error is not None else {"obeyed_at": at}
+    await connection.execute(
+        update(commands)
+        .where(commands.c.id == command_id)
+        .values(delivered_at=func.coalesce(commands.c.delivered_at, at), is_queued=False, **settled)
+    )
+    approvals = tables.approvals
+    await connection.execute(
+        update(approvals)
+        .where(approvals.c.command_id == command_id, approvals.c.closed_at.is_(None))
+        .values(closed_at=at, updated_at=at)
+    )
 
 
 async def _add_dialog(connection: AsyncConnection, row: RowMapping, ask: AskNews, *, at: datetime) -> None:
     approvals = tables.approvals
     approval_id, request_ref = new_id(), f"{row['attempt']}:{ask.request_id}"
-    known = select(approvals.c.id).where(approvals.c.execution_id == row["id"], approvals.c.request_ref == request_ref)
+    is_same = or_(
+        approvals.c.request_ref == request_ref,
+        and_(_IS_OPEN_DIALOG, approvals.c.input_digest == ask.input_digest),
+    )
+    known = select(approvals.c.id).where(approvals.c.execution_id == row["id"], is_same)
     if (await connection.execute(known)).first() is not None:
         return
     await connection.execute(
@@ -177,27 +243,33 @@ async def _add_dialog(connection: AsyncConnection, row: RowMapping, ask: AskNews
     )
 
 
-async def _withdraw_dialogs(connection: AsyncConnection, row: RowMapping, ask: AskNews | None, *, at: datetime) -> None:
+async def _close_dialogs(
+    connection: AsyncConnection, row: RowMapping, ask: AskNews | None, gone: ApprovalStatus, *, at: datetime
+) -> None:
     approvals = tables.approvals
-    kept = "" if ask is None else f"{row['attempt']}:{ask.request_id}"
-    gone = await connection.execute(
+    closed = await connection.execute(
         update(approvals)
         .where(
             tables.IS_PENDING_APPROVAL,
+            _IS_OPEN_DIALOG,
             approvals.c.execution_id == row["id"],
-            approvals.c.ask_kind == AskKind.DIALOG,
-            approvals.c.request_ref != kept,
+            approvals.c.input_digest != ("" if ask is None else ask.input_digest),
         )
-        .values(status=ApprovalStatus.WITHDRAWN, decided_at=at, closed_at=at, updated_at=at)
+        .values(status=gone, decision_reason=_reason_of(gone), decided_at=at, closed_at=at, updated_at=at)
         .returning(approvals.c.id, approvals.c.title)
     )
+    told = {} if gone is ApprovalStatus.WITHDRAWN else {"status": gone.value, "reason": _reason_of(gone)}
     await append_task_events(
         connection,
         [
-            (row["task_id"], {"execution_id": row["id"], "approval_id": one.id, "title": one.title})
-            for one in gone.all()
+            (row["task_id"], {"execution_id": row["id"], "approval_id": one.id, "title": one.title, **told})
+            for one in closed.all()
         ],
         actor=SYSTEM_ACTOR,
-        event_type=TaskEventType.APPROVAL_WITHDRAWN,
+        event_type=TaskEventType.APPROVAL_DECIDED if told else TaskEventType.APPROVAL_WITHDRAWN,
         at=at,
     )
+
+
+def _reason_of(gone: ApprovalStatus) -> str | None:
+    return None if gone is ApprovalStatus.WITHDRAWN else "in its terminal"

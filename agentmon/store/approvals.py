@@ -8,7 +8,7 @@ from sqlalchemy import func, insert, select, true, update
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import CLOCK_JITTER
-from agentmon.domain.conversation import AskKind
+from agentmon.domain.conversation import AskDecision, AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
@@ -122,8 +122,8 @@ class ApprovalRepository:
     async def expire(self, asked_before: datetime, *, at: datetime) -> tuple[ApprovalListing, ...]:
         """Return what has waited since before that time, oldest first, for the caller to decide.
 
-        Dialogs of an agent's own screen are left out, since nobody can answer them from here. What was asked by a clock
-        that has been set back since then waits from now on.
+        Dialogs of an agent's own screen that are about no tool are left out: they wait for whoever sits there. What was
+        asked by a clock that has been set back since then waits from now on.
         """
         approvals = tables.approvals
         is_ahead = (tables.IS_PENDING_APPROVAL, approvals.c.asked_at > at + CLOCK_JITTER)
@@ -192,7 +192,7 @@ class ApprovalRepository:
                 raise NotFoundError("there is no such approval", hint="`agentmon inbox` lists what waits")
             execution_rows = await connection.execute(select(executions).where(executions.c.id == row["execution_id"]))
             execution = execution_rows.mappings().one()
-            _require_decidable(row, execution, status, seen_digest)
+            _require_decidable(row, execution, status, scope, seen_digest)
             command_id = None
             if row["ask_kind"] is not AskKind.START:
                 sent = {**answer, "request_id": row["request_id"], "input_digest": row["input_digest"]}
@@ -304,7 +304,9 @@ def ask_columns(ask: AskNews) -> dict[str, object]:
     }
 
 
-def _require_decidable(row: RowMapping, execution: RowMapping, status: ApprovalStatus, seen_digest: str) -> None:
+def _require_decidable(
+    row: RowMapping, execution: RowMapping, status: ApprovalStatus, scope: ApprovalScope, seen_digest: str
+) -> None:
     present = ApprovalStatus(row["status"])
     if status in {ApprovalStatus.PENDING, ApprovalStatus.WITHDRAWN}:
         raise ConflictError(f"nobody decides {status.value}")
@@ -316,7 +318,7 @@ def _require_decidable(row: RowMapping, execution: RowMapping, status: ApprovalS
         raise ConflictError(word, hint="`agentmon inbox` lists what waits")
     if row["input_digest"] != seen_digest:
         raise ConflictError("it asks for something else by now", hint="look at it again")
-    if row["ask_kind"] is AskKind.DIALOG:
+    if not approval_of(row).takes(_decision_of(status, scope)):
         raise ConflictError("only the agent's own screen takes this answer", hint="attach to it: a on the card")
     standing = ExecutionStatus(execution["status"])
     if row["ask_kind"] is AskKind.START:
@@ -324,6 +326,15 @@ def _require_decidable(row: RowMapping, execution: RowMapping, status: ApprovalS
             raise ConflictError("it does not wait for its start any more")
     elif standing is not ExecutionStatus.RUNNING:
         raise ConflictError(f"its run is {standing.value}, so nobody waits for the answer")
+
+
+def _decision_of(status: ApprovalStatus, scope: ApprovalScope) -> AskDecision | None:
+    """Return what the decision is; None for an answer to a question."""
+    if status is ApprovalStatus.ANSWERED:
+        return None
+    if status is not ApprovalStatus.ALLOWED:
+        return AskDecision.DENY
+    return AskDecision.ALLOW_FOR_SESSION if scope is ApprovalScope.SESSION else AskDecision.ALLOW
 
 
 async def _tell_decision(

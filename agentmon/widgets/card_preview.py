@@ -130,6 +130,15 @@ class CardPreview(Guarded, Vertical):
         return facts + [(text, "$text-muted") for text in (*others, labels_text(card.labels)) if text]
 
 
+def _need_hint(card: Card) -> str:
+    """Return the keys that help a card which needs a person."""
+    if card.started_at is None:
+        return "y shows it and decides; x takes it out of the queue."
+    if not card.is_conversation:
+        return "y or a enters its terminal."
+    return "y shows what it asks, and answers; m sends a message; a enters its terminal."
+
+
 def _reasons(card: Card) -> list[tuple[str, str]]:
     """Return why the card stands where it does and what helps, each line with its colour."""
     lines = []
@@ -138,12 +147,7 @@ def _reasons(card: Card) -> list[tuple[str, str]]:
         lines.append((cause_text(card.error, card.exit_code), colour))
     if card.state is LiveState.NEEDS_YOU:
         lines.append((f"◆ {need_words(card)}", "$warning"))
-        hint = "y shows it whole and decides; m sends a message; a enters its terminal."
-        if card.started_at is None:
-            hint = "y shows it and decides; x takes it out of the queue."
-        elif not card.is_conversation:
-            hint = "a enters its terminal."
-        lines.append((hint, "$text-muted"))
+        lines.append((_need_hint(card), "$text-muted"))
     if card.state is LiveState.STUCK:
         lines.append((stuck_hint(card.error), "$text-muted"))
     if card.state is LiveState.PARKED:

@@ -136,7 +136,8 @@ class IdleBlock:
         if execution.last_line:
             rows += [_BLANK, *text_rows(f"› {execution.last_line}", width, "muted")]
         rows.append(_BLANK)
-        keys = "m sends a message · a enters its terminal · enter opens the task"
+        keys = "m sends a message · " if execution.mode.is_conversation else ""
+        keys += "a enters its terminal · enter opens the task"
         if execution.status is ExecutionStatus.QUEUED:
             keys = "y starts it anyway, drops the dependency or takes it out of the queue · o opens the task"
         return rows + text_rows(keys, width, "muted")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import ApprovalStatus
-from agentmon.domain.conversation import AskKind
+from agentmon.domain.conversation import AskDecision, AskKind
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.plain_text import exact_lines
 from agentmon.domain.request_words import is_command
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from agentmon.domain.approvals import ApprovalListing
+    from agentmon.domain.approvals import Approval, ApprovalListing
     from agentmon.widgets.block_view import Block
     from agentmon.widgets.text_rows import Row
 
@@ -29,6 +29,11 @@ _NAME_CELLS: Final = 10
 _BLANK: Final[Row] = (Span(""),)
 _GONE: Final = "The agent no longer asks this. Nothing is decided by a key any more; j and k go to the next."
 _LONGEST_TITLE: Final = 120
+_DECISIONS: Final = {
+    AskDecision.ALLOW.value: "Allow",
+    AskDecision.ALLOW_FOR_SESSION.value: "Session",
+    AskDecision.DENY.value: "Deny",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,24 @@ class RequestFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestTyped:
+    """What each decision types into the agent's own screen."""
+
+    approval: Approval
+    key: str = "typed"
+    can_unfold: bool = False
+
+    def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
+        """Return a row for each decision, below a blank one."""
+        rows: list[Row] = [_BLANK]
+        for decision, choice in self.approval.typed.items():
+            rows += _fact_rows(
+                _DECISIONS[decision], f"{choice.description} into its terminal: {choice.label}", "text", width
+            )
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
 class RequestDetail:
     """What is to be decided on, letter for letter."""
 
@@ -123,6 +146,8 @@ def request_blocks(listing: ApprovalListing, questions: Iterable[Block], now: da
     elif detail:
         blocks.append(RequestDetail(text=detail, is_command=False))
     blocks += questions
+    if approval.typed and approval.status is ApprovalStatus.PENDING:
+        blocks.append(RequestTyped(approval))
     waited, asked = waited_text(approval.asked_at, now), local_time_text(approval.asked_at, now)
     return [*blocks, RequestFacts(listing, waited, asked)]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FOR_SCREENS: Final = frozenset(
     {
         CommandType.MESSAGE,
+        CommandType.ANSWER,
         CommandType.INTERRUPT,
         CommandType.FINISH,
         CommandType.SET_MODEL,
@@ -46,9 +47,9 @@ async def hand_on_commands(
 ) -> bool:
     """Write every command that no host has got yet where its host finds it, stops first; return whether all were.
 
-    A message for an agent in its own screen counts as handed on when the agent has taken it, an interrupt when it is
-    known whether it was heard; its end when it has nothing left to do. A command that cannot be written at all says
-    why, and holds up no other.
+    A message for an agent in its own screen counts as handed on when the agent has taken it, an answer when its dialog
+    is gone, an interrupt when it is known whether it was heard; its end when it has nothing left to do. A command that
+    cannot be written at all says why, and holds up no other.
 
     Raises:
         StoreError: The next call hands on the same again, which a host obeys once.

@@ -205,7 +205,7 @@ class WorkerLoop:
             "report": self._report(),
             "commands": self._keep("commands", self._hand_on_commands, self._commands),
             "work": self._work(group),
-            "look at screens": keep(Turn("screens of agents", self._screens.look), rest=self._screens.rest),
+            "look at screens": keep(Turn("screens of agents", self._look_at_screens), rest=self._screens.rest),
             **self._following.loops(self._supervisor),
             "tell the person": keep(Turn("notifications", self._notifier.tell_next), rest=self._notifier.wait),
         }
@@ -410,6 +410,11 @@ class WorkerLoop:
         if self._watch.has_spent:
             self._watch.has_spent = False
             self._spending.set()
+
+    async def _look_at_screens(self) -> None:
+        await self._screens.look()
+        if self._watch.has_asked:
+            self._approvals.set()
 
     async def _finish(self, watched: Watched) -> None:
         """Do what belongs to one end; an error leaves it for the next look."""

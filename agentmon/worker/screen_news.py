@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.activity import Activity
-from agentmon.domain.conversation import ActivityNews, AskKind, AskNews
+from agentmon.domain.approvals import SCREEN_REQUEST
+from agentmon.domain.asked_danger import with_danger
+from agentmon.domain.conversation import ActivityNews, AskChoice, AskDecision, AskKind, AskNews, AskQuestion
+from agentmon.domain.operations import OperationType
 from agentmon.domain.plain_text import plain_lines
 from agentmon.domain.redaction import redact
+from agentmon.runners.screens.states import ScreenState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentmon.domain.danger import DangerRules
     from agentmon.runners.screens.judging import Verdict
-    from agentmon.runners.screens.reading import ScreenText
+    from agentmon.runners.screens.reading import Dialog, ScreenText
     from agentmon.runners.screens.states import Finding
     from agentmon.worker.prompt_delivery import Delivery
 
 DONE_NOTE: Final = "done: waits for your next message"
 DELIVERY_SOURCE: Final = "prompt delivery"
 _DETAIL_LINES: Final = 40
+_TARGET_MAX_CHARACTERS: Final = 1000
 
 
 def news_of(
@@ -62,18 +71,66 @@ def _news_of_free(finding: Finding, *, pending: Delivery | None, has_worked: boo
     return ActivityNews(activity=Activity.WAITING, note=note, source=finding.source)
 
 
-def ask_of(news: ActivityNews, shown: ScreenText | None, *, at_ms: int) -> AskNews:
-    """Return the request that stands for what the screen asks; only attaching answers it."""
+def ask_of(
+    news: ActivityNews, shown: ScreenText | None, dialog: Dialog | None, danger_rules: DangerRules, *, at_ms: int
+) -> AskNews:
+    """Return the request that stands for what the screen asks.
+
+    Args:
+        news: What the agent's execution says.
+        shown: The screen; None when it was not seen.
+        dialog: What it asks, where that is known whole; else only attaching answers it.
+        danger_rules: The rules about dangerous commands.
+        at_ms: The time now.
+    """
     detail = plain_lines(redact(shown.last(_DETAIL_LINES))) if shown is not None else ""
-    digest = hashlib.sha256(f"{news.note}\n{detail}".encode()).hexdigest()
-    return AskNews(
-        request_id=f"screen:{at_ms}:{digest[:12]}",
-        ask_kind=AskKind.DIALOG,
+    if dialog is None:
+        digest = hashlib.sha256(f"{news.note}\n{detail}".encode()).hexdigest()
+        return AskNews(
+            request_id=f"{SCREEN_REQUEST}{at_ms}:{digest[:12]}",
+            ask_kind=AskKind.DIALOG,
+            title=news.note,
+            detail=detail,
+            reason="answered in the agent's own screen: attach to it",
+            input_digest=digest,
+        )
+    ask = AskNews(
+        request_id=f"{SCREEN_REQUEST}{at_ms}:{dialog.digest[:12]}",
+        ask_kind=AskKind.PERMISSION if dialog.rule.state is ScreenState.PERMISSION else AskKind.DIALOG,
+        tool_name=dialog.rule.tool,
+        type=dialog.rule.type,
+        target=redact(dialog.path),
         title=news.note,
-        detail=detail,
-        reason="answered in the agent's own screen: attach to it",
-        input_digest=digest,
+        detail=plain_lines(redact(dialog.text)),
+        input_digest=dialog.digest,
+        can_allow_for_session=AskDecision.ALLOW_FOR_SESSION in dialog.answers,
+        questions=(
+            AskQuestion(
+                question="Typed into its terminal",
+                choices=tuple(
+                    AskChoice(key=decision.value, label=answer.label, description=f"types {answer.keys_text}")
+                    for decision, answer in dialog.answers.items()
+                ),
+            ),
+        ),
     )
+    return ask if dialog.rule.type is not OperationType.EXECUTE else _of_command(ask, dialog.command, danger_rules)
+
+
+def _of_command(ask: AskNews, lines: Sequence[str], danger_rules: DangerRules) -> AskNews:
+    """Return the request with its command and the danger of that.
+
+    A line that is drawn may be one of the command or a piece of a longer one, so the worse of both counts; rules about
+    commands see more than one line as a command that is not known whole.
+    """
+    drawn, joined = redact("\n".join(lines)), redact(" ".join(lines))
+    readings = [
+        with_danger(replace(ask, detail=one, target=joined[:_TARGET_MAX_CHARACTERS]), danger_rules)
+        for one in (drawn, joined)
+    ]
+    worst = max(readings, key=lambda one: one.danger_level)
+    is_whole = len(lines) == 1 and lines[0].isascii() and lines[0].isprintable() and "  " not in lines[0]
+    return replace(worst, detail=drawn if is_whole else f"{drawn}\n")
 
 
 def evidence_of(verdict: Verdict) -> dict[str, object]:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.activity import Activity
+from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.errors import AgentmonError, StoreError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import CommandId
+from agentmon.runners.danger.rule_files import danger_rules_in_force
 from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
-from agentmon.runners.screens.reading import ScreenText, box_rows
+from agentmon.runners.screens.reading import ScreenText, box_rows, read_dialog
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.tmux.pane_looks import PaneLooks
 from agentmon.worker.conversation_finding import (
@@ -36,6 +38,7 @@ from agentmon.worker.prompt_delivery import (
     next_step,
     signs_of,
 )
+from agentmon.worker.screen_answer import LISTENS_AFTER_S, ScreenAnswer, SeenDialog, gone_outcome
 from agentmon.worker.screen_files import ScreenFiles
 from agentmon.worker.screen_interrupt import Interrupt
 from agentmon.worker.screen_news import DELIVERY_SOURCE, ask_of, evidence_of, news_of
@@ -80,10 +83,13 @@ class _Published(NamedTuple):
     is_request: bool
     is_assumed: bool
     """Whether it follows from a delivery or from output, and the agent has not said it in its own words yet."""
+    digest: str = ""
+    """Of the dialog that it asks; empty when it asks none that is known whole."""
 
     def says(self, told: _Published) -> bool:
         """Return whether nothing is to be written for what is told now; the agent's own words stay its own."""
-        return told[:3] == self[:3] and (told.is_assumed or not self.is_assumed)
+        is_same = (told[:3], told.digest) == (self[:3], self.digest)
+        return is_same and (told.is_assumed or not self.is_assumed)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,8 +111,16 @@ class _Screen:
     has_worked: bool = False
     held_until: float = float("-inf")
     asks_since: float | None = None
+    shows: tuple[str, float] = ("", float("-inf"))
+    """The digest of the dialog that it shows now, empty when it shows none that is known whole, and since when."""
+    seen: SeenDialog | None = None
+    """The dialog that it shows, where that is known whole; the last one after that is gone."""
+    answer: ScreenAnswer | None = None
+    """The decision that is on its way now."""
     interrupt: Interrupt | None = None
     """Keys whose effect is still to be seen."""
+    interrupted_at: float = float("-inf")
+    """When keys were last pressed to interrupt it; monotonic."""
     interrupted_by: set[CommandId] = field(default_factory=set)
     """The commands whose keys were pressed."""
     finish: CommandId | None = None
@@ -141,6 +155,7 @@ class _Screen:
         """When the screen is to be looked at next; monotonic."""
         at, pending = self.pace.looked_at, self.pending
         quiet_since = max(self.judge.lines_since, self.judge.grown_at)
+        drawn_at = self.shows[1] + self.rules.settled_s
         asks_due = float("-inf") if self.asks_since is None else self.asks_since + _DRAWN_WITHIN_S
         dues = (
             self.judge.settles_at,
@@ -148,9 +163,18 @@ class _Screen:
             self.held_until if self.held_until > at else float("inf"),
             self.interrupt.due_at if self.interrupt is not None else float("inf"),
             pending.due_at(self.rules, quiet_since=quiet_since, at=at) if pending is not None else float("inf"),
+            self._answer_due_at(at),
+            drawn_at if drawn_at > at else float("inf"),
         )
-        is_urgent = at < self.held_until or (pending is not None and pending.is_inside)
+        is_inside = pending is not None and pending.is_inside
+        is_urgent = at < self.held_until or is_inside or self.answer is not None
         return self.pace.next_look_at(min(dues), is_resting=self.is_resting, is_urgent=is_urgent)
+
+    def _answer_due_at(self, at: float) -> float:
+        if self.answer is None:
+            return float("inf")
+        due = self.answer.due_at(self.seen.since if self.seen is not None else at, self.rules.settled_s)
+        return due if due > at else at + self.rules.settled_s
 
 
 class ScreenWatch:
@@ -160,7 +184,7 @@ class ScreenWatch:
         self._tmux = tmux
         self._watch = watch
         self._activity = activity
-        self._own_rules = paths.config_dir / "screens"
+        self._paths = paths
         self._clock = clock
         self._screens: dict[ExecutionId, _Screen] = {}
         self._has_screens = asyncio.Event()
@@ -257,7 +281,9 @@ class ScreenWatch:
         if watched is None:
             return
         try:
-            rules = find_agent_rules(claimed.agent.slug, claimed.agent.binary_path, own_folder=self._own_rules)
+            rules = find_agent_rules(
+                claimed.agent.slug, claimed.agent.binary_path, own_folder=self._paths.config_dir / "screens"
+            )
         except AgentmonError as error:
             _log.warning("execution %s: %s", watched.id, error)
             rules = find_agent_rules(claimed.agent.slug, claimed.agent.binary_path)
@@ -310,6 +336,8 @@ class ScreenWatch:
         match command.type:
             case CommandType.MESSAGE:
                 return await self._take_message(screen, command)
+            case CommandType.ANSWER:
+                return await self._take_answer(screen, command)
             case CommandType.INTERRUPT:
                 return await self._take_interrupt(screen, command)
             case CommandType.FINISH:
@@ -326,9 +354,7 @@ class ScreenWatch:
         delivery = next((one for one in screen.deliveries if one.key == command.id), None)
         if delivery is None:
             text = command.payload.get("text")
-            step, seen_before = screen.steps.read().get(command.id, (DeliveryStep.WAITING, 0))
-            delivery = Delivery(key=command.id, text=text if isinstance(text, str) else "", step=step)
-            delivery.seen_before, delivery.since = seen_before, time.monotonic()
+            delivery = _resumed(screen, command.id, text if isinstance(text, str) else "")
             screen.deliveries.append(delivery)
             screen.pace.look_at_once()
         if delivery.step is not DeliveryStep.DONE:
@@ -337,12 +363,24 @@ class ScreenWatch:
         await self._activity.settle_command(command.id, at=self._clock.now())
         return True
 
+    async def _take_answer(self, screen: _Screen, command: ExecutionCommand) -> bool:
+        """Let the next looks type it; it is settled by them. A reason of a denial is a message that follows."""
+        if any(one.key == command.id for one in screen.deliveries):
+            return await self._take_message(screen, command)
+        if screen.answer is None:
+            has_keys = await asyncio.to_thread(screen.folder.has_command, command.id)
+            now = time.monotonic()
+            screen.answer = ScreenAnswer.of(command.id, command.payload, is_typed=has_keys, at=now)
+            screen.pace.look_at_once()
+        return False
+
     async def _take_interrupt(self, screen: _Screen, command: ExecutionCommand) -> bool:
         """Press the keys; it is through when they had an effect, or were pressed once more."""
         if command.id not in screen.interrupted_by:
             await _press_interrupt(screen, command.id)
             screen.interrupted_by.add(command.id)
-            screen.interrupt = Interrupt(command_id=command.id, pressed_at=time.monotonic())
+            screen.interrupted_at = time.monotonic()
+            screen.interrupt = Interrupt(command_id=command.id, pressed_at=screen.interrupted_at)
         return screen.interrupt is None or screen.interrupt.command_id != command.id
 
     async def _look_at_panes(self, due: Sequence[_Screen]) -> PaneLooks | None:
@@ -383,11 +421,87 @@ class ScreenWatch:
         screen.pace.note_look(now, is_new=screen.judge.same_since == now)
         self._note_work(screen, verdict)
         if shown is not None:
+            dialog = read_dialog(screen.rules, shown)
+            digest = dialog.digest if dialog is not None else ""
+            screen.shows = screen.shows if screen.shows[0] == digest else (digest, now)
+            if dialog is not None and (screen.seen is None or screen.seen.dialog.digest != dialog.digest):
+                screen.seen = SeenDialog.of(dialog, screen.rules, shown, at=now)
+            await self._answer(screen, shown, verdict, now)
             await self._deliver(screen, shown, verdict, now)
             await self._finish_when_free(screen, shown, verdict, now)
         await self._interrupt_again(screen, verdict, now)
         await self._publish(screen, shown, verdict, now)
         await self._name_conversation(screen)
+
+    async def _answer(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
+        """Type the decision that is on its way into the dialog that it is about, and see what becomes of it."""
+        answer, dialog = screen.answer, read_dialog(screen.rules, shown)
+        if answer is None or screen.files.is_halted:
+            return
+        if dialog is None or dialog.digest != answer.digest:
+            answer.gone_since = now if answer.gone_since is None else answer.gone_since
+            if now - answer.gone_since >= screen.rules.settled_s:
+                await self._end_answer(screen, answer, shown, verdict)
+            return
+        answer.gone_since = None
+        is_late = now >= answer.due_at(now, screen.rules.settled_s)
+        if (answer.is_typed or answer.has_moved) and is_late:
+            await self._put_back(screen, answer, "it was typed, and the dialog is still there")
+        elif not answer.is_typed and screen.seen is not None and now - screen.seen.since >= LISTENS_AFTER_S:
+            await self._type_answer(screen, answer)
+
+    async def _type_answer(self, screen: _Screen, answer: ScreenAnswer) -> None:
+        """Look at the live screen once more, and type the keys when it shows the very dialog."""
+        pane_ids = [screen.pane_id] if screen.pane_id is not None else []
+        try:
+            coloured = (await self._tmux.look_at_panes(pane_ids, is_coloured=True)).screens
+            plain = (await self._tmux.look_at_panes(pane_ids)).screens
+        except TmuxUnavailableError as error:
+            _log.info("execution %s: it cannot be answered yet: %s", screen.id, error)
+            return
+        lines = [one[pane_id] for pane_id in pane_ids for one in (plain, coloured) if pane_id in one]
+        dialog = read_dialog(screen.rules, ScreenText.of("", lines[0])) if len(lines) > 1 else None
+        if dialog is None or dialog.digest != answer.digest:
+            return
+        option = dialog.answers.get(answer.decision) if answer.decision is not None else None
+        if option is None:
+            await self._put_back(screen, answer, "its screen does not offer this")
+            return
+        if not option.is_marked(lines[1]):
+            await self._put_back(screen, answer, "something else is chosen in its terminal")
+            return
+        is_move = bool(option.moves)
+        typed = (
+            {"id": answer.move_id, "text": option.moves} if is_move else {"id": answer.command_id, "text": option.keys}
+        )
+        try:
+            command = _for_this_try({**typed, "type": "type", "is_paste": False}, screen)
+            await asyncio.to_thread(screen.folder.append_command, command)
+        except OSError as error:
+            _log.warning("execution %s: it cannot be answered: %s", screen.id, error)
+            return
+        if not (is_move and answer.has_moved):
+            answer.since = time.monotonic()
+        answer.has_moved, answer.is_typed = is_move or answer.has_moved, not is_move
+
+    async def _end_answer(self, screen: _Screen, answer: ScreenAnswer, shown: ScreenText, verdict: Verdict) -> None:
+        """Settle a decision whose dialog is gone: by its keys, or before they were typed."""
+        command_id, at = CommandId(answer.command_id), self._clock.now()
+        if not answer.is_typed:
+            outcome = gone_outcome(screen.seen, screen.rules, shown, verdict)
+            error = "the dialog was gone before anything was typed"
+            await self._activity.settle_answer(command_id, error=error, status=outcome, at=at)
+        elif answer.reason:
+            screen.deliveries.append(_resumed(screen, answer.command_id, answer.reason))
+        else:
+            await self._activity.settle_command(command_id, at=at)
+        screen.answer = None
+
+    async def _put_back(self, screen: _Screen, answer: ScreenAnswer, error: str) -> None:
+        """Let the request wait for another decision."""
+        command_id = CommandId(answer.command_id)
+        await self._activity.settle_answer(command_id, error=error, status=ApprovalStatus.PENDING, at=self._clock.now())
+        screen.answer = screen.published = None
 
     async def _name_conversation(self, screen: _Screen) -> None:
         """Write the id by which the agent knows its conversation, where its own signal tells it."""
@@ -425,7 +539,8 @@ class ScreenWatch:
         """Let the host end the agent that was told to finish, unless it works, asks or is given a text."""
         is_known = bool(screen.rules.rules or screen.rules.signal)
         is_free = not is_known or is_waiting_for_text(screen.rules, shown, verdict)
-        if screen.finish is None or screen.pending is not None or now < screen.held_until or not is_free:
+        is_given = screen.pending is not None or screen.answer is not None
+        if screen.finish is None or is_given or now < screen.held_until or not is_free:
             return
         command = {"id": screen.finish, "type": CommandType.FINISH.value}
         try:
@@ -499,14 +614,31 @@ class ScreenWatch:
         screen.asks_since = (now if screen.asks_since is None else screen.asks_since) if asks else None
         # The agent's signal comes before it has drawn what it asks; a request without words helps nobody.
         is_request = screen.asks_since is not None and (verdict.is_drawn or now - screen.asks_since > _DRAWN_WITHIN_S)
-        told = _Published(news.activity, news.note, is_request, news.source in _ASSUMING_SOURCES)
-        if screen.published is not None and screen.published.says(told):
+        # A dialog is drawn in pieces, and changes its words for a moment while it takes an answer.
+        is_drawing = shown is not None and now - screen.shows[1] < screen.rules.settled_s
+        if is_request and (is_drawing or (screen.answer is not None and screen.answer.is_typed)):
+            return
+        dialog = read_dialog(screen.rules, shown) if is_request and shown is not None else None
+        digest = dialog.digest if dialog is not None else ""
+        told = _Published(news.activity, news.note, is_request, news.source in _ASSUMING_SOURCES, digest)
+        before = screen.published
+        if before is not None and before.says(told):
             return
         at = self._clock.now()
-        ask = ask_of(news, shown, at_ms=int(at.timestamp() * 1000)) if is_request else None
-        is_written = await self._activity.record(screen.id, news, ask=ask, evidence=evidence_of(verdict), at=at)
+        ask = None
+        if is_request:
+            danger_rules = danger_rules_in_force(self._paths.danger_rules_file)
+            ask = ask_of(news, shown, dialog, danger_rules, at_ms=int(at.timestamp() * 1000))
+        is_of_seen = before is not None and screen.seen is not None and before.digest == screen.seen.dialog.digest
+        gone = gone_outcome(screen.seen if is_of_seen else None, screen.rules, shown, verdict)
+        if screen.seen is not None and screen.interrupted_at >= screen.seen.since:
+            gone = ApprovalStatus.WITHDRAWN
+        is_written = await self._activity.record(
+            screen.id, news, ask=ask, gone=gone, evidence=evidence_of(verdict), at=at
+        )
         if is_written:
             screen.published = told
+            self._watch.has_asked = self._watch.has_asked or ask is not None
 
 
 def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRules) -> _Screen:
@@ -560,6 +692,12 @@ def _run_of(screen: _Screen, *, has_ended: bool = False) -> ScreenRun | None:
     if pid is None:
         return None
     return screen_run_of(screen.claimed, screen.files.environ, pid=pid, session_ref=screen.session_ref or "")
+
+
+def _resumed(screen: _Screen, key: str, text: str) -> Delivery:
+    """Return a text on its way to the agent, as far as an earlier worker has brought it."""
+    step, seen_before = screen.steps.read().get(key, (DeliveryStep.WAITING, 0))
+    return Delivery(key=key, text=text, step=step, seen_before=seen_before, since=time.monotonic())
 
 
 async def _press_interrupt(screen: _Screen, key_id: str) -> None:

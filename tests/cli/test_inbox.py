@@ -26,7 +26,7 @@ from agentmon.runners.danger import load_danger_rules
 from agentmon.runners.host.draft_log import DraftLog
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 from tests.cli.command_lines import DEADLINE_S
-from tests.conversing import Conversing, a_wish
+from tests.conversing import Conversing, a_typed_wish, a_wish
 from tests.idle_worker import idle_worker
 
 if TYPE_CHECKING:
@@ -462,3 +462,26 @@ def test_what_is_sent_again_under_its_key_is_told_again_and_done_once(cli: Comma
     assert (other.code, several.code) == (1, 2)
     assert "another request" in other.stderr
     assert [one.get("decision", one.get("text", "")) for one in talk.payloads(execution)] == ["allow", "more", ""]  # type: ignore[attr-defined] # objects
+
+
+def test_a_request_of_an_own_screen_says_what_is_typed(talk: Talk) -> None:
+    number, execution = talk.begin()
+    approval_id = talk.ask(execution, a_typed_wish())
+
+    told = talk.cli("inbox").stdout
+    listed = json.loads(talk.cli("inbox", "--json").stdout)
+    document = next(one for one in listed if one["approval"]["id"] == approval_id)
+
+    assert "agentmon approve types 1 into its terminal: Yes" in told
+    assert "agentmon deny types 3 into its terminal: No" in told
+    choices = document["approval"]["questions"][0]["choices"]
+    assert [(one["key"], one["label"], one["description"]) for one in choices] == [
+        ("allow", "Yes", "types 1"),
+        ("deny", "No", "types 3"),
+    ]
+    assert talk.cli("approve", approval_id, "--session").code != 0
+    assert talk.cli("deny", approval_id, "--interrupt").code != 0
+    decided = json.loads(talk.cli("approve", approval_id, "--json").stdout)
+    assert decided["status"] == "allowed"
+    assert [payload["decision"] for payload in talk.payloads(execution)] == ["allow"]  # type: ignore[index] # JSON
+    assert talk.cli("deny", f"#{number}").code != 0

@@ -27,6 +27,7 @@ from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.widgets.block_view import BlockView
 from agentmon.worker.loop_report import write_loop_report
+from tests.conversing import a_typed_wish
 from tests.screen_stage import screen_text, until
 from tests.screens.scenes import NOW
 from tests.screens.talks import asks_questions, talks, wants_command, wants_edit
@@ -121,6 +122,40 @@ async def test_a_decision_that_nobody_carries_out_is_kept_and_told(tmp_path: Pat
         assert (await place.decided()).approval.status is ApprovalStatus.ALLOWED
         commands = CommandRepository(place.services.database)
         assert len(await commands.of_execution(execution.id, types=(CommandType.ANSWER,))) == 1
+
+
+@pytest.mark.parametrize("kind", [AskKind.PERMISSION, AskKind.DIALOG])
+async def test_a_dialog_of_an_own_screen_says_what_is_typed_and_is_decided(tmp_path: Path, kind: AskKind) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.ask(ask=a_typed_wish(ask_kind=kind))
+        screen = await opened(stage, pilot, place, shown="types 1 into its terminal: Yes")
+        assert "types 3 into its terminal: No" in screen_text(stage)
+        offered = [screen.check_action(one, ()) for one in ("allow", "deny", "allow_session", "deny_and_interrupt")]
+        assert offered == [True, True, False, False]
+
+        await pilot.press("n")
+        await in_dialog(stage, pilot, TextDialog)
+        assert "types 3 into its terminal (No)" in screen_text(stage)
+        await pilot.press(*"why", "ctrl+s")
+        await sees(stage, pilot, "Nothing waits for you.")
+
+        decided = (await place.decided()).approval
+        assert (decided.status, decided.decision_reason) == (ApprovalStatus.DENIED, "why")
+        (command,) = await CommandRepository(place.services.database).of_execution(
+            execution.id, types=(CommandType.ANSWER,)
+        )
+        # A dialog at the start is about no tool: who is denied there ends.
+        assert command.payload.get("reason") == ("why" if kind is AskKind.PERMISSION else None)
+
+
+async def test_a_dialog_that_no_rule_knows_whole_offers_its_terminal_alone(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask(ask=a_typed_wish(ask_kind=AskKind.DIALOG, questions=(), reason="attach to it"))
+        screen = await opened(stage, pilot, place, shown="attach to it")
+
+        assert not any(screen.check_action(one, ()) for one in ("allow", "deny", "allow_always"))
+        await pilot.press("y", "n")
+        assert len(await place.waiting()) == 1
 
 
 async def test_an_app_that_was_started_in_a_run_decides_nothing(tmp_path: Path) -> None:

@@ -46,8 +46,19 @@ note = "{what}"
 [[rule]]
 name = "permission"
 state = "permission"
-pattern = '^May I run this\?\n  \$ (?P<target>.*)'
+pattern = '^May I run this\?\n  \$ (?P<command>(?P<target>.*)\n)> 1\. Yes\n  2\. No\n\nallow or deny'
 note = "permission: {target}"
+tool = "Run"
+type = "execute"
+
+[[rule.answer]]
+decision = "allow"
+pattern = '^> (?P<key>1)\. (?P<label>Yes)$'
+
+[[rule.answer]]
+decision = "deny"
+pattern = '^  2\. (?P<label>No)$'
+keys = "\u001b"
 
 [[rule]]
 name = "working"

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentmon.domain.agents import DangerLevel
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import StoreError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
 from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.screens.reading import ScreenText, read_dialog
+from agentmon.runners.screens.rules import find_rules
 from agentmon.runners.tmux.pane_looks import PaneInfo, PaneLooks
 from agentmon.worker import screen_files, screen_watching
 from agentmon.worker.prompt_delivery import PROMPT_KEY, DeliveryStep, DeliverySteps
@@ -24,6 +29,8 @@ from tests.worker.screen_stubs import RULES
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from agentmon.domain.conversation import AskNews
 
 _LINE = "=" * 30
 _INTERRUPT_KEYS = "\x1b"
@@ -77,6 +84,13 @@ class Agent:
         self.works_on = False
         """Whether a turn lasts until it is interrupted."""
         self.received: list[str] = []
+        self.wish = ""
+        """The command that it asks leave for; empty while it asks nothing."""
+        self.answers: list[str] = []
+
+    @staticmethod
+    def dialog(wish: str) -> tuple[str, ...]:
+        return ("May I run this?", f"  $ {wish}", "> 1. Yes", "  2. No", "", "allow or deny")
 
     def hear(self) -> None:
         self.is_working = self.is_working and self.works_on
@@ -88,7 +102,11 @@ class Agent:
                 self._type(command["text"], is_paste=command["is_paste"])
 
     def _type(self, text: str, *, is_paste: bool) -> None:
-        if is_paste:
+        if self.wish and not is_paste:
+            self.answers.append(text)
+            self.lost_presses -= 1
+            self.wish = self.wish if self.lost_presses >= 0 else ""
+        elif is_paste:
             self._inside += text
         elif text == "\r":
             self.received.append(self._inside)
@@ -98,6 +116,8 @@ class Agent:
             self.is_working = self.is_working and self.presses <= self.lost_presses
 
     def drawn(self) -> tuple[str, ...]:
+        if self.wish:
+            return self.dialog(self.wish)
         work = ("esc to interrupt",) if self.is_working else ()
         return (*work, _LINE, f"> {self._inside}".rstrip(), _LINE)
 
@@ -119,6 +139,9 @@ class Stage:
         self.agent = Agent(self.folder)
         self.faults: Faults | None = None
         self.settled: list[str] = []
+        self.unheard: list[ApprovalStatus] = []
+        self.asked: list[AskNews] = []
+        self.gone: list[ApprovalStatus] = []
         self.commands: list[Any] = []
         self.handed_on: list[str] = []
         self._worker: ScreenWatch | None = None
@@ -133,8 +156,18 @@ class Stage:
     def has_handed_on(self) -> bool:
         return len(self.handed_on) == len(self.commands)
 
-    def send(self, kind: CommandType, text: str = "") -> None:
-        payload = {"text": text} if text else {}
+    def decide(self, decision: str, *, wish: str, reason: str = "") -> None:
+        dialog = read_dialog(
+            find_rules("stub", own_folder=self._config_dir / "screens"), ScreenText.of("", Agent.dialog(wish))
+        )
+        assert dialog is not None
+        self.send(CommandType.ANSWER, decision=decision, input_digest=dialog.digest, reason=reason)
+
+    def is_settled(self) -> bool:
+        return len(self.settled) == len(self.commands)
+
+    def send(self, kind: CommandType, text: str = "", **payload: str) -> None:
+        payload = {"text": text, **payload} if text else payload
         command = SimpleNamespace(id=f"c{len(self.commands)}", execution_id="e1", type=kind, payload=payload)
         self.commands.append(command)
 
@@ -157,19 +190,28 @@ class Stage:
             self._worker = await self._begin()
         await self._worker.look()
         for command in self.commands:
+            # What is settled is handed on, and no worker is given it again.
+            is_open = command.type is not CommandType.ANSWER or command.id not in self.settled
             try:
-                if command.id not in self.handed_on and await self._worker.take(command):
+                if is_open and command.id not in self.handed_on and await self._worker.take(command):
                     self.handed_on.append(command.id)
             except OSError:
                 continue
 
     async def _begin(self) -> ScreenWatch:
-        async def look_at_panes(pane_ids: list[str]) -> PaneLooks:
+        async def look_at_panes(pane_ids: list[str], **_: object) -> PaneLooks:
+            self.agent.hear()
             screens = {"%1": self.agent.drawn()} if pane_ids else {}
             return PaneLooks(panes={"am-e1": PaneInfo(pane_id="%1", title="")}, screens=screens)
 
-        async def record(*_: object, **__: object) -> bool:
+        async def record(*_: object, ask: AskNews | None, gone: ApprovalStatus, **__: object) -> bool:
+            self.asked += [ask] if ask is not None else []
+            self.gone.append(gone)
             return True
+
+        async def settle_answer(command_id: str, *, status: ApprovalStatus, **_: object) -> None:
+            await settle_command(command_id)
+            self.unheard.append(status)
 
         async def settle_command(command_id: str, **_: object) -> None:
             if self.faults is not None:
@@ -187,8 +229,8 @@ class Stage:
         fields: dict[str, Any] = {
             "tmux": SimpleNamespace(look_at_panes=look_at_panes),
             "watch": _Watch(watched),
-            "activity": SimpleNamespace(record=record, settle_command=settle_command),
-            "paths": SimpleNamespace(config_dir=self._config_dir),
+            "activity": SimpleNamespace(record=record, settle_command=settle_command, settle_answer=settle_answer),
+            "paths": SimpleNamespace(config_dir=self._config_dir, danger_rules_file=self._config_dir / "danger.toml"),
             "clock": SimpleNamespace(now=lambda: datetime.now(UTC)),
         }
         worker = ScreenWatch(**fields)
@@ -197,6 +239,8 @@ class Stage:
 
 
 class _Watch(dict[str, Any]):
+    has_asked = False
+
     def find(self, execution_id: str) -> Any:
         return self[execution_id]
 
@@ -293,3 +337,105 @@ async def test_steps_that_cannot_be_read_are_not_written_over(tmp_path: Path, mo
 
     assert stage.steps == {PROMPT_KEY: DeliveryStep.DONE, "c0": DeliveryStep.DONE}
     assert stage.agent.received == ["hello", "second"]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    ("decision", "reason", "key"), [("allow", "", "1"), ("deny", "", "\x1b"), ("deny", "why", "\x1b")]
+)
+async def test_a_decision_is_typed_once_whichever_write_fails_or_is_the_workers_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, decision: str, reason: str, key: str
+) -> None:
+    at = 0
+    while True:
+        at += 1
+        (tmp_path / str(at)).mkdir()
+        with monkeypatch.context() as context:
+            stage = Stage(tmp_path / str(at), context)
+            await stage.run_until(stage.has_given_its_prompt)
+            stage.agent.wish = "touch it"
+            stage.faults = Faults(context, how, at)
+
+            stage.decide(decision, wish="touch it", reason=reason)
+            await stage.run_until(stage.is_settled)
+
+        assert stage.agent.answers == [key]
+        assert stage.agent.received == ["hello", *([reason] if reason else [])]
+        assert stage.unheard == []
+        if not stage.faults.has_struck:
+            break
+    assert at > 1
+
+
+async def test_a_decision_on_a_dialog_that_is_gone_types_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish = "touch it"
+    await stage.run_until(lambda: bool(stage.asked))
+    stage.agent.wish = ""
+
+    stage.decide("allow", wish="touch it")
+    await stage.run_until(stage.is_settled)
+
+    assert stage.agent.answers == []
+    assert stage.unheard == [ApprovalStatus.ANSWERED]
+
+
+async def test_a_decision_is_never_typed_into_another_dialog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish = "touch it"
+    await stage.run_until(lambda: bool(stage.asked))
+    stage.agent.wish = "rm -rf it"
+
+    stage.decide("allow", wish="touch it")
+    await stage.run_until(stage.is_settled)
+
+    assert stage.agent.answers == []
+    assert stage.unheard == [ApprovalStatus.WITHDRAWN]
+
+
+async def test_a_key_that_is_not_heard_puts_the_request_back_and_is_not_typed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish, stage.agent.lost_presses = "touch it", 1
+
+    stage.decide("allow", wish="touch it")
+    await stage.run_until(stage.is_settled)
+
+    assert stage.agent.answers == ["1"]
+    assert stage.unheard == [ApprovalStatus.PENDING]
+    stage.decide("allow", wish="touch it")
+    await stage.run_until(stage.is_settled)
+    assert stage.agent.answers == ["1", "1"]
+    assert stage.agent.wish == ""
+
+
+@pytest.mark.parametrize(
+    ("wish", "level", "is_whole"),
+    [
+        ("touch it", DangerLevel.SAFE, True),
+        ("rm -rf /", DangerLevel.DESTRUCTIVE, True),
+        ("echo  two", DangerLevel.SAFE, False),
+        ("echo \u200b", DangerLevel.SAFE, False),
+    ],
+)
+async def test_a_request_names_the_command_its_danger_and_whether_it_is_known_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wish: str, level: DangerLevel, is_whole: bool
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish = wish
+    await stage.run_until(lambda: bool(stage.asked))
+
+    (ask,) = stage.asked
+    assert (ask.ask_kind, ask.tool_name, ask.danger_level) == (AskKind.PERMISSION, "Run", level)
+    assert (ask.detail == ask.target) is is_whole
+    assert {choice.key: choice.description for choice in ask.questions[0].choices} == {
+        "allow": "types 1",
+        "deny": "types esc",
+    }

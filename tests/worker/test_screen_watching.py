@@ -132,6 +132,22 @@ async def test_a_permission_on_the_screen_needs_a_person(live_home: LiveHome) ->
         assert received(live_home) == ["go"]
 
 
+@pytest.mark.parametrize(("decision", "seen"), [("allow", "allowed"), ("deny", "denied")])
+async def test_a_permission_on_the_screen_is_decided_from_here(live_home: LiveHome, decision: str, seen: str) -> None:
+    async with open_services() as services:
+        execution = await start_stub(services, live_home, "go", turn="ask")
+        await until_note(services, execution, "permission: touch it")
+        (listing,) = await services.approvals.inbox(None)
+        decide = services.approvals.allow if decision == "allow" else services.approvals.deny
+
+        await decide(listing.approval.id, actor=USER_ACTOR, seen_digest=listing.approval.input_digest)
+        await until_note(services, execution, DONE)
+
+        decided = (await services.approvals.get(listing.approval.id)).approval
+    assert (decided.status.value, decided.decided_by) == (seen, USER_ACTOR)
+    assert shown_last(live_home, execution).count(seen) == 1
+
+
 async def test_keys_that_a_dialog_did_not_hear_yet_are_pressed_once_more_for_an_interrupt(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go", turn="ask", lost_keys=1)

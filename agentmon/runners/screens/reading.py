@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,8 +12,9 @@ from agentmon.domain.redaction import redact
 from agentmon.runners.screens.states import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from agentmon.domain.conversation import AskDecision
     from agentmon.runners.screens.rules import ScreenRule, ScreenRules
 
 NOTE_MAX_CHARACTERS: Final = 200
@@ -20,6 +22,58 @@ _FRAME: Final = " │┃║"
 _BOX_WITHIN_LINES: Final = 45
 _MENU_WITHIN_LINES: Final = 20
 _CHOICE: Final = re.compile(r"[ │┃║]*([❯›>▶●◉]?)\s*\d{1,2}[.)] \S")
+
+
+_DRAWN: Final = re.compile(r"[\s\u2500-\u259f❯›●]+")
+"""Blanks, frames and marks of choice: what differs when the same dialog is drawn in another width."""
+
+
+_EDGE_CELLS: Final = 4
+"""So many blanks may stand between the last word of a dialog and its edge."""
+_OF_UNSURE_WIDTH: Final = re.compile("[^ -~\u2500-\u259f△⇆•]")
+_KEY_NAMES: Final = {"\x1b[27u": "esc", "\x1b[A": "↑", "\x1b[B": "↓", "\x1b": "esc", "\r": "⏎", "\t": "tab"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One option of a dialog, and the keys that choose it."""
+
+    label: str
+    moves: str
+    """Typed first, to bring the mark of choice to the option; empty when it needs none."""
+    keys: str
+    marked: re.Pattern[str] | None = None
+    """What the coloured lines show while the keys mean this option; None where the keys say it all."""
+
+    @property
+    def keys_text(self) -> str:
+        """What is typed, as a person reads it: ``↓ ⏎``."""
+        typed = self.moves + self.keys
+        for sequence, name in _KEY_NAMES.items():
+            typed = typed.replace(sequence, f" {name} ")
+        return " ".join(typed.split())
+
+    def is_marked(self, coloured: Sequence[str]) -> bool:
+        """Return whether the keys would choose it now, by the lines with their colours."""
+        return self.marked is None or self.marked.search("\n".join(coloured)) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialog:
+    """What an agent asks in its screen, known whole from its first line to the last one of the screen."""
+
+    rule: ScreenRule
+    text: str
+    command: tuple[str, ...]
+    """The lines of what it wants to run, as they are drawn."""
+    path: str
+    """The file that it wants to write, as it is drawn; empty when it does not tell one."""
+    answers: Mapping[AskDecision, Answer]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its words, however wide it is drawn and wherever the mark of choice is."""
+        return hashlib.sha256(_DRAWN.sub("", self.text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +107,47 @@ def read_screen(rules: ScreenRules, screen: ScreenText) -> Finding | None:
     While the agent draws its input box, it asks below the box alone: above it stands what was said.
     """
     return _first(rules, screen, is_for_title=False)
+
+
+def read_dialog(rules: ScreenRules, screen: ScreenText) -> Dialog | None:
+    """Return what is asked, where a rule knows all of it and how it is answered; None where only attaching answers it.
+
+    An option counts where it stands last: above the options stands what the agent wants, which may be written like one.
+    """
+    found = _find(rules, _within_edge(rules, screen), is_for_title=False)
+    if found is None or not found[0].answers or found[1].end() != len(found[1].string):
+        return None
+    rule, match = found
+    text = match.group(0)
+    answers: dict[AskDecision, Answer] = {}
+    for one in rule.answers:
+        options = list(one.pattern.finditer(text))
+        if options and one.decision not in answers:
+            named = options[-1].groupdict()
+            label = _line(named.get("label") or options[-1].group(0))
+            keys = one.keys.replace("{key}", named.get("key") or "")
+            answers[one.decision] = Answer(label=label, moves=one.moves, keys=keys, marked=one.marked)
+    command, path = (match.groupdict().get(name) or "" for name in ("command", "path"))
+    lines = tuple(line.strip(_FRAME) for line in command.strip("\n").split("\n")) if command.strip() else ()
+    return Dialog(rule=rule, text=text, command=lines, path=path.strip(), answers=answers) if answers else None
+
+
+def _within_edge(rules: ScreenRules, screen: ScreenText) -> ScreenText:
+    """Return the screen without what stands to the right of the dialog.
+
+    A row with characters whose width is not known for sure keeps all of it, so that nothing of a dialog is left out.
+    """
+    ends = [found.end() for line in screen.lines if rules.right_edge and (found := rules.right_edge.search(line))]
+    if not ends:
+        return screen
+    edge = ends[-1] + _EDGE_CELLS
+    lines = [line[:edge] if not _OF_UNSURE_WIDTH.search(line) else line for line in screen.lines]
+    return ScreenText.of(screen.title, lines)
+
+
+def count_signs(pattern: re.Pattern[str] | None, screen: ScreenText) -> int:
+    """Return how often the screen shows a mark of what was decided."""
+    return 0 if pattern is None else len(pattern.findall("\n".join(screen.lines)))
 
 
 def shows_menu(screen: ScreenText) -> bool:
@@ -97,6 +192,20 @@ def _has_blank_added(before: Sequence[str], now: Sequence[str]) -> bool:
 
 
 def _first(rules: ScreenRules, screen: ScreenText, *, is_for_title: bool) -> Finding | None:
+    fitting = _find(rules, screen, is_for_title=is_for_title)
+    if fitting is None:
+        return None
+    rule, found = fitting
+    return Finding(
+        state=rule.state,
+        note=_note(rule, found),
+        source=f"{'title rule' if is_for_title else 'rule'} {rules.agent}/{rule.name}",
+        where=rule.where,
+        evidence=_line(found.group(0)),
+    )
+
+
+def _find(rules: ScreenRules, screen: ScreenText, *, is_for_title: bool) -> tuple[ScreenRule, re.Match[str]] | None:
     box_line_count: int | None = None
     for rule in rules.rules:
         if rule.is_for_title is not is_for_title:
@@ -106,15 +215,8 @@ def _first(rules: ScreenRules, screen: ScreenText, *, is_for_title: bool) -> Fin
             box_line_count = len(_drawn_box(rules, screen)) if box_line_count is None else box_line_count
             count = min(count, box_line_count or count)
         found = _fits(rule, screen.title if is_for_title else screen.last(count))
-        if found is None:
-            continue
-        return Finding(
-            state=rule.state,
-            note=_note(rule, found),
-            source=f"{'title rule' if is_for_title else 'rule'} {rules.agent}/{rule.name}",
-            where=rule.where,
-            evidence=_line(found.group(0)),
-        )
+        if found is not None:
+            return rule, found
     return None
 
 

@@ -12,7 +12,9 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.conversation import AskDecision
 from agentmon.domain.errors import UsageError
+from agentmon.domain.operations import OperationType
 from agentmon.runners.screens.states import ScreenState
 
 if TYPE_CHECKING:
@@ -20,12 +22,28 @@ if TYPE_CHECKING:
 
 PACKAGE_FOLDER: Final = Path(__file__).parent
 _SUFFIX: Final = ".screen.toml"
-_RULE_KEYS: Final = frozenset({"name", "state", "in", "pattern", "unless", "last_lines", "above_box", "note"})
+_RULE_KEYS: Final = frozenset(
+    {"name", "state", "in", "pattern", "unless", "last_lines", "above_box", "note", "tool", "type", "answer"}
+)
+_ANSWER_KEYS: Final = frozenset({"decision", "pattern", "moves", "keys", "marked"})
 _FILE_KEYS: Final = frozenset(
     {"agent", "programs", "signal", "box", "box_hints", "paste_marks", "rule"}
-    | {"interrupt_keys", "ready_s", "settled_s", "guarded", "guard"}
+    | {"interrupt_keys", "ready_s", "settled_s", "guarded", "guard", "allowed", "denied", "right_edge"}
 )
 _DEFAULT_LAST_LINES: Final = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRule:
+    """One way to answer a dialog by keys; the comment in the data files says what each entry means."""
+
+    decision: AskDecision
+    pattern: re.Pattern[str]
+    moves: str
+    """Typed before the keys, to bring the mark of choice to this option; empty where it needs none."""
+    keys: str
+    marked: re.Pattern[str] | None
+    """What the lines with their colours show while the keys mean this answer; None where the pattern tells it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +61,11 @@ class ScreenRule:
     note: str
     where: str
     """File and line of the rule."""
+    tool: str = ""
+    """The tool that asks, as the agent's protocol names it; empty when the dialog is about no single tool."""
+    type: OperationType | None = None
+    answers: tuple[AnswerRule, ...] = ()
+    """None when only attaching answers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +91,11 @@ class ScreenRules:
     """For how long it has to be ready before it is given its first prompt."""
     settled_s: float = 0.3
     """For how long its screen has to say the same before it counts as free or asking, or a text as drawn."""
+    allowed: re.Pattern[str] | None = None
+    """What the agent writes for something that was allowed in its screen; None when it writes nothing that is sure."""
+    denied: re.Pattern[str] | None = None
+    right_edge: re.Pattern[str] | None = None
+    """Ends where a dialog ends on the right, beyond which something else is shown; None when nothing is."""
     rules: tuple[ScreenRule, ...] = ()
 
     def typed(self, text: str) -> str:
@@ -124,6 +152,9 @@ _SETTINGS: Final = (
         "settled_s",
         "guarded",
         "guard",
+        "allowed",
+        "denied",
+        "right_edge",
     ),
 )
 
@@ -168,6 +199,9 @@ def _rules_of(document: Mapping[str, object], path: Path, lines: Sequence[int]) 
         guard=_text(document.get("guard", NO_RULES.guard)),
         ready_s=_seconds(document.get("ready_s", NO_RULES.ready_s)),
         settled_s=_seconds(document.get("settled_s", NO_RULES.settled_s)),
+        allowed=_optional_pattern(document, "allowed"),
+        denied=_optional_pattern(document, "denied"),
+        right_edge=_optional_pattern(document, "right_edge"),
         rules=tuple(_rule(table, f"{path}:{line}") for table, line in zip(tables, lines, strict=True)),
     )
 
@@ -182,18 +216,40 @@ def _rule(table: object, where: str) -> ScreenRule:
     last_lines = table.get("last_lines", _DEFAULT_LAST_LINES)
     if not isinstance(last_lines, int) or isinstance(last_lines, bool) or last_lines < 1:
         raise TypeError("last_lines must be a number from 1 up")
-    unless = table.get("unless")
+    answers = table.get("answer", [])
+    if not isinstance(answers, list):
+        raise TypeError("answer must be a list of tables")
     return ScreenRule(
         name=_text(table["name"]),
         state=ScreenState(_text(table["state"])),
         is_for_title=place == "title",
         pattern=re.compile(_text(table["pattern"]), re.MULTILINE),
-        unless=re.compile(_text(unless), re.MULTILINE) if unless is not None else None,
+        unless=_optional_pattern(table, "unless"),
         last_lines=last_lines,
         is_above_box=_yes_or_no(table.get("above_box", False)),
         note=_text(table.get("note", ""), may_be_empty=True),
         where=where,
+        tool=_text(table.get("tool", ""), may_be_empty=True),
+        type=OperationType(_text(table["type"])) if "type" in table else None,
+        answers=tuple(_answer(one, where) for one in answers),
     )
+
+
+def _answer(table: object, where: str) -> AnswerRule:
+    if not isinstance(table, dict):
+        raise TypeError("answer must be a table")
+    _require_known(table, _ANSWER_KEYS, where)
+    return AnswerRule(
+        decision=AskDecision(_text(table["decision"])),
+        pattern=re.compile(_text(table["pattern"]), re.MULTILINE),
+        moves=_text(table.get("moves", ""), may_be_empty=True),
+        keys=_text(table.get("keys", "{key}")),
+        marked=_optional_pattern(table, "marked"),
+    )
+
+
+def _optional_pattern(table: Mapping[str, object], key: str) -> re.Pattern[str] | None:
+    return re.compile(_text(table[key]), re.MULTILINE) if key in table else None
 
 
 def _require_known(table: Mapping[str, object], known: frozenset[str], place: str) -> None:

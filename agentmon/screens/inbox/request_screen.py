@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
-from agentmon.domain.conversation import AskKind
+from agentmon.domain.conversation import AskDecision, AskKind
 from agentmon.domain.errors import UndeliveredError
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.start_danger import danger_text
@@ -39,8 +39,6 @@ OPENING_GUARD_S: Final = 0.4
 _TOO_EARLY: Final = "This came just now: look at it, then press the key again"
 _WARNING_S: Final = 3.0
 _LONGEST_TITLE: Final = 120
-_LET_GO: Final = {AskKind.PERMISSION, AskKind.PLAN, AskKind.START}
-"""Requests that are allowed, rather than answered."""
 _REQUEST_ACTIONS: Final = {
     "allow",
     "allow_session",
@@ -90,7 +88,7 @@ class RequestScreen(ServiceScreen[None]):
             != (listing.approval.status, listing.approval.input_digest)
         )
         if is_other:
-            self.begin_answer(() if listing is None else listing.approval.questions)
+            self.begin_answer(() if listing is None or listing.approval.is_in_screen else listing.approval.questions)
             self.request_view.clear()
         if (is_other or has_changed) and not is_by_person:
             self.guard(GUARD_S)
@@ -114,7 +112,7 @@ class RequestScreen(ServiceScreen[None]):
 
     def question_blocks(self, listing: ApprovalListing) -> list[Block]:
         """Return the questions of the request as they are shown."""
-        return unanswered_blocks(listing.approval.questions)
+        return [] if listing.approval.is_in_screen else unanswered_blocks(listing.approval.questions)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Offer what the request allows; the other keys go to whatever else has them."""
@@ -124,12 +122,13 @@ class RequestScreen(ServiceScreen[None]):
         if approval is None:
             return False
         kind = approval.ask_kind
+        is_let_go = kind is not AskKind.QUESTION and approval.takes(AskDecision.ALLOW)
         return {
-            "allow": kind in _LET_GO,
-            "allow_session": approval.can_allow_for_session and kind in _LET_GO and not approval.name_to_type,
-            "allow_always": kind is AskKind.PERMISSION and not approval.name_to_type,
-            "deny": kind is not AskKind.DIALOG,
-            "deny_and_interrupt": kind not in {AskKind.DIALOG, AskKind.START},
+            "allow": is_let_go,
+            "allow_session": approval.can_allow_for_session and is_let_go and not approval.name_to_type,
+            "allow_always": kind is AskKind.PERMISSION and is_let_go and not approval.name_to_type,
+            "deny": kind is AskKind.QUESTION or approval.takes(AskDecision.DENY),
+            "deny_and_interrupt": kind not in {AskKind.DIALOG, AskKind.START} and not approval.is_in_screen,
             "edit_input": approval.can_edit_input and kind is AskKind.PERMISSION,
         }[action]
 
@@ -274,7 +273,7 @@ class RequestScreen(ServiceScreen[None]):
 
         title = even_line(near_text(listing.approval.title, listing.working_dir), max_characters=_LONGEST_TITLE)
         what = "Deny and stop the agent" if interrupts else "Deny"
-        note = _reason_note(listing.approval.ask_kind, interrupts=interrupts)
+        note = _reason_note(listing.approval, interrupts=interrupts)
         reason = await self.ask(TextDialog(f"{what}: {title}", note=note, allows_empty=True))
         if reason is not None:
             await self._decide(listing, self._refuse(listing, reason.strip(), interrupts=interrupts))
@@ -302,12 +301,19 @@ class RequestScreen(ServiceScreen[None]):
             await self._decide(listing, self._let_go(listing, ApprovalScope.ONCE, tool_input=tool_input))
 
 
-def _reason_note(ask_kind: AskKind, *, interrupts: bool) -> str:
-    if ask_kind is AskKind.START:
-        return "Reason, for the record (optional). ctrl+s denies."
-    if interrupts:
-        return "Reason (optional). The agent gets it with your next message. ctrl+s denies."
-    return "Reason (optional). The agent gets it. ctrl+s denies."
+def _reason_note(approval: Approval, *, interrupts: bool) -> str:
+    """Return what becomes of the reason of a denial."""
+    typed = approval.typed.get(AskDecision.DENY)
+    if approval.ask_kind is AskKind.START:
+        rest = "For the record."
+    elif typed is not None:
+        told = (
+            "then the agent gets the reason as a message" if approval.hears_reason else "and the agent is not told why"
+        )
+        rest = f"It {typed.description} into its terminal ({typed.label}), {told}."
+    else:
+        rest = "The agent gets it with your next message." if interrupts else "The agent gets it."
+    return f"Reason (optional). {rest} ctrl+s denies."
 
 
 def _json_complaint(text: str) -> str:

@@ -121,6 +121,8 @@ class InboxScreen(RequestScreen):
             is_question = approval is not None and approval.ask_kind is AskKind.QUESTION
             return is_question or (self._selected is not None and self._selected.waits_for_tasks)
         selected = self._selected
+        if action == "send_message" and selected is not None and selected.execution is not None:
+            return True if selected.execution.execution.mode.is_conversation else None
         if action in {"send_message", "attach"}:
             return True if selected is not None and not selected.waits_to_start else None
         if action in {"open_item", "open_task"}:

@@ -17,6 +17,7 @@ CODEX_ERROR = (
     'ended with an error: {"error": {"message": "mock bad request", "type": "invalid_request_error", "param": null,'
     ' "code": "invalid_request_error"}}'
 )
+LONG_WORDS = " ".join(f"word{number}" for number in range(27))
 
 EXPECTED = {
     "claude-00_first_run": None,
@@ -41,6 +42,10 @@ EXPECTED = {
     "claude-40_v197_idle": ("ready", ""),
     "claude-41_v197_permission": ("permission", "permission: Bash command touch made-by-agent && echo ran"),
     "claude-42_api_error_tall": ("error", "ended with an error: API Error: 400 mock bad request"),
+    "claude-43_permission_edit": ("permission", "permission: Edit file hello.txt"),
+    "claude-44_permission_lines": ("permission", "permission: Bash command echo one"),
+    "claude-45_permission_fetch": ("permission", "permission: Fetch url: http://127.0.0.1/x"),
+    "claude-46_trust_marked": ("dialog", "asks whether this folder is to be trusted"),
     "codex-00_start": ("ready", ""),
     "codex-01_idle": ("ready", ""),
     "codex-02_running_text": ("ready", ""),
@@ -57,6 +62,9 @@ EXPECTED = {
     "codex-22_denied": ("ready", ""),
     "codex-23_api_error_tall": ("error", CODEX_ERROR),
     "codex-24_after_error": ("ready", ""),
+    "codex-25_permission_lines": ("permission", "permission: echo one"),
+    "codex-26_permission_wrapped": ("permission", f"permission: echo {LONG_WORDS} wor…"),
+    "codex-27_permission_cut": ("dialog", "shows a dialog of its own"),
     "gemini-00_start": ("ready", ""),
     "gemini-01_idle": ("ready", ""),
     "gemini-02_permission_shell": ("permission", "permission: Shell touch made-by-agent && echo ran"),
@@ -68,6 +76,10 @@ EXPECTED = {
     "gemini-08_error": ("error", GEMINI_ERROR),
     "gemini-09_running_tool": ("ready", ""),
     "gemini-10_after_tool_interrupt": ("ready", ""),
+    "gemini-11_permission_lines": ("permission", "permission: Shell echo one"),
+    "gemini-12_permission_edit": ("permission", "permission: Edit hello.txt: hello => bye"),
+    "gemini-13_permission_cut": ("permission", "permission: Allow execution of [Shell]?"),
+    "gemini-14_trust": ("dialog", "asks whether this folder is to be trusted"),
     "opencode-00_start": None,
     "opencode-01_idle": ("ready", ""),
     "opencode-02_permission": ("permission", "permission: $ touch made-by-agent && echo ran"),
@@ -75,6 +87,7 @@ EXPECTED = {
     "opencode-04_running": ("working", ""),
     "opencode-05_after_interrupt": ("ready", ""),
     "opencode-06_after_reject": ("ready", ""),
+    "opencode-07_permission_sidebar": ("permission", "permission: $ touch made-by-agent && echo ran"),
 }
 
 

@@ -1,0 +1,164 @@
+"""Which dialogs of agents are known whole, what is typed for each decision, and which only attaching answers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.conversation import AskDecision
+from agentmon.runners.screens.reading import Dialog, ScreenText, read_dialog
+from agentmon.runners.screens.rules import find_rules
+from agentmon.worker.screen_answer import SeenDialog
+
+HERE = Path(__file__).parent
+ALLOW, SESSION, DENY = AskDecision.ALLOW, AskDecision.ALLOW_FOR_SESSION, AskDecision.DENY
+TOUCH = ("touch made-by-agent && echo ran",)
+LINES = ("echo one", "echo two", "cat <<X", "three", "X")
+
+
+def slug_of(name: str) -> str:
+    return name.split("-", maxsplit=1)[0]
+
+
+def shown(name: str) -> ScreenText:
+    return ScreenText.of("", (HERE / "captures" / f"{name}.txt").read_text().split("\n"))
+
+
+def dialog_of(name: str, screen: ScreenText | None = None) -> Dialog | None:
+    return read_dialog(find_rules(slug_of(name)), shown(name) if screen is None else screen)
+
+
+KNOWN = {
+    "claude-20_permission_bash": ({ALLOW: "1", DENY: "4"}, TOUCH),
+    "claude-22_permission_write": ({ALLOW: "1", SESSION: "2", DENY: "3"}, ()),
+    "claude-43_permission_edit": ({ALLOW: "1", SESSION: "2", DENY: "3"}, ()),
+    "claude-44_permission_lines": ({ALLOW: "1", DENY: "3"}, LINES),
+    "claude-01_dialog1": ({ALLOW: "↓ ⏎", DENY: "esc"}, ()),
+    "claude-46_trust_marked": ({ALLOW: "⏎", DENY: "esc"}, ()),
+    "codex-04_permission_exec": ({ALLOW: "1", DENY: "3"}, ("touch escalated && echo ran",)),
+    "codex-21_perm": ({ALLOW: "1", DENY: "3"}, ("touch escalated && echo ran",)),
+    "codex-25_permission_lines": ({ALLOW: "1", DENY: "2"}, LINES),
+    "gemini-02_permission_shell": ({ALLOW: "1", SESSION: "2", DENY: "3"}, TOUCH),
+    "gemini-04_permission_write": ({ALLOW: "1", SESSION: "2", DENY: "4"}, ("1 hello",)),
+    "gemini-11_permission_lines": ({ALLOW: "1", SESSION: "2", DENY: "3"}, LINES),
+    "gemini-12_permission_edit": ({ALLOW: "1", SESSION: "2", DENY: "4"}, ("1 - hello", "1 + bye", "2   world")),
+    "gemini-14_trust": ({ALLOW: "1", DENY: "3"}, ()),
+    "opencode-02_permission": ({ALLOW: "⏎", DENY: "esc"}, TOUCH),
+    "opencode-07_permission_sidebar": ({ALLOW: "⏎", DENY: "esc"}, TOUCH),
+}
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_dialog_that_is_known_whole_says_what_is_typed(name: str) -> None:
+    dialog = dialog_of(name)
+
+    assert dialog is not None
+    keys, command = KNOWN[name]
+    assert {decision: answer.keys_text for decision, answer in dialog.answers.items()} == keys
+    assert dialog.command == command
+
+
+def test_every_other_capture_is_answered_by_attaching_alone() -> None:
+    names = {path.stem for path in (HERE / "captures").glob("*.txt")} - set(KNOWN) - {"codex-26_permission_wrapped"}
+
+    assert [name for name in sorted(names) if dialog_of(name) is not None] == []
+
+
+def test_a_command_that_is_wrapped_keeps_its_rows_apart() -> None:
+    dialog = dialog_of("codex-26_permission_wrapped")
+
+    assert dialog is not None
+    assert len(dialog.command) == 3
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_dialog_with_anything_below_it_is_not_known(name: str) -> None:
+    screen = shown(name)
+
+    assert dialog_of(name, ScreenText.of("", (*screen.lines, "something else"))) is None
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_dialog_that_is_quoted_above_its_end_is_not_taken_for_the_question(name: str) -> None:
+    free = shown(
+        {"claude": "claude-21_after_allow_idle", "codex": "codex-05_after_allow"}.get(
+            slug_of(name), f"{slug_of(name)}-01_idle"
+        )
+    )
+
+    assert dialog_of(name, ScreenText.of("", (*shown(name).lines, "", *free.lines))) is None
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_the_digest_is_that_of_the_words_and_not_of_how_they_are_drawn(name: str) -> None:
+    screen, before = shown(name), dialog_of(name)
+    assert before is not None
+    narrower = [re.sub(r"([─╌▄▀])\1{30,}", lambda rule: rule[0][:-10], line) for line in screen.lines]
+    other = [line.replace("hello", "hullo").replace("touch", "tuoch").replace("echo", "ehco") for line in screen.lines]
+    other = [
+        re.sub(r"/home/\S+|\(proj\)", lambda place: place[0].replace("proj", "more").replace("lab", "bal"), line)
+        for line in other
+    ]
+
+    same, changed = dialog_of(name, ScreenText.of("", narrower)), dialog_of(name, ScreenText.of("", other))
+
+    assert same is not None
+    assert same.digest == before.digest
+    assert changed is not None
+    assert changed.digest != before.digest
+
+
+def test_the_mark_of_choice_changes_what_is_typed_and_not_the_dialog() -> None:
+    unmarked, marked = dialog_of("claude-01_dialog1"), dialog_of("claude-46_trust_marked")
+
+    assert unmarked is not None
+    assert marked is not None
+    assert (unmarked.answers[ALLOW].moves, marked.answers[ALLOW].moves) == ("\x1b[B", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_marked"), [("opencode-once", True), ("opencode-wide", True), ("opencode-always", False)]
+)
+def test_a_return_key_allows_only_while_the_colours_mark_that_option(name: str, is_marked: bool) -> None:
+    dialog = dialog_of("opencode-02_permission")
+    coloured = (HERE / "coloured" / f"{name}.txt").read_text().split("\n")
+
+    assert dialog is not None
+    assert dialog.answers[ALLOW].is_marked(coloured) is is_marked
+    assert dialog.answers[DENY].is_marked(coloured)
+
+
+def test_options_that_a_command_imitates_are_not_chosen() -> None:
+    fake = (" Do you want to proceed?", " ❯ 1. Yes", "   2. No", "", " Esc to cancel · Tab to amend")
+    lines = list(shown("claude-20_permission_bash").lines)
+    at = next(place for place, line in enumerate(lines) if line == " touch made-by-agent && echo ran")
+
+    dialog = dialog_of("claude-20_permission_bash", ScreenText.of("", [*lines[: at + 1], *fake, *lines[at + 1 :]]))
+
+    assert dialog is not None
+    assert dialog.answers[DENY].keys == "4"
+    assert len(dialog.command) == 1 + len(fake)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ("codex-04_permission_exec", "codex-05_after_allow", ApprovalStatus.ALLOWED),
+        ("codex-21_perm", "codex-22_denied", ApprovalStatus.ANSWERED),
+        ("claude-20_permission_bash", "claude-21_after_allow_idle", ApprovalStatus.ANSWERED),
+        ("claude-20_permission_bash", "claude-30_after_no", ApprovalStatus.DENIED),
+        ("gemini-02_permission_shell", "gemini-03_after_allow", ApprovalStatus.ALLOWED),
+        ("gemini-04_permission_write", "gemini-05_after_deny", ApprovalStatus.DENIED),
+        ("opencode-02_permission", "opencode-03_after_allow", ApprovalStatus.ANSWERED),
+    ],
+)
+def test_what_was_chosen_in_the_terminal_is_said_where_the_screen_shows_it(
+    before: str, after: str, outcome: ApprovalStatus
+) -> None:
+    rules, dialog = find_rules(slug_of(before)), dialog_of(before)
+    assert dialog is not None
+
+    assert SeenDialog.of(dialog, rules, shown(before), at=0.0).outcome(rules, shown(after)) is outcome

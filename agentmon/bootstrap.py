@@ -199,7 +199,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             TaskPickRepository(database),
             clock,
         )
-        approvals = ApprovalRepository(database)
+        approvals = ApprovalRepository(database, money_words=money_words)
         keys = IdempotencyRepository(database)
         queue = QueueService(
             executions=executions,

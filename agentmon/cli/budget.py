@@ -28,11 +28,10 @@ from agentmon.domain.budgets import (
     BudgetUnit,
 )
 from agentmon.domain.errors import UsageError
-from agentmon.domain.money_text import bounded_amount, parse_money, plain_number
+from agentmon.domain.money_text import parse_money, parse_tokens
 
 group = typer.Typer(rich_markup_mode=None)
 
-_UNITS = {"K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _EXIT_CODES = {
     BudgetLevel.FINE: exit_codes.DONE,
     BudgetLevel.WARNED: exit_codes.BUDGET_WARNED,
@@ -131,7 +130,7 @@ def set_budget(
         raise UsageError("--without-cached says something of tokens only", hint="add --tokens")
 
     async def work(services: Services) -> BudgetState:
-        limit = _tokens(amount) if is_in_tokens else parse_money(amount, await services.settings.money())
+        limit = parse_tokens(amount) if is_in_tokens else parse_money(amount, await services.settings.money())
         scope, scope_id = await _find_scope(services, task=task, execution=execution, agent=agent, folder=folder)
         is_of_work = scope in {BudgetScope.TASK, BudgetScope.EXECUTION}
         return await services.budgets.set(
@@ -233,14 +232,6 @@ async def _find_scope(
     if task is None:
         return BudgetScope.WORKSPACE, workspace.id
     return BudgetScope.TASK, (await numbered_task(services, workspace, task)).id
-
-
-def _tokens(text: str) -> int:
-    written = text.strip().upper()
-    factor = _UNITS.get(written[-1:], 1)
-    return bounded_amount(
-        plain_number(written.rstrip("KMG")) * factor, text, hint="write tokens, such as 500000, 500k or 5M"
-    )
 
 
 register_default(group, budget)

@@ -118,7 +118,7 @@ def explained_document(explained: ExplainedAnswer) -> dict[str, object]:
         "speed": answer.speed,
         "geo": answer.geo,
         "isSubagent": answer.is_subagent,
-        "confidence": answer.confidence.label,
+        "confidence": answer.confidence.value,
         "isProvisional": source.is_provisional,
         "costNano": source.cost_nano,
         "costUsd": None if source.cost_nano is None else exact_dollars(source.cost_nano),
@@ -145,7 +145,7 @@ def explained_lines(explained: ExplainedAnswer, when: str, money: MoneyFormat) -
     said = "" if answer.reported_cost_nano is None else f", reported ${exact_dollars(answer.reported_cost_nano)}"
     facts = [
         f"cost {cost} ({source.cost_source or 'none'}{said})",
-        f"confidence {answer.confidence.label}" + (", provisional" if source.is_provisional else ""),
+        f"confidence {answer.confidence.value}" + (", provisional" if source.is_provisional else ""),
     ]
     lines = [
         f"{source.id}  {when}  {source.agent_slug}  {plain_line(answer.model, max_characters=80) or 'model not known'}",

@@ -262,13 +262,14 @@ def _budget_reached(payload: Mapping[str, object]) -> str:
 
 
 def _message_sent(payload: Mapping[str, object]) -> str:
-    return "typed into the agent's screen" if payload.get("type") == CommandType.TYPE else "told the agent something"
+    words = "typed into the agent's screen" if payload.get("type") == CommandType.TYPE else "told the agent something"
+    return _with_cause(words, payload)
 
 
 def _agent_commanded(payload: Mapping[str, object]) -> str:
     match payload.get("type"):
         case CommandType.INTERRUPT:
-            return "interrupted the agent"
+            return _with_cause("interrupted the agent", payload)
         case CommandType.FINISH:
             return "let the conversation end"
         case CommandType.SET_MODEL:

@@ -13,16 +13,11 @@ class Confidence(StrEnum):
     """As the agent wrote them down."""
     DERIVED = "derived"
     """The difference of two running totals, or an even part of a sum over many answers."""
-    ASSUMED = "fallback_model"
+    ASSUMED = "assumed"
     """Something that the record leaves out is assumed as it mostly is: which model answered, how long a cache lives, or
-    that running totals which fell have begun anew. The value, which rows have, is older than its meaning."""
+    that running totals which fell have begun anew."""
     INCOMPLETE = "incomplete"
     """Written down while the answer had only begun; its end was never told."""
-
-    @property
-    def label(self) -> str:
-        """What people and documents call it."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,13 @@ class AskKind(StrEnum):
     """A capability that is dangerous waits before it starts; no agent asks this."""
     DIALOG = "dialog"
     """A dialog of its own screen that is about no tool: trust, a login, or one that no rule knows whole."""
+    BUDGET = "budget"
+    """A budget is spent: may the run go on? No agent asks this."""
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it is answered by one of its choices or in words."""
+        return self in {AskKind.QUESTION, AskKind.BUDGET}
 
 
 class AskDecision(StrEnum):

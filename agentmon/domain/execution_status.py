@@ -50,6 +50,8 @@ class EndReason(StrEnum):
     """The host ended without a word: it was killed, or the machine went down."""
     REFUSED = "refused"
     """The vendor refused to serve it, and waiting does not help: a bad login."""
+    BUDGET = "budget"
+    """A budget was spent, and it could not wait for a person."""
 
 
 class WaitReason(StrEnum):

@@ -35,6 +35,7 @@ class LiveState(StrEnum):
     LOST = "lost"
     TIMED_OUT = "timed out"
     CANCELLED = "cancelled"
+    BUDGET_SPENT = "budget spent"
     UNKNOWN = "unknown"
 
     @property
@@ -63,6 +64,7 @@ _GLYPHS: Final = {
     LiveState.LOST: "✗",
     LiveState.TIMED_OUT: "✗",
     LiveState.CANCELLED: "⊘",
+    LiveState.BUDGET_SPENT: "⊘",
     LiveState.UNKNOWN: "?",
 }
 
@@ -113,6 +115,8 @@ def live_state(
         return _BY_ACTIVITY[activity]
     if status is ExecutionStatus.FAILED and end_reason is EndReason.LOST:
         return LiveState.LOST
+    if status is ExecutionStatus.CANCELLED and end_reason is EndReason.BUDGET:
+        return LiveState.BUDGET_SPENT
     return _BY_STATUS[status]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LARGEST: Final = 10**18
 """The largest amount in nano-USD, and the largest number of tokens, of a budget."""
+_TOKEN_UNITS: Final = {"K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _THOUSANDS: Final = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 
 
@@ -32,6 +33,19 @@ def parse_money(text: str, money: MoneyFormat) -> int:
     hint = f"write {what}, such as 20 or 2.50"
     own_nano = bounded_amount(plain_number(written) * NANO, text, hint=hint)
     return bounded_amount(Decimal(money.usd_nano(own_nano)), text, hint=hint)
+
+
+def parse_tokens(text: str) -> int:
+    """Return a number of tokens: ``500000``, ``500k``, ``5M``.
+
+    Raises:
+        UsageError: It is no number, or not above nothing.
+    """
+    written = text.strip().upper()
+    factor = _TOKEN_UNITS.get(written[-1:], 1)
+    return bounded_amount(
+        plain_number(written.rstrip("KMG")) * factor, text, hint="write tokens, such as 500000, 500k or 5M"
+    )
 
 
 def plain_number(text: str) -> Decimal:

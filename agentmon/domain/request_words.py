@@ -49,6 +49,8 @@ def wish_words(approval: Approval, *, folder: str = "") -> str:
             return f"may it start? {target or title}"
         case AskKind.DIALOG:
             return f"its screen asks: {title}"
+        case AskKind.BUDGET:
+            return title
 
 
 def status_words(status: ApprovalStatus) -> str:

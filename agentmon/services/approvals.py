@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approval_rules import RequestedAction, RuleVerdict, judge, proposed_rule, require_usable
 from agentmon.domain.approvals import ApprovalRule, ApprovalScope, ApprovalStatus
+from agentmon.domain.budget_requests import QUESTION, BudgetAnswer, new_limit
 from agentmon.domain.conversation import AskDecision, AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.ids import ApprovalId, ApprovalRuleId, new_id
@@ -260,13 +261,41 @@ class ApprovalService:
         await self._settings.require_may_decide(actor)
         listing = await self._approvals.get(approval_id)
         _require_answerable(listing, None)
-        if listing.approval.ask_kind is not AskKind.QUESTION:
+        if not listing.approval.ask_kind.is_question:
             raise UsageError("this asks for a leave, not for an answer", hint="allow or deny it")
         checked = checked_answers(listing.approval.questions, answers)
+        if listing.approval.ask_kind is AskKind.BUDGET:
+            return await self._answer_budget(listing.approval, checked, seen_digest=seen_digest, key=key, actor=actor)
         answer: dict[str, object] = {"decision": "answer", "answers": checked}
         said = answers_text(listing.approval.questions, checked)
         return await self._decide(
             approval_id, ApprovalStatus.ANSWERED, answer, key=key, actor=actor, reason=said, seen_digest=seen_digest
+        )
+
+    async def _answer_budget(
+        self,
+        approval: Approval,
+        checked: Mapping[str, str | list[str]],
+        *,
+        seen_digest: str,
+        key: IdempotencyKey | None,
+        actor: Actor,
+    ) -> Approval:
+        said = str(checked[QUESTION])
+        if said == BudgetAnswer.ONCE:
+            return await self.allow(approval.id, actor=actor, seen_digest=seen_digest, key=key)
+        if said == BudgetAnswer.STOP:
+            return await self.deny(approval.id, actor=actor, seen_digest=seen_digest, key=key)
+        limit = new_limit(approval, said, await self._settings.money())
+        reason = answers_text(approval.questions, checked)
+        return await self._decide(
+            approval.id,
+            ApprovalStatus.ANSWERED,
+            {"limit": limit},
+            key=key,
+            actor=actor,
+            reason=reason,
+            seen_digest=seen_digest,
         )
 
     async def proposed_rule(self, approval_id: ApprovalId) -> ApprovalRule:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import and_, func, insert, or_, select, update
 
+from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import SCREEN_REQUEST, ApprovalStatus
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import EventType, TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
@@ -16,7 +19,7 @@ from agentmon.store.approvals import ask_columns
 from agentmon.store.audit import append_task_event, append_task_events
 from agentmon.store.conversation_names import name_conversation, name_found_conversation, refs_of_others
 from agentmon.store.mapping import execution_of
-from agentmon.store.session_moves import move_session, status_of_activity
+from agentmon.store.session_moves import APPROVAL_SOURCE, find_oldest_request, move_session, status_of_activity
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
 if TYPE_CHECKING:
@@ -64,19 +67,22 @@ class ActivityRepository:
             at: The time now.
         """
         executions = tables.executions
-        changed = (
-            update(executions)
-            .where(executions.c.id == execution_id, executions.c.status == ExecutionStatus.RUNNING)
-            .values(
-                activity=news.activity,
-                activity_note=news.note or None,
-                activity_source=news.source or None,
-                activity_at=at,
-                updated_at=at,
-            )
-            .returning(executions)
-        )
         async with self._database.writing() as connection:
+            budget = await find_oldest_request(connection, execution_id, kind=AskKind.BUDGET)
+            if budget is not None:
+                news = replace(news, activity=Activity.WAITING, note=budget, source=APPROVAL_SOURCE)
+            changed = (
+                update(executions)
+                .where(executions.c.id == execution_id, executions.c.status == ExecutionStatus.RUNNING)
+                .values(
+                    activity=news.activity,
+                    activity_note=news.note or None,
+                    activity_source=news.source or None,
+                    activity_at=at,
+                    updated_at=at,
+                )
+                .returning(executions)
+            )
             row = (await connection.execute(changed)).mappings().first()
             if row is None:
                 return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import func, insert, select, true, update
@@ -18,12 +19,13 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.approval_rules import add_rule
 from agentmon.store.audit import append_task_event
+from agentmon.store.budgets import read_budgets, set_budget
 from agentmon.store.conversation_mapping import approval_listing_of, approval_of, questions_row
 from agentmon.store.execution_commands import add_command
 from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import APPROVAL_SOURCE, show_activity
-from agentmon.store.stops import cancel_queued
+from agentmon.store.stops import ask_to_stop, cancel_queued
 from agentmon.store.task_moves import SYSTEM_ACTOR, ask_about_waiting, move_task, open_column_of
 from agentmon.store.text_search import starts_with
 
@@ -48,8 +50,10 @@ _MAX_FOUND: Final = 10
 class ApprovalRepository:
     """Reads approvals and writes decisions."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, money_words: Mapping[str, str] | None = None) -> None:
+        """Make it; ``money_words`` as of ``BudgetRepository``."""
         self._database = database
+        self._money_words = money_words or {}
 
     async def pending(self, workspace_id: WorkspaceId | None) -> tuple[ApprovalListing, ...]:
         """Return what waits for a decision, oldest first; None means all workspaces."""
@@ -122,8 +126,9 @@ class ApprovalRepository:
     async def expire(self, asked_before: datetime, *, at: datetime) -> tuple[ApprovalListing, ...]:
         """Return what has waited since before that time, oldest first, for the caller to decide.
 
-        Dialogs of an agent's own screen that are about no tool are left out: they wait for whoever sits there. What was
-        asked by a clock that has been set back since then waits from now on.
+        Dialogs of an agent's own screen that are about no tool are left out: they wait for whoever sits there. So are
+        budgets, which only more money or a person lets go on. What was asked by a clock that has been set back since
+        then waits from now on.
         """
         approvals = tables.approvals
         is_ahead = (tables.IS_PENDING_APPROVAL, approvals.c.asked_at > at + CLOCK_JITTER)
@@ -137,7 +142,7 @@ class ApprovalRepository:
             .where(
                 tables.IS_PENDING_APPROVAL,
                 approvals.c.asked_at < min(asked_before, at),
-                approvals.c.ask_kind != AskKind.DIALOG,
+                approvals.c.ask_kind.not_in([AskKind.DIALOG, AskKind.BUDGET]),
             )
             .order_by(approvals.c.asked_at, approvals.c.id)
             .limit(_MAX_PENDING)
@@ -169,7 +174,8 @@ class ApprovalRepository:
             scope: How far the decision reaches.
             actor: Who decides.
             reason: Why, in the decider's words; empty when none were given.
-            answer: Payload of the command; the request's id and digest are added here.
+            answer: Payload of the command; the request's id and digest are added here. Of a budget, with ``limit``
+                when it is raised.
             rule_id: The rule that decides.
             seen_digest: ``input_digest`` of what the decider has seen.
             added_rule: A new rule that comes with the decision.
@@ -194,7 +200,7 @@ class ApprovalRepository:
             execution = execution_rows.mappings().one()
             _require_decidable(row, execution, status, scope, seen_digest)
             command_id = None
-            if row["ask_kind"] is not AskKind.START:
+            if row["ask_kind"] not in {AskKind.START, AskKind.BUDGET}:
                 sent = {**answer, "request_id": row["request_id"], "input_digest": row["input_digest"]}
                 command_id = await add_command(
                     connection,
@@ -217,13 +223,16 @@ class ApprovalRepository:
                     rule_id=rule_id,
                     command_id=command_id,
                     decided_at=at,
-                    closed_at=at if command_id is None else None,
+                    # The worker closes what lets a run go on, when it does.
+                    closed_at=at if command_id is None and row["ask_kind"] is not AskKind.BUDGET else None,
                     updated_at=at,
                 )
             )
             await _tell_decision(connection, row, execution, status, scope, rule_id, reason, actor=actor, at=at)
             if row["ask_kind"] is AskKind.START:
                 await _settle_start(connection, execution, status, actor=actor, at=at)
+            elif row["ask_kind"] is AskKind.BUDGET:
+                await self._settle_budget(connection, row, execution, status, answer, actor=actor, at=at)
             else:
                 await _approve_operation(connection, row, status, actor, at=at)
                 await show_activity(connection, row["execution_id"], at=at)
@@ -231,6 +240,30 @@ class ApprovalRepository:
                 await add_rule(connection, added_rule, actor=actor, at=at)
             await note_result(connection, key, approval_id, actor=actor, at=at)
             return approval_of((await connection.execute(chosen)).mappings().one())
+
+    async def _settle_budget(
+        self,
+        connection: AsyncConnection,
+        row: RowMapping,
+        execution: RowMapping,
+        status: ApprovalStatus,
+        answer: Mapping[str, object],
+        *,
+        actor: Actor,
+        at: datetime,
+    ) -> None:
+        """Stop the run or raise the budget; whether the run may go on then, the next look at the budgets tells."""
+        if status is ApprovalStatus.DENIED:
+            await ask_to_stop(connection, execution_of(execution), CommandType.STOP, actor=actor, at=at)
+            return
+        await show_activity(connection, row["execution_id"], at=at)
+        limit = answer.get("limit")
+        if not isinstance(limit, int):
+            return
+        budgets = await read_budgets(connection, self._money_words)
+        budget = next((one for one in budgets if one.id == row["tool_input"].get("budget_id")), None)
+        if budget is not None:
+            await set_budget(connection, replace(budget, limit=limit), self._money_words, actor=actor, at=at)
 
     async def _read(self, statement: Select[Any]) -> tuple[ApprovalListing, ...]:
         async with self._database.reading() as connection:

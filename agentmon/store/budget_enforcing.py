@@ -1,45 +1,37 @@
-"""What follows from budgets that are used: it is told, what would start waits, what runs is asked to end."""
+"""What follows from budgets that are used: it is told, what would start waits, and so does what runs."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, insert, select, text, update
+from sqlalchemy import bindparam, insert, text, update
 
 from agentmon.domain.budgets import ALL_PERCENT, BudgetAction, BudgetScope
-from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.events import EventLevel, EventType, TaskEventType
 from agentmon.domain.execution_status import WaitReason
-from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.domain.task_status import Priority
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
+from agentmon.store.budget_pauses import RUNNING_OF_AGENTS, find_steps, take_step
 from agentmon.store.budget_reach import COVERS, HOLDS_BACK
 from agentmon.store.budgets import read_budgets
 from agentmon.store.column_types import Moment, json_text
-from agentmon.store.execution_commands import add_command
-from agentmon.store.mapping import execution_of
 from agentmon.store.moments import moment_text
-from agentmon.store.stops import ask_to_stop
 from agentmon.store.task_moves import SYSTEM_ACTOR
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.budgets import Budget, BudgetState
-    from agentmon.domain.executions import Execution
     from agentmon.store.database import Database
 
 NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
 """Until when a budget without a period is spent."""
-GENTLE_GRACE: Final = timedelta(seconds=10)
-"""How long an agent that was interrupted may take to end, before its processes are asked to."""
 _LOOKED_AT_ONCE: Final = 2_000
 """How many rows of the queue one transaction looks at, so that others can write in between."""
 _ALL_AGAIN_AFTER: Final = timedelta(minutes=10)
@@ -95,33 +87,13 @@ UPDATE executions SET not_before = changes.until, error = changes.words, updated
     wait_reason = CASE WHEN changes.words IS NOT NULL THEN 'budget' END
 FROM changes WHERE executions.id = changes.id
 """).bindparams(_AT)
-_RUNNING_OF_AGENTS: Final = """
-agents a CROSS JOIN executions q INDEXED BY ix_executions_agent_id_status ON q.agent_id = a.id AND q.status
-"""
-"""Through agents, of which there are few: what is open may be a queue of thousands."""
-# What has a bill of its own is an agent, whatever started it.
-_RUNNING: Final = text(f"""
-SELECT q.id, min(b.id) AS budget_id
-FROM {_RUNNING_OF_AGENTS} = 'running'
-JOIN tasks t ON t.id = q.task_id
-JOIN budgets b ON b.action = 'stop' AND b.spent_until > :at AND (
-    {COVERS}
-    OR (b.scope = 'all' OR b.scope = 'workspace' AND b.scope_id = t.workspace_id)
-        AND EXISTS (SELECT 1 FROM llm_interactions u WHERE u.execution_id = q.id))
-GROUP BY q.id
-""").bindparams(_AT)
-_ASKED: Final = text(f"""
-SELECT q.id, min(json_extract(c.payload, '$.reason')) AS reason, min(c.created_at) AS asked_at
-FROM {_RUNNING_OF_AGENTS} = 'cancelling'
-JOIN execution_commands c ON c.execution_id = q.id
-WHERE c.cause = 'budget' AND c.type = 'interrupt' AND c.attempt = q.attempt
-  AND NOT EXISTS (
-      SELECT 1 FROM execution_commands s
-      WHERE s.execution_id = q.id AND s.attempt = q.attempt AND s.type IN ('stop', 'kill'))
-GROUP BY q.id
-""").columns(asked_at=Moment())
+_INTERRUPTED: Final = text(f"""
+SELECT 1 FROM {RUNNING_OF_AGENTS} = 'running'
+JOIN execution_commands c ON c.execution_id = q.id AND c.attempt = q.attempt
+WHERE c.cause = 'budget' AND c.type = 'interrupt' AND c.obeyed_at IS NULL AND c.error IS NULL LIMIT 1
+""")
 _COVERED: Final = text(f"""
-SELECT q.id, q.session_id FROM {_RUNNING_OF_AGENTS} IN ('cancelling', 'finalizing', 'running')
+SELECT q.id, q.session_id FROM {RUNNING_OF_AGENTS} IN ('cancelling', 'finalizing', 'running')
 JOIN tasks t ON t.id = q.task_id
 JOIN budgets b ON b.id = :budget_id AND {COVERS}
 """)
@@ -137,6 +109,7 @@ class BudgetEnforcement:
         self._held: tuple[object, datetime] | None = None
         """The budgets by which the queue was looked at last, and when; None when that failed."""
         self._all_at = NEVER
+        self._began_at: datetime | None = None
 
     async def note(self, state: BudgetState, *, spent_until: datetime | None, at: datetime) -> None:
         """Note how far a budget is used, and tell of it in the audit trail and beside what it is about, once.
@@ -191,34 +164,33 @@ class BudgetEnforcement:
                 await connection.execute(_HOLD, {**parameters, **stretch, "at": at})
         self._held = (state, at)
 
-    async def stop_running(self, *, at: datetime) -> bool:
-        """Ask what runs on budgets that are spent to end, the gentlest way its agent obeys.
+    async def hold_up(self, states: Sequence[BudgetState], *, at: datetime) -> bool:
+        """Let what runs on budgets that are spent wait for a person, and what waits and may go on do so.
 
-        A conversation is interrupted and told to finish; when it has not ended after ``GENTLE_GRACE``, and for any
-        other program at once, its processes are asked to end, as ``agentmon stop`` does.
+        An agent is interrupted and waits with a request; one that does not obey within ``INTERRUPT_GRACE``, and any
+        program that cannot wait, is asked to end as ``agentmon stop`` does.
+
+        Args:
+            states: All budgets, with what is spent of them now.
+            at: The time now.
 
         Returns:
             Whether there are commands that hosts have to get.
         """
+        known = {str(state.budget.id): state for state in states}
+        self._began_at = self._began_at or at
         async with self._database.reading() as connection:
-            running = (await connection.execute(_RUNNING, {"at": at})).all()
-            late = await _find_late(connection, at=at)
-        if not running and not late:
-            return False
+            if not await find_steps(connection, known, began_at=self._began_at, at=at):
+                return False
         async with self._database.writing() as connection:
-            reasons = {budget.id: budget.spent_words for budget in await read_budgets(connection, self._money_words)}
-            running = (await connection.execute(_RUNNING, {"at": at})).all()
-            for row in running:
-                await _ask_gently(connection, await _read(connection, row.id), reasons[row.budget_id], at=at)
-            for row in await _find_late(connection, at=at):
-                execution = await _read(connection, row.id)
-                await _ask_to_stop(connection, execution, CommandType.STOP, row.reason, at=at)
+            for step in await find_steps(connection, known, began_at=self._began_at, at=at):
+                await take_step(connection, step, known, at=at)
         return True
 
-    async def is_stopping(self) -> bool:
-        """Return whether something that was interrupted for a budget has not ended yet."""
+    async def is_interrupting(self) -> bool:
+        """Return whether something that was interrupted for a budget has not obeyed yet."""
         async with self._database.reading() as connection:
-            return (await connection.execute(_ASKED)).first() is not None
+            return (await connection.execute(_INTERRUPTED)).first() is not None
 
 
 def _find_stretches(
@@ -258,30 +230,6 @@ def _known(budget: Budget) -> dict[str, object]:
     }
 
 
-async def _find_late(connection: AsyncConnection, *, at: datetime) -> Sequence[Row[tuple[str, str, datetime]]]:
-    return [
-        row
-        for row in (await connection.execute(_ASKED)).all()
-        if not at - GENTLE_GRACE < row.asked_at <= at + CLOCK_JITTER
-    ]
-
-
-async def _ask_gently(connection: AsyncConnection, execution: Execution, reason: str, *, at: datetime) -> None:
-    if not execution.mode.is_conversation:
-        await _ask_to_stop(connection, execution, CommandType.STOP, reason, at=at)
-    elif await _ask_to_stop(connection, execution, CommandType.INTERRUPT, reason, at=at):
-        await add_command(
-            connection, execution.id, CommandType.FINISH, {}, actor=SYSTEM_ACTOR, cause=CommandCause.BUDGET, at=at
-        )
-
-
-async def _ask_to_stop(
-    connection: AsyncConnection, execution: Execution, command_type: CommandType, reason: str, *, at: datetime
-) -> bool:
-    cause = CommandCause.BUDGET
-    return await ask_to_stop(connection, execution, command_type, actor=SYSTEM_ACTOR, cause=cause, at=at, reason=reason)
-
-
 async def _tell(connection: AsyncConnection, state: BudgetState, *, at: datetime) -> None:
     budget = state.budget
     is_spent = state.due_percent >= ALL_PERCENT
@@ -318,8 +266,3 @@ async def _tell(connection: AsyncConnection, state: BudgetState, *, at: datetime
                 for row in covered
             ],
         )
-
-
-async def _read(connection: AsyncConnection, execution_id: str) -> Execution:
-    statement = select(tables.executions).where(tables.executions.c.id == execution_id)
-    return execution_of((await connection.execute(statement)).mappings().one())

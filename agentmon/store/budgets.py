@@ -93,7 +93,7 @@ class BudgetRepository:
         What it had been told and held back begins anew.
         """
         async with self._database.writing() as connection:
-            return await _set(connection, budget, self._money_words, actor=actor, at=at)
+            return await set_budget(connection, budget, self._money_words, actor=actor, at=at)
 
     async def remove(self, budget_id: BudgetId, *, actor: Actor, at: datetime) -> Budget:
         """Take a budget away, let what it held back go on, and return what it was.
@@ -152,14 +152,15 @@ async def set_task_budget(
             action=wanted.action,
             created_at=at,
         )
-        await _set(connection, budget, money_words, actor=actor, at=at)
+        await set_budget(connection, budget, money_words, actor=actor, at=at)
     elif present is not None:
         await _remove(connection, present.id, money_words, actor=actor, at=at)
 
 
-async def _set(
+async def set_budget(
     connection: AsyncConnection, budget: Budget, money_words: Mapping[str, str], *, actor: Actor, at: datetime
 ) -> Budget:
+    """Write a budget inside the caller's transaction; see ``BudgetRepository.set``."""
     budgets = tables.budgets
     values = {
         "id": budget.id,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import insert, select
 
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
@@ -63,7 +64,7 @@ class CommandRepository:
 
         Raises:
             NotFoundError: There is no such execution.
-            ConflictError: It does not run.
+            ConflictError: It does not run, or would be told something while it waits for a budget.
         """
         async with self._database.writing() as connection:
             known = await find_result(connection, key, actor=actor)
@@ -82,6 +83,8 @@ class CommandRepository:
                 raise ConflictError(
                     f"its run is {ExecutionStatus(row.status).value}, so nobody listens", hint="run the task again"
                 )
+            if any(command_type in _SAYING for command_type, _ in commands):
+                await _require_budget(connection, execution_id)
             for command_type, payload in commands:
                 command_id = await add_command(connection, execution_id, command_type, payload, actor=actor, at=at)
                 told = {"execution_id": execution_id, "command_id": command_id, "type": command_type.value}
@@ -116,6 +119,21 @@ class CommandRepository:
             statement = statement.where(commands.c.type.in_(sorted(types)))
         async with self._database.reading() as connection:
             return tuple(command_of(row) for row in (await connection.execute(statement)).mappings())
+
+
+async def _require_budget(connection: AsyncConnection, execution_id: str) -> None:
+    approvals = tables.approvals
+    waits = select(approvals.c.id, approvals.c.title).where(
+        tables.IS_PENDING_APPROVAL,
+        approvals.c.execution_id == execution_id,
+        approvals.c.ask_kind == AskKind.BUDGET,
+    )
+    row = (await connection.execute(waits.limit(1))).first()
+    if row is not None:
+        raise ConflictError(
+            f"it waits for its budget, not for a message. {row.title}",
+            hint=f"`agentmon answer {row.id} raise`, or once, or stop; in the inbox, enter",
+        )
 
 
 async def add_command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import exists, select, true, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.activity import Activity
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.conversation import AskKind
 
 APPROVAL_SOURCE: Final = "approval"
 """The source of an activity that follows from a request that is not decided."""
@@ -92,12 +94,18 @@ def status_of_activity(activity: Activity | None, *, is_paused: bool) -> Session
     return SessionStatus.RUNNING if activity is None else _BY_ACTIVITY.get(activity, SessionStatus.RUNNING)
 
 
-async def find_oldest_request(connection: AsyncConnection, execution_id: str) -> str | None:
-    """Return the title of the oldest request of an execution that is not decided."""
+async def find_oldest_request(
+    connection: AsyncConnection, execution_id: str, *, kind: AskKind | None = None
+) -> str | None:
+    """Return the title of the oldest request of an execution that is not decided, of one kind or any."""
     approvals = tables.approvals
     statement = (
         select(approvals.c.title)
-        .where(tables.IS_PENDING_APPROVAL, approvals.c.execution_id == execution_id)
+        .where(
+            tables.IS_PENDING_APPROVAL,
+            approvals.c.execution_id == execution_id,
+            true() if kind is None else approvals.c.ask_kind == kind,
+        )
         .order_by(approvals.c.asked_at, approvals.c.id)
         .limit(1)
     )

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from agentmon.domain.card_moves import status_at_end
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
+from agentmon.domain.execution_status import LIVE_STATUSES, EndReason, ExecutionStatus
 from agentmon.domain.exit_codes import failure_text
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.life_cycles import require_execution_move
@@ -150,6 +150,7 @@ async def _settle(connection: AsyncConnection, row: RowMapping, *, park_after: i
     stop_reason = await find_stop_reason(connection, row["id"]) if status is ExecutionStatus.CANCELLED else None
     if stop_reason is not None:
         error = f"stopped: {stop_reason}"
+        ending = replace(ending, reason=EndReason.BUDGET)
     if error is None and status is ExecutionStatus.FAILED:
         error = failure_text(ending.exit_code, ending.output_data.get("signal"), row["last_line"])
     await _write_ending(connection, row, ending, status, error, at=at)

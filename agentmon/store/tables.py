@@ -859,6 +859,8 @@ class LlmInteractionRow(_Row, table=True):
     latency_ms: int | None = Field(sa_type=_BIG)
     success: bool
     error_message: str | None
+    error_status: int | None
+    """The status that the vendor answered a failed call with; NULL where none was told."""
     cost_nano: int | None = Field(sa_type=_BIG)
     cost_source: str
     price_version: str

@@ -202,7 +202,7 @@ def _third_line(card: Card) -> Part | None:
         return Part(stuck_text(card.error), "bad")
     if card.state is LiveState.PARKED and card.error:
         return Part(even_line(card.error, max_characters=300), "muted")
-    if card.state is LiveState.CANCELLED and card.error:
+    if card.state in {LiveState.CANCELLED, LiveState.BUDGET_SPENT} and card.error:
         return Part(even_line(card.error, max_characters=300), "warning")
     if card.state in _WITH_ERROR and card.error:
         return Part(cause_text(card.error, card.exit_code), "bad")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import ApprovalStatus
-from agentmon.domain.conversation import AskDecision, AskKind
+from agentmon.domain.conversation import AskDecision
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.plain_text import exact_lines
 from agentmon.domain.request_words import is_command
@@ -57,7 +57,7 @@ class RequestHead:
         if approval.status is ApprovalStatus.WITHDRAWN:
             rows += text_rows(_GONE, width, "muted")
         told = [kind_word(approval.ask_kind)]
-        if approval.ask_kind is not AskKind.QUESTION:
+        if not approval.ask_kind.is_question:
             told += [approval.tool_name, "" if _is_said_above(listing, title) else target]
         rows += text_rows(" · ".join(part for part in told if part), width, "muted")
         if approval.danger_level >= DangerLevel.DANGEROUS or approval.danger_reason:

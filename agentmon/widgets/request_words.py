@@ -23,6 +23,7 @@ _KIND_WORDS: Final = {
     AskKind.PLAN: "plan",
     AskKind.START: "start",
     AskKind.DIALOG: "dialog of its own screen",
+    AskKind.BUDGET: "budget",
 }
 _SCOPE_WORDS: Final = {
     None: "",

@@ -26,6 +26,7 @@ STATE_STYLES: Final = {
     LiveState.LOST: "bad",
     LiveState.TIMED_OUT: "bad",
     LiveState.CANCELLED: "muted",
+    LiveState.BUDGET_SPENT: "warning",
     LiveState.UNKNOWN: "warning",
 }
 WAITING_STATES: Final = {LiveState.QUEUED, LiveState.PARKED}

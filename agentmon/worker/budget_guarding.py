@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentmon.worker.usage_importing import UsageImporter
 
 _LOOK_AGAIN_AFTER: Final = timedelta(seconds=1)
-"""While something that was asked to end has not ended."""
+"""While something that was interrupted has not obeyed."""
 
 
 class BudgetGuard:
@@ -73,7 +73,7 @@ class BudgetGuard:
         self._looked_at = now
         self._seen_version, self._look_at = None, NEVER
         budgets = await self._budgets.list()
-        has_commands = await self._enforce(budgets, now) if budgets else False
+        has_commands = await self._enforce(budgets, now)
         self._seen_version = version
         return has_commands
 
@@ -84,15 +84,17 @@ class BudgetGuard:
         if zone_name is None:
             zone_name = await asyncio.to_thread(local_zone_name)
         days = days_of_zone(zone_name)
-        for state in await read_states(self._budgets, budgets, days, now):
+        states = await read_states(self._budgets, budgets, days, now) if budgets else ()
+        for state in states:
             end = _end_of(state.span, days)
             self._look_at = min(self._look_at, end)
             spent_until = end if state.level is BudgetLevel.SPENT else None
             if state.has_news or spent_until != state.budget.spent_until:
                 await self._enforcement.note(state, spent_until=spent_until, at=now)
-        await self._enforcement.hold_back(at=now)
-        has_commands = await self._enforcement.stop_running(at=now)
-        if has_commands or await self._enforcement.is_stopping():
+        if budgets:
+            await self._enforcement.hold_back(at=now)
+        has_commands = await self._enforcement.hold_up(states, at=now)
+        if has_commands or (budgets and await self._enforcement.is_interrupting()):
             self._look_at = min(self._look_at, now + _LOOK_AGAIN_AFTER)
         return has_commands
 

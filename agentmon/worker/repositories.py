@@ -89,7 +89,7 @@ class Repositories:
             agents=AgentRepository(database),
             agent_files=AgentFileRepository(database),
             activity=ActivityRepository(database),
-            approvals=ApprovalRepository(database),
+            approvals=ApprovalRepository(database, money_words=money_words),
             audit=AuditRepository(database),
             approval_rules=ApprovalRuleRepository(database),
             workspaces=WorkspaceRepository(database),

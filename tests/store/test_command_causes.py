@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
-from agentmon.domain.budgets import Budget, BudgetPeriod, BudgetScope, BudgetUnit
+from agentmon.domain.budgets import Budget, BudgetPeriod, BudgetScope, BudgetState, BudgetUnit, BudgetUse
 from agentmon.domain.conversation import AskKind, AskNews
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
@@ -33,7 +33,8 @@ from agentmon.domain.executions import CommandCause, CommandType, ExecutionEndin
 from agentmon.domain.ids import BudgetId, new_id
 from agentmon.domain.operations import OperationType
 from agentmon.services.actors import USER_ACTOR
-from agentmon.store.budget_enforcing import GENTLE_GRACE, NEVER, BudgetEnforcement
+from agentmon.store.budget_enforcing import NEVER, BudgetEnforcement
+from agentmon.store.budget_pauses import INTERRUPT_GRACE
 from agentmon.store.budgets import BudgetRepository
 from agentmon.store.database import Database
 from agentmon.store.moments import moment_text
@@ -103,7 +104,8 @@ class Causes(RuleBasedStateMachine):
         self.execution: Execution = self.loop.run(self.place.claim(self.at)).execution
         self.status = ExecutionStatus.RUNNING
         self.asked: list[tuple[CommandType, CommandCause]] = []
-        self.budget_asked_at: datetime | None = None
+        self.interrupted_at: datetime | None = None
+        """Since when it waits for its budget."""
 
     def refused_unless(self, is_allowed: bool, change: Coroutine[object, object, object]) -> None:
         if is_allowed:
@@ -115,7 +117,8 @@ class Causes(RuleBasedStateMachine):
     @rule(word=st.sampled_from([CommandType.INTERRUPT, CommandType.FINISH, CommandType.MESSAGE]))
     def person_speaks(self, word: CommandType) -> None:
         payload = {"text": "more"} if word is CommandType.MESSAGE else {}
-        is_heard = self.status is ExecutionStatus.RUNNING
+        is_held_up = word is CommandType.MESSAGE and self.interrupted_at is not None
+        is_heard = self.status is ExecutionStatus.RUNNING and not is_held_up
         self.refused_unless(
             is_heard, self.place.commands.add(self.execution.id, (word, payload), actor=USER_ACTOR, at=self.at)
         )
@@ -145,7 +148,8 @@ class Causes(RuleBasedStateMachine):
             input_digest="d1",
         )
         self.loop.run(self.place.tell(self.execution.id, ask))
-        (listing,) = self.loop.run(self.place.approvals.undecided([self.execution.id]))
+        asked = self.loop.run(self.place.approvals.undecided([self.execution.id]))
+        (listing,) = [one for one in asked if one.approval.ask_kind is AskKind.PERMISSION]
         self.loop.run(
             self.place.approvals.decide(
                 listing.approval.id,
@@ -168,24 +172,35 @@ class Causes(RuleBasedStateMachine):
 
     @rule(
         is_spent=st.booleans(),
-        later=st.sampled_from([timedelta(0), timedelta(seconds=1), GENTLE_GRACE]),
+        later=st.sampled_from([timedelta(0), timedelta(seconds=1), INTERRUPT_GRACE]),
         looks=st.integers(1, 2),
     )
     def budget_looks(self, later: timedelta, looks: int, *, is_spent: bool) -> None:
         self.budget_is(is_spent=is_spent)
         self.at += later
         for _ in range(looks):
-            self.loop.run(self.enforcement.stop_running(at=self.at))
-        asked_at = self.budget_asked_at
-        if self.is_spent and self.status is ExecutionStatus.RUNNING:
-            self.asked += [(CommandType.INTERRUPT, CommandCause.BUDGET), (CommandType.FINISH, CommandCause.BUDGET)]
-            self.budget_asked_at, self.status = self.at, ExecutionStatus.CANCELLING
-        elif asked_at is not None and asked_at <= self.at - GENTLE_GRACE and not self.is_ended_by_command:
+            self.loop.run(self.enforcement.hold_up(self.states(), at=self.at))
+        if self.status is not ExecutionStatus.RUNNING:
+            return
+        since = self.interrupted_at
+        if is_spent and since is None:
+            self.asked.append((CommandType.INTERRUPT, CommandCause.BUDGET))
+            self.interrupted_at = self.at
+        elif is_spent and since is not None and since <= self.at - INTERRUPT_GRACE:
             self.asked.append((CommandType.STOP, CommandCause.BUDGET))
+            self.status = ExecutionStatus.CANCELLING
+        elif not is_spent and since is not None:
+            self.asked.append((CommandType.MESSAGE, CommandCause.BUDGET))
+            self.interrupted_at = None
+
+    def states(self) -> list[BudgetState]:
+        budgets = self.loop.run(BudgetRepository(self.place.database).list())
+        use = BudgetUse(spent=2 if self.is_spent else 0)
+        return [BudgetState(budget=budget, use=use, span=None) for budget in budgets]
 
     @rule(
         word=st.sampled_from([CommandType.INTERRUPT, CommandType.FINISH]),
-        later=st.sampled_from([timedelta(0), GENTLE_GRACE]),
+        later=st.sampled_from([timedelta(0), INTERRUPT_GRACE]),
     )
     def budget_looks_behind_a_person(self, word: CommandType, later: timedelta) -> None:
         self.person_speaks(word)
@@ -225,9 +240,7 @@ class Causes(RuleBasedStateMachine):
             ).fetchone()
         assert [(CommandType(kind), CommandCause(cause)) for kind, cause in rows] == self.asked
         assert status == self.status
-        is_asked_to_end = self.is_ended_by_command or (CommandType.INTERRUPT, CommandCause.BUDGET) in self.asked
-        assert is_asked_to_end == (self.status is ExecutionStatus.CANCELLING)
-        assert self.asked.count((CommandType.INTERRUPT, CommandCause.BUDGET)) <= 1
+        assert self.is_ended_by_command == (self.status is ExecutionStatus.CANCELLING)
 
 
 @pytest.mark.parametrize("examples", [10, pytest.param(40, marks=pytest.mark.proof)])

@@ -118,8 +118,8 @@ async def test_the_failures_of_a_command_are_found_by_its_newest_runs(tmp_path: 
 async def test_no_look_of_a_budget_reads_the_queue_for_what_runs(database: Database) -> None:
     statements = _recorded(database)
     enforcement = BudgetEnforcement(database)
-    await enforcement.stop_running(at=SystemClock().now())
-    await enforcement.is_stopping()
+    await enforcement.hold_up((), at=SystemClock().now())
+    await enforcement.is_interrupting()
 
     plans = _plans(database.path, statements)
 

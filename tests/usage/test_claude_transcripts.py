@@ -173,7 +173,7 @@ def test_cache_writes_that_are_not_split_live_for_five_minutes() -> None:
 
     written = [(answer.cache_write_5m_tokens, answer.cache_write_1h_tokens) for answer in answers]
     assert written == [(50, 0), (20, 30), (50, 0), (20, 30)]
-    assert [answer.confidence.label for answer in answers] == ["assumed", "exact", "assumed", "exact"]
+    assert [answer.confidence.value for answer in answers] == ["assumed", "exact", "assumed", "exact"]
 
 
 def test_a_time_that_is_a_number_counts_in_each_unit() -> None:

@@ -295,7 +295,7 @@ def test_a_total_that_falls_to_zero_begins_anew_and_is_marked(later: int, zeros:
         answers += CodexReader.restore(reader.state()).read(more, len(begun)).answers
 
     assert [answer.prompt_tokens for answer in answers] == [1_000, later, 5]
-    assert [answer.confidence.label for answer in answers] == ["derived", "assumed", "derived"]
+    assert [answer.confidence.value for answer in answers] == ["derived", "assumed", "derived"]
 
 
 def test_a_total_that_falls_is_marked_unless_the_answer_tells_its_own_numbers() -> None:
@@ -303,8 +303,8 @@ def test_a_total_that_falls_is_marked_unless_the_answer_tells_its_own_numbers() 
 
     assumed, told = (read(begun + count("00:02", total=40, last=last)).answers[-1] for last in (None, 12))
 
-    assert (assumed.prompt_tokens, assumed.confidence.label) == (40, "assumed")
-    assert (told.prompt_tokens, told.confidence.label) == (12, "exact")
+    assert (assumed.prompt_tokens, assumed.confidence.value) == (40, "assumed")
+    assert (told.prompt_tokens, told.confidence.value) == (12, "exact")
 
 
 def test_a_cut_off_line_and_broken_ones_are_passed_over_and_counted() -> None:

@@ -219,7 +219,7 @@ async def test_a_conversation_that_is_interrupted_in_vain_is_stopped_after_the_g
         types = [command.type for command in await home.place.commands(execution.id)]
 
         assert has_commands == [True, False, False, True, False]
-        assert gentle == [CommandType.INTERRUPT, CommandType.FINISH]
+        assert gentle == [CommandType.INTERRUPT]
         assert types == [*gentle, CommandType.STOP]
         assert (await home.place.services.executions.get(execution.id)).status is ExecutionStatus.CANCELLING
 

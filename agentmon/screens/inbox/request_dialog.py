@@ -9,7 +9,6 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from agentmon.domain.conversation import AskKind
 from agentmon.screens.bindings import QUESTION, REQUEST, REQUEST_DIALOG
 from agentmon.screens.inbox.choices import Choices
 from agentmon.screens.inbox.request_screen import OPENING_GUARD_S, RequestScreen
@@ -102,7 +101,7 @@ class RequestDialog(RequestScreen, ModalScreen[None]):
         """Offer the keys of a question for questions only."""
         if action in _QUESTION_ACTIONS:
             approval = self.pending_approval
-            return approval is not None and approval.ask_kind is AskKind.QUESTION
+            return approval is not None and approval.ask_kind.is_question
         return super().check_action(action, parameters)
 
     def on_block_view_clicked(self, message: BlockView.Clicked) -> None:

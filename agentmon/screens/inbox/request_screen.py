@@ -122,13 +122,15 @@ class RequestScreen(ServiceScreen[None]):
         if approval is None:
             return False
         kind = approval.ask_kind
-        is_let_go = kind is not AskKind.QUESTION and approval.takes(AskDecision.ALLOW)
+        is_agents = kind not in {AskKind.DIALOG, AskKind.START, AskKind.BUDGET}
+        is_let_go = not kind.is_question and approval.takes(AskDecision.ALLOW)
         return {
             "allow": is_let_go,
             "allow_session": approval.can_allow_for_session and is_let_go and not approval.name_to_type,
             "allow_always": kind is AskKind.PERMISSION and is_let_go and not approval.name_to_type,
-            "deny": kind is AskKind.QUESTION or approval.takes(AskDecision.DENY),
-            "deny_and_interrupt": kind not in {AskKind.DIALOG, AskKind.START} and not approval.is_in_screen,
+            "deny": kind is AskKind.QUESTION or (kind is not AskKind.BUDGET and approval.takes(AskDecision.DENY)),
+            "deny_and_interrupt": kind not in {AskKind.DIALOG, AskKind.START, AskKind.BUDGET}
+            and not approval.is_in_screen,
             "edit_input": approval.can_edit_input and kind is AskKind.PERMISSION,
         }[action]
 

@@ -11,7 +11,6 @@ from textual.widgets import Static
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import NotFoundError
 from agentmon.screens.bindings import INBOX, REQUEST
 from agentmon.screens.frame import AttachRequested
@@ -118,7 +117,7 @@ class InboxScreen(RequestScreen):
         """Offer what the selected one allows."""
         if action == "answer":
             approval = self.pending_approval
-            is_question = approval is not None and approval.ask_kind is AskKind.QUESTION
+            is_question = approval is not None and approval.ask_kind.is_question
             return is_question or (self._selected is not None and self._selected.waits_for_tasks)
         selected = self._selected
         if action == "send_message" and selected is not None and selected.execution is not None:

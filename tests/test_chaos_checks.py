@@ -374,15 +374,15 @@ def test_a_command_without_a_cause_or_an_end_is_seen(
     assert words in scene.violations()["each command has a cause and an end"]
 
 
-def test_a_budget_writes_each_command_once_for_a_try_whatever_a_person_wrote(scene: Scene) -> None:
+def test_a_budget_ends_each_try_once_at_most_whatever_a_person_wrote(scene: Scene) -> None:
     scene.add_command("one", "interrupt")
     for attempt in (0, 1):
-        for type_ in ("interrupt", "finish"):
+        for type_ in ("interrupt", "message", "interrupt", "stop"):
             scene.add_command("one", type_, actor="system", cause="budget", attempt=attempt)
 
     assert scene.violations() == {}
-    scene.add_command("one", "finish", actor="system", cause="budget", attempt=1)
-    assert "one attempt 1: 2 commands finish" in scene.violations()["each command has a cause and an end"]
+    scene.add_command("one", "stop", actor="system", cause="budget", attempt=1)
+    assert "one attempt 1: 2 commands stop" in scene.violations()["each command has a cause and an end"]
 
 
 @pytest.mark.parametrize(

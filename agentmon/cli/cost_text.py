@@ -118,6 +118,9 @@ def explained_document(explained: ExplainedAnswer) -> dict[str, object]:
         "speed": answer.speed,
         "geo": answer.geo,
         "isSubagent": answer.is_subagent,
+        "success": not source.error,
+        "error": source.error or None,
+        "errorStatus": source.error_status,
         "confidence": answer.confidence.value,
         "isProvisional": source.is_provisional,
         "costNano": source.cost_nano,
@@ -152,6 +155,9 @@ def explained_lines(explained: ExplainedAnswer, when: str, money: MoneyFormat) -
         f"    from {plain_line(place, max_characters=500)}",
         f"    {'; '.join(facts)}",
     ]
+    if source.error:
+        status = "" if source.error_status is None else f" ({source.error_status})"
+        return [*lines[:2], f"    failed{status}, not billed: {plain_line(source.error, max_characters=300)}"]
     if source.cost_nano != price.cost_nano:
         lines.append("    prices have changed since; `agentmon costs reprice` takes over what follows")
     return [*lines, *(f"    {plain_line(line, max_characters=300)}" for line in price.formula)]

@@ -67,7 +67,9 @@ def inbox(
             tell(note)
         if is_history:
             return await services.approvals.history(workspace_id, limit=limit), ()
-        return await services.approvals.inbox(workspace_id), await services.executions.without_request(workspace)
+        waiting = await services.executions.without_request(workspace)
+        ended = await services.executions.ended_by_budgets(workspace)
+        return await services.approvals.inbox(workspace_id), (*waiting, *ended)
 
     listings, waiting = with_services(lambda services: read(services, None)) if is_all else with_workspace(folder, read)
     if as_json:

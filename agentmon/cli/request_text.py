@@ -7,8 +7,8 @@ from agentmon.domain.agents import DangerLevel
 from agentmon.domain.amounts import duration_text
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus
 from agentmon.domain.audit import actor_name
-from agentmon.domain.conversation import AskDecision, AskQuestion
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.conversation import AskDecision, AskKind, AskQuestion
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
 from agentmon.domain.request_words import is_command, status_words, wish_words
@@ -59,6 +59,8 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
     for decision, choice in approval.typed.items():
         label = plain_line(choice.label, max_characters=200)
         lines.append(f"    agentmon {_COMMANDS[decision]} {choice.description} into its terminal: {label}")
+    if approval.ask_kind is AskKind.BUDGET and approval.status is ApprovalStatus.PENDING:
+        lines.append(f"    agentmon answer {approval.id} raise, once or stop; --text AMOUNT raises it to another limit")
     return [*lines, f"  {approval.id}"]
 
 
@@ -69,7 +71,10 @@ def waiting_lines(listing: ExecutionListing, now: datetime) -> list[str]:
     title = plain_line(listing.task_title, max_characters=60)
     note = plain_line(execution.activity_note or "waits for a message", max_characters=300)
     number, elapsed = listing.task_number, execution.elapsed_text(now)
-    if execution.status is ExecutionStatus.QUEUED:
+    if execution.end_reason is EndReason.BUDGET:
+        note = plain_line(execution.error or "", max_characters=300)
+        help_line = f"agentmon budget set AMOUNT raises it; agentmon run {number} runs it again"
+    elif execution.status is ExecutionStatus.QUEUED:
         help_line = (
             f"agentmon run {number} --anyway starts it now; agentmon task after {number} --remove OTHER drops one "
             f"dependency; agentmon stop {number} takes it out of the queue"

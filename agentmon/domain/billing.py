@@ -73,6 +73,27 @@ class BilledAnswer:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCall:
+    """A call of a model that brought no answer, as an agent's own file tells it: it is not billed."""
+
+    key: str
+    """Unique per agent, among the keys of answers too."""
+    session_ref: str
+    provider: str
+    model: str
+    """Empty when the record does not say it."""
+    at_ms: int
+    """UTC."""
+    error: str
+    """What the vendor or the agent said, in one line."""
+    status: int | None = None
+    """With which status the vendor answered; None when none is told."""
+    is_subagent: bool = False
+    offset: int
+    """Where the record's line begins in the file, in bytes after decompression."""
+
+
 def merge_answers(earlier: BilledAnswer, later: BilledAnswer) -> BilledAnswer:
     """Return what is known of an answer that was told twice under one key.
 

@@ -262,6 +262,9 @@ class UsageNews:
     latency_ms: int | None = None
     is_final: bool = True
     """False while the answer is being written, when the agent says its size only later."""
+    error: str = ""
+    """Why the call brought no answer, in one line; empty for an answer."""
+    error_status: int | None = None
     is_key_provisional: bool = False
     """Whether the protocol does not tell the key of the transcript, so that this one is the adapter's own."""
 

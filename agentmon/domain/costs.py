@@ -164,3 +164,6 @@ class AnswerSource:
     is_provisional: bool
     path: str | None
     """The file that told it; None for what only a conversation here told."""
+    error: str = ""
+    """Why the call brought no answer; empty for an answer."""
+    error_status: int | None = None

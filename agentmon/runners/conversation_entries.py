@@ -315,6 +315,8 @@ def _usage(fields: _Fields) -> ConversationNews:
         response_tokens=fields.count("response_tokens"),
         reasoning_tokens=fields.count("reasoning_tokens"),
         latency_ms=fields.find_count("latency_ms"),
+        error=fields.text("error", _MAX_WORDS),
+        error_status=fields.find_count("error_status"),
         is_final=fields.flag("is_final", default=True),
         is_key_provisional=fields.flag("is_key_provisional"),
     )

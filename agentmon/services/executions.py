@@ -42,6 +42,10 @@ class ExecutionService:
         """Return the executions of one workspace or of all that need a person and have no request to decide."""
         return await self._seen(await self._repository.without_request(None if workspace is None else workspace.id))
 
+    async def ended_by_budgets(self, workspace: Workspace | None) -> tuple[ExecutionListing, ...]:
+        """Return the executions of one workspace or of all that a budget stopped and nobody has decided about."""
+        return await self._repository.ended_by_budgets(None if workspace is None else workspace.id)
+
     async def of_task(self, task_id: TaskId, *, limit: int = 200) -> tuple[Execution, ...]:
         """Return the executions of a task, newest first."""
         return await self._sightings.add_to(await self._repository.of_task(task_id, limit=limit))

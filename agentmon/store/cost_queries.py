@@ -66,7 +66,7 @@ def cost_query(group: CostGroup, chosen: CostFilter, days: LocalDays, *, are_sto
     has_days = group in OF_TIME or chosen.since_day is not None or chosen.until_day is not None
     if are_stored_days or not has_days:
         return stored_cost_query(group, chosen)
-    conditions = {**_moments(chosen, days), **_kinds(chosen)}
+    conditions = {"u.success": (), **_moments(chosen, days), **_kinds(chosen)}
     return _read(_OF_ANSWERS[group], group, "llm_interactions", SUMS_OF_ANSWERS, conditions)
 
 

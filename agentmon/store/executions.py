@@ -215,6 +215,25 @@ class ExecutionRepository:
         async with self._database.reading() as connection:
             return tuple(_listing_of(row) for row in (await connection.execute(statement)).mappings())
 
+    async def ended_by_budgets(self, workspace_id: WorkspaceId | None) -> tuple[ExecutionListing, ...]:
+        """Return what a budget stopped, since it could not wait, while its card is blocked; oldest first."""
+        executions, tasks = tables.executions, tables.tasks
+        newer = executions.alias("newer")
+        statement = (
+            _listed(workspace_id, None)
+            .where(
+                tables.IS_ENDED_BY_BUDGET,
+                tasks.c.status == TaskStatus.BLOCKED,
+                tasks.c.deleted_at.is_(None),
+                tasks.c.archived_at.is_(None),
+                ~exists().where(newer.c.task_id == executions.c.task_id, newer.c.created_at > executions.c.created_at),
+            )
+            .order_by(None)
+            .order_by(executions.c.ended_at, executions.c.id)
+        )
+        async with self._database.reading() as connection:
+            return tuple(_listing_of(row) for row in (await connection.execute(statement)).mappings())
+
     async def list(
         self, workspace_id: WorkspaceId | None, *, task_id: TaskId | None = None, limit: int, offset: int
     ) -> tuple[ExecutionListing, ...]:

@@ -42,14 +42,17 @@ _OF_AGENT: Final = "+u.agent_id = (SELECT id FROM agents WHERE slug = ?)"
 _MINUTES: Final = (
     f"SELECT a.slug, u.at_ms / {MINUTE_MS} AS part, sum({_TOKENS}) AS tokens, "
     "coalesce(sum(u.cost_nano), 0) AS cost_nano, sum(u.cost_nano IS NULL) AS unpriced_answers "
-    "FROM llm_interactions u JOIN agents a ON a.id = u.agent_id WHERE u.at_ms >= ? AND u.at_ms <= ? GROUP BY 1, 2"
+    "FROM llm_interactions u JOIN agents a ON a.id = u.agent_id "
+    "WHERE u.success AND u.at_ms >= ? AND u.at_ms <= ? GROUP BY 1, 2"
 )
 _SLICES: Final = (
     f"SELECT u.agent_id, u.at_ms / {SLICE_MS} AS part, min(u.at_ms) AS first_at_ms, max(u.at_ms) AS last_at_ms, "
-    f"{SUMS_OF_ANSWERS} FROM llm_interactions u WHERE u.at_ms >= ? AND u.at_ms <= ? GROUP BY 1, 2"
+    f"{SUMS_OF_ANSWERS} FROM llm_interactions u WHERE u.success AND u.at_ms >= ? AND u.at_ms <= ? GROUP BY 1, 2"
 )
 _SLUGS: Final = "SELECT id, slug FROM agents"
-_SPENT: Final = f"SELECT {SUMS_OF_ANSWERS} FROM llm_interactions u WHERE u.at_ms >= ? AND u.at_ms < ? AND {_OF_AGENT}"
+_SPENT: Final = (
+    f"SELECT {SUMS_OF_ANSWERS} FROM llm_interactions u WHERE u.success AND u.at_ms >= ? AND u.at_ms < ? AND {_OF_AGENT}"
+)
 _SPENT_DAYS: Final = (
     f"SELECT {SUMS_OF_SUMS} FROM daily_model_usage u "
     "JOIN agents a ON a.id = u.agent_id WHERE a.slug = ? AND u.day_local >= ? AND u.day_local <= ?"

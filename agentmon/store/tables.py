@@ -456,6 +456,10 @@ class SessionRow(_Row, table=True):
     context_at_ms: int | None = Field(sa_type=_BIG)
 
 
+IS_ENDED_BY_BUDGET: Final = _one_of("end_reason", [EndReason.BUDGET])
+"""In the words of its index."""
+
+
 class ExecutionRow(_Row, table=True):
     """One try at a task; a task has at most one open one, and a task with tries cannot be removed from the file."""
 
@@ -488,6 +492,7 @@ class ExecutionRow(_Row, table=True):
             "id",
             where=_one_of("status", [ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT]),
         ),
+        _where("ix_executions_budget", "task_id", where=IS_ENDED_BY_BUDGET),
         Index(None, "task_id", "created_at"),
         Index(None, "heartbeat_at"),
         Index(None, "agent_id", "status"),

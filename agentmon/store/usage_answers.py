@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from agentmon.domain.billing import HistorySession
+    from agentmon.domain.billing import FailedCall, HistorySession
     from agentmon.domain.costs import PricedAnswer
     from agentmon.domain.local_days import LocalDays
     from agentmon.store.usage_conversations import Conversation
@@ -36,6 +36,12 @@ _NEVER_CHANGED: Final = frozenset({"id", "key", "agent_id", "created_at", "succe
 _CHANGED: Final = tuple(name for name in _ANSWER if name not in _NEVER_CHANGED)
 _INSERT: Final = f"INSERT INTO llm_interactions ({', '.join(_ANSWER)}) VALUES ({', '.join('?' * len(_ANSWER))})"
 _UPDATE: Final = f"UPDATE llm_interactions SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE id = ?"
+_INSERT_FAILURE: Final = (
+    "INSERT INTO llm_interactions (id, key, session_id, execution_id, agent_id, model, provider, error_message, "
+    "error_status, at_ms, day_local, created_at, project, is_subagent, source_file_id, source_offset, "
+    "success, cost_nano, cost_source, price_version) "
+    f"VALUES ({', '.join('?' * 16)}, 0, 0, 'none', 'failed') ON CONFLICT DO NOTHING"
+)
 _columns_of_answer: Final = itemgetter(*_ANSWER)
 _changed_columns: Final = itemgetter(*_CHANGED)
 _counted_tokens: Final = itemgetter(*COUNTED)
@@ -66,8 +72,16 @@ class ToldAnswers:
         self._sums = SumChanges()
         self._file_names: dict[str, str] = {}
 
-    def write(self, answers: Sequence[PricedAnswer], sessions: Sequence[HistorySession]) -> None:
-        """Write the answers, the sessions to which they belong, and all sums that follow."""
+    def write(
+        self,
+        answers: Sequence[PricedAnswer],
+        sessions: Sequence[HistorySession],
+        failures: Sequence[FailedCall] = (),
+    ) -> None:
+        """Write the answers, the sessions to which they belong, all sums that follow, and the calls that failed.
+
+        A failed call makes no session: one whose conversation is not known otherwise is left out.
+        """
         self._conversations.load(sessions, [priced.answer for priced in answers])
         self._conversations.write(self._at, self._days)
         present = self._present([priced.answer.key for priced in answers])
@@ -89,11 +103,27 @@ class ToldAnswers:
                 touched[teller.id] = teller
         self._connection.executemany(_INSERT, added)
         self._connection.executemany(_UPDATE, changed)
+        self._connection.executemany(_INSERT_FAILURE, self._failure_rows(failures))
         for one in touched.values():
             drop_stand_ins(self._connection, one.id, self._sums)
         for statement, parameters in self._sums.statements():
             self._connection.executemany(statement, parameters)
         self._conversations.tell_copies(claimed, self._at, self._days)
+
+    def _failure_rows(self, failures: Sequence[FailedCall]) -> list[tuple[object, ...]]:
+        rows: list[tuple[object, ...]] = []
+        for failure in failures:
+            teller = self._conversations.find(failure.session_ref)
+            if teller is not None:
+                rows.append(
+                    (
+                        *(new_id(), failure.key, teller.id, teller.execution_at(failure.at_ms), self._agent_id),
+                        *(failure.model, failure.provider, failure.error, failure.status, failure.at_ms),
+                        *(self._days.day_of(failure.at_ms), self._created_at, teller.workspace),
+                        *(int(failure.is_subagent), self._file_id, failure.offset),
+                    )
+                )
+        return rows
 
     def _present(self, keys: Sequence[str]) -> dict[str, sqlite3.Row]:
         found: dict[str, sqlite3.Row] = {}

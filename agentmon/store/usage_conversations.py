@@ -133,6 +133,16 @@ class Conversations:
         for ref, (first_ms, last_ms) in spans.items():
             _widen(self._by_ref[ref], first_ms, last_ms)
 
+    def find(self, session_ref: str) -> Conversation | None:
+        """Return the conversation of this id, when there is one; none is made."""
+        if session_ref not in self._by_ref:
+            self._take_rows(
+                "SELECT * FROM sessions WHERE agent_id = ? AND session_ref = ? ORDER BY created_at, id",
+                (self._agent_id, session_ref),
+            )
+            self._take_former([ref for ref in (session_ref,) if ref not in self._by_ref])
+        return self._by_ref.get(session_ref)
+
     def _take_former(self, refs: Sequence[str]) -> None:
         """Find the sessions that had these ids before."""
         if not refs:

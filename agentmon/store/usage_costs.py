@@ -136,6 +136,8 @@ def _answer_source(row: RowMapping) -> AnswerSource:
         price_version=row["price_version"],
         is_provisional=bool(row["is_provisional"]),
         path=row["path"],
+        error="" if row["success"] else row["error_message"] or "failed",
+        error_status=row["error_status"],
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from agentmon.domain.billing import HistorySession
+    from agentmon.domain.billing import FailedCall, HistorySession
     from agentmon.domain.costs import FileCursor, PricedAnswer
     from agentmon.domain.limit_readings import ContextReading, LimitReading
 
@@ -50,7 +50,8 @@ class FilePiece:
     after: FileCursor
     answers: Sequence[PricedAnswer]
     """Each key once."""
-    sessions: Sequence[HistorySession]
+    failures: Sequence[FailedCall] = ()
+    sessions: Sequence[HistorySession] = ()
     limits: Sequence[LimitReading] = ()
     contexts: Sequence[ContextReading] = ()
 
@@ -82,9 +83,9 @@ class UsageImport(FileImport):
             file_id = self._keep_cursor(connection, piece.before, piece.after, at)
             if file_id is None:
                 return False
-            if piece.answers or piece.sessions:
+            if piece.answers or piece.sessions or piece.failures:
                 told = ToldAnswers(connection, piece.after.agent_slug, file_id, self._days(at), at)
-                told.write(piece.answers, piece.sessions)
+                told.write(piece.answers, piece.sessions, piece.failures)
             _write_limits(connection, piece, at)
         return True
 

@@ -65,6 +65,8 @@ class UsagePriceRepository:
             rows = (await connection.exec_driver_sql(statement, parameters)).mappings().all()
             for row in rows:
                 last = row["place"]
+                if not row["success"]:
+                    continue
                 priced = price(billed_answer_of(row))
                 columns = {
                     "cost_nano": priced.cost_nano,

@@ -29,7 +29,7 @@ _KEEP_LATENCY: Final = (
 )
 STAND_INS: Final = (
     "SELECT * FROM llm_interactions WHERE session_id = ? AND is_provisional AND at_ms <= "
-    "(SELECT max(at_ms) FROM llm_interactions WHERE session_id = ? AND source_file_id IS NOT NULL) + ?"
+    "(SELECT max(at_ms) FROM llm_interactions WHERE session_id = ? AND source_file_id IS NOT NULL AND success) + ?"
 )
 """Takes the id of a session twice, and ``STAND_IN_SPAN_MS``."""
 

@@ -93,7 +93,7 @@ SUMS_OF_ANSWERS: Final = ", ".join(
     + f" AS {name}"
     for name in SUMMED
 )
-"""Terms for ``llm_interactions u`` that count what ``SUMMED`` names."""
+"""Terms for ``llm_interactions u`` where ``u.success`` that count what ``SUMMED`` names."""
 SUMS_OF_SUMS: Final = ", ".join(f"sum(u.{name}) AS {name}" for name in SUMMED)
 """Terms for any table ``u`` of sums."""
 RECOUNT: Final = (
@@ -101,7 +101,7 @@ RECOUNT: Final = (
     *(
         f"INSERT INTO {table.name} ({', '.join((*table.keys, *SUMMED))}) SELECT {', '.join(table.terms)}, "
         f"{SUMS_OF_ANSWERS if table.finer == 'llm_interactions' else SUMS_OF_SUMS} FROM {table.finer} u "
-        f"GROUP BY {', '.join(table.terms)}"
+        f"{'WHERE u.success ' if table.finer == 'llm_interactions' else ''}GROUP BY {', '.join(table.terms)}"
         for table in _TABLES
     ),
 )
@@ -140,6 +140,8 @@ class SumChanges:
             yield EXECUTION_TOTALS, [(execution_id,) for execution_id in executions]
 
     def _count(self, row: Row, change: Callable[[int, int], int]) -> None:
+        if not row["success"]:
+            return
         day, session_id, execution_id, agent_id, model, project, cost, source, *counts = _counted(row)
         key = (day, session_id, execution_id or "", agent_id or "", model, project)
         one = (1, *counts, 0 if cost is None else cost, int(cost is None), int(source == _REPORTED))

@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from agentmon.domain.billing import BilledAnswer, Confidence
+from agentmon.domain.billing import BilledAnswer, Confidence, FailedCall
 from agentmon.usage.fields import (
     MAX_MOMENT_MS,
     count_in,
@@ -27,7 +27,7 @@ from agentmon.usage.reading import Answers, Reading, ReadingProblem, line_places
 from agentmon.usage.session_notes import SessionNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 PROVIDER: Final = "anthropic"
 SYNTHETIC_MODEL: Final = "<synthetic>"
@@ -53,6 +53,8 @@ _MAX_DOLLARS: Final = 1_000_000
 _NOT_ITS_OWN: Final = ("isSidechain", "agentId", "forkedFrom", "requestSessionId")
 """Fields of records that a subagent or another conversation wrote."""
 _FIRST_FIELDS: Final = (b'{"parentUuid":', b'{"type":')
+_FAILURE_MARKS: Final = (b'"subtype":"api_error"', b'"isApiErrorMessage":true')
+_MAX_ERROR: Final = 500
 _HEAD_LINES: Final = 8
 _MAX_HEAD_BYTES: Final = 65_536
 
@@ -64,7 +66,7 @@ _Part = tuple[bytes, bytes, bytes, int, int]
 class ClaudeReader:
     """Reads one transcript of a conversation or of a subagent."""
 
-    parser_version: ClassVar[int] = 3
+    parser_version: ClassVar[int] = 4
 
     __slots__ = ("_is_subagent", "_last_at_ms", "_last_own_ref", "_last_part", "_session_ref", "_title_rank")
 
@@ -126,7 +128,53 @@ class ClaudeReader:
                 self._take_answer(record, offset + begin, answers, notes)
         for line in titles:
             self._take_title(parse_record(line) or {}, notes)
-        return Reading(answers=tuple(answers.by_key.values()), sessions=notes.sessions(), problems=tuple(problems))
+        return Reading(
+            answers=tuple(answers.by_key.values()),
+            failures=tuple(self._read_failures(chunk, offset)),
+            sessions=notes.sessions(),
+            problems=tuple(problems),
+        )
+
+    def _read_failures(self, chunk: bytes, offset: int) -> Iterator[FailedCall]:
+        """Yield the calls that failed: those that were tried again, and what the program said when it gave up."""
+        for mark in _FAILURE_MARKS:
+            at = chunk.find(mark)
+            while at >= 0:
+                begin = chunk.rfind(b"\n", 0, at) + 1
+                end = chunk.find(b"\n", at)
+                end = len(chunk) if end < 0 else end
+                failure = self._failure(parse_record(chunk[begin:end]) or {}, offset + begin)
+                if failure is not None:
+                    yield failure
+                at = chunk.find(mark, end)
+
+    def _failure(self, record: Mapping[str, object], offset: int) -> FailedCall | None:
+        message = object_in(record, "message")
+        if record.get("type") == "system" and record.get("subtype") == "api_error":
+            told = object_in(record, "error")
+            key, status = ref_in(record, "uuid"), count_in(told, "status")
+            error = text_in(told, "formatted", _MAX_ERROR) or text_in(told, "message", _MAX_ERROR)
+        elif record.get("type") == "assistant" and record.get("isApiErrorMessage") is True:
+            key, status = ref_in(message, "id") or ref_in(record, "uuid"), count_in(record, "apiErrorStatus")
+            said = [text_in(part, "text", _MAX_ERROR) for part in objects_in(message, "content")]
+            error = " ".join(said).strip() or text_in(record, "error", _MAX_ERROR)
+        else:
+            return None
+        session_ref = ref_in(record, "sessionId") or self._session_ref
+        if not key or not session_ref or (not status and record.get("type") == "assistant"):
+            # What it says without a status, such as that nobody is logged in, was no call.
+            return None
+        return FailedCall(
+            key=key,
+            session_ref=session_ref,
+            provider=PROVIDER,
+            model="",
+            at_ms=moment_in(record, "timestamp") or self._last_at_ms,
+            error=error or "failed",
+            status=status or None,
+            is_subagent=self._is_subagent or record.get("isSidechain") is True,
+            offset=offset,
+        )
 
     def _is_further_part(self, line: bytes, notes: SessionNotes) -> bool:
         """Whether the line says of an answer what the one before said, which is known without parsing it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from agentmon.domain.billing import BilledAnswer, Confidence
+from agentmon.domain.billing import BilledAnswer, Confidence, FailedCall
 from agentmon.usage.codex_limits import CodexLimits, last_limits
 from agentmon.usage.fields import (
     MAX_COUNT,
@@ -50,6 +50,9 @@ _FIRST_FIELDS: Final = (b'{"timestamp":',)
 _MAX_UNPAIRED: Final = 16
 _EVENT: Final = b"event_msg"
 _COUNT: Final = b"token_count"
+_END: Final = b"task_complete"
+_ERROR: Final = b'"error":{'
+_MAX_ERROR: Final = 500
 _KINDS: Final = frozenset({b"token_usage_record", b"turn_context", b"session_meta"})
 _MARKS: Final = tuple(b'"%s"' % kind for kind in (*sorted(_KINDS), _COUNT))
 _HEAD: Final = re.compile(
@@ -64,7 +67,7 @@ Totals = tuple[int, int, int, int, int]
 class CodexReader:
     """Reads one rollout."""
 
-    parser_version: ClassVar[int] = 3
+    parser_version: ClassVar[int] = 4
 
     __slots__ = (
         "_answer_count",
@@ -153,6 +156,7 @@ class CodexReader:
     def read(self, chunk: bytes, offset: int) -> Reading:
         """Return what the lines tell; see ``Reader``."""
         answers, notes, problems = Answers(), SessionNotes(), []
+        failures: list[FailedCall] = []
         self._counted = {}
         for begin, line in _marked_lines(without_byte_order_mark(chunk, offset)):
             record = parse_record(line)
@@ -169,8 +173,8 @@ class CodexReader:
                     self._take_turn(payload, at_ms, notes)
                 case "token_usage_record":
                     self._take_record(payload, at_ms, offset + begin, answers)
-                case "event_msg" if payload.get("type") == "token_count":
-                    self._take_count(object_in(payload, "info"), at_ms, offset + begin, answers)
+                case "event_msg":
+                    failures += self._take_event(payload, at_ms, offset + begin, answers)
         if answers.by_key and not self._is_subagent:
             for answer in answers.by_key.values():
                 if answer.session_ref == self._owner_ref:
@@ -178,11 +182,33 @@ class CodexReader:
         told = CodexLimits() if self._is_copying else last_limits(chunk, "" if self._is_subagent else self._owner_ref)
         return Reading(
             answers=tuple(answers.by_key.values()),
+            failures=tuple(failures),
             sessions=notes.sessions(),
             problems=tuple(problems),
             limits=told.limits,
             contexts=told.contexts,
         )
+
+    def _take_event(self, payload: Mapping[str, object], at_ms: int, offset: int, answers: Answers) -> list[FailedCall]:
+        """Return the call with which a turn failed; what was tried again before that stands in no rollout."""
+        if payload.get("type") == "token_count":
+            self._take_count(object_in(payload, "info"), at_ms, offset, answers)
+        told, turn_id = object_in(payload, "error"), ref_in(payload, "turn_id")
+        if payload.get("type") != "task_complete" or not told or not turn_id or self._is_copying:
+            return []
+        return [
+            FailedCall(
+                key=f"{turn_id}:failed",
+                session_ref=self._owner_ref,
+                provider=self._provider,
+                model=self._model,
+                at_ms=at_ms,
+                error=_error_in(told) or "failed",
+                status=_status_in(told.get("codex_error_info")),
+                is_subagent=self._is_subagent,
+                offset=offset,
+            )
+        ]
 
     def _take_beginning(self, payload: Mapping[str, object], at_ms: int, notes: SessionNotes) -> None:
         thread_id = ref_in(payload, "id")
@@ -347,6 +373,22 @@ class CodexReader:
         )
 
 
+def _error_in(told: Mapping[str, object]) -> str:
+    """Return what the vendor said; an answer of its interface in JSON is reduced to its message."""
+    said = text_in(told, "message", _MAX_ERROR)
+    inner = object_in(parse_record(said.encode("utf-8", "replace")) or {}, "error") if said.startswith("{") else {}
+    return text_in(inner, "message", _MAX_ERROR) or said
+
+
+def _status_in(info: object) -> int | None:
+    """Return the status of HTTP that ``codex_error_info`` tells; some kinds have one, and some are a mere name."""
+    for part in info.values() if isinstance(info, dict) else ():
+        status = part.get("http_status_code") if isinstance(part, dict) else None
+        if isinstance(status, int):
+            return status
+    return None
+
+
 def parent_thread(beginning: Mapping[str, object]) -> str:
     """Return the id of the thread that a ``session_meta`` was forked or spawned from, or an empty text."""
     spawned = object_in(object_in(object_in(beginning, "source"), "subagent"), "thread_spawn")
@@ -439,7 +481,7 @@ def _is_marked(chunk: bytes, begin: int, end: int) -> bool:
     head = _HEAD.match(chunk, begin, end)
     if head is not None:
         kind, event = head.groups()
-        if kind in _KINDS or event == _COUNT:
+        if kind in _KINDS or event == _COUNT or (event == _END and chunk.find(_ERROR, head.end(), end) >= 0):
             return True
         # Half a line may have a whole record behind it.
         if (kind != _EVENT or event is not None) and chunk.find(_FIRST_FIELDS[0], head.end(), end) < 0:

@@ -11,13 +11,13 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.billing import BilledAnswer, Confidence
+from agentmon.domain.billing import BilledAnswer, Confidence, FailedCall
 from agentmon.usage.fields import confidence_of_writes, count_in, milliseconds_in, object_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PARSER_VERSION: Final = 1
+PARSER_VERSION: Final = 2
 _MESSAGE_ID: Final = re.compile(r"msg_([0-9a-f]{12})")
 _COUNTER_BITS: Final = 12
 _TIME_SPAN_MS: Final = 1 << 36
@@ -28,6 +28,7 @@ _UNENDED_MS: Final = 60_000
 _NEAR_MS: Final = 1_000
 """How far the time in the id of an answer is from that in its record, at most."""
 _MAX_DOLLARS: Final = 1_000_000
+_MAX_ERROR: Final = 500
 
 
 def is_answer(record: Mapping[str, object]) -> bool:
@@ -105,6 +106,31 @@ def answer_in(
     writes = confidence_of_writes(answer.model, answer.cache_write_5m_tokens)
     answer = replace(answer, confidence=writes if has_ended(record) else Confidence.INCOMPLETE)
     return answer if answer.key and answer.total_tokens else None
+
+
+def failure_in(
+    record: Mapping[str, object], *, key: str, session_ref: str, is_subagent: bool, offset: int
+) -> FailedCall | None:
+    """Return the call that brought no answer as the message says; None when it tells of none.
+
+    The arguments are those of ``answer_in``.
+    """
+    told = object_in(record, "error")
+    facts, model = object_in(told, "data"), object_in(record, "model")
+    status = count_in(facts, "statusCode")
+    if not key or not told or (not status and told.get("name") != "APIError"):
+        return None
+    return FailedCall(
+        key=key,
+        session_ref=session_ref,
+        provider=text_in(record, "providerID", 200) or text_in(model, "providerID", 200),
+        model=text_in(record, "modelID", 200) or text_in(model, "id", 200),
+        at_ms=_completed_ms(record) or created_ms(record),
+        error=text_in(facts, "message", _MAX_ERROR) or text_in(told, "name", _MAX_ERROR) or "failed",
+        status=status or None,
+        is_subagent=is_subagent,
+        offset=offset,
+    )
 
 
 def _completed_ms(record: Mapping[str, object]) -> int:

@@ -19,6 +19,7 @@ from agentmon.usage.opencode import (
     PARSER_VERSION,
     answer_in,
     created_ms,
+    failure_in,
     has_ended,
     ids_of_original,
     is_answer,
@@ -31,6 +32,7 @@ from agentmon.usage.session_notes import SessionNotes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from agentmon.domain.billing import FailedCall
     from agentmon.usage.sources import SourceFile
 
 ROWS_AT_ONCE: Final = 1_000
@@ -355,6 +357,7 @@ class _AnswerTables(OpencodeTables):
     def reading(self, table: str, where: str, parameters: list[int]) -> tuple[Reading, tuple[int, str] | None, int]:
         """Return the answers in the rows; see ``OpencodeTables.reading``."""
         answers, problems = Answers(), []
+        failures: list[FailedCall] = []
         last, count = None, 0
         has_type = "type" in self.columns(table)
         kind = "type" if has_type else "NULL"
@@ -375,11 +378,19 @@ class _AnswerTables(OpencodeTables):
             if record is None:
                 problems.append(ReadingProblem(offset=row, reason="a damaged message"))
             elif is_answer(record):
-                self._take(table, record, row, text_of(message_id), text_of(session_id), answers)
-        return Reading(answers=tuple(answers.by_key.values()), problems=tuple(problems)), last, count
+                self._take(table, record, row, text_of(message_id), text_of(session_id), answers, failures)
+        told = Reading(answers=tuple(answers.by_key.values()), failures=tuple(failures), problems=tuple(problems))
+        return told, last, count
 
     def _take(
-        self, table: str, record: Mapping[str, object], row: int, message_id: str, session_id: str, answers: Answers
+        self,
+        table: str,
+        record: Mapping[str, object],
+        row: int,
+        message_id: str,
+        session_id: str,
+        answers: Answers,
+        failures: list[FailedCall],
     ) -> None:
         if self.is_read_again(table, row, created_ms(record), has_ended=has_ended(record)):
             return
@@ -396,6 +407,15 @@ class _AnswerTables(OpencodeTables):
         )
         if answer is not None:
             answers.add(answer)
+        failure = failure_in(
+            record,
+            key=ref_in({"id": message_id}, "id"),
+            session_ref=ref_in({"id": root}, "id"),
+            is_subagent=root != session_id,
+            offset=row,
+        )
+        if failure is not None and key == message_id:
+            failures.append(failure)
 
 
 def text_of(value: object) -> str:

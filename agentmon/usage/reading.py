@@ -10,7 +10,7 @@ from agentmon.domain.billing import merge_answers, merge_sessions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from agentmon.domain.billing import BilledAnswer, HistorySession
+    from agentmon.domain.billing import BilledAnswer, FailedCall, HistorySession
     from agentmon.domain.limit_readings import ContextReading, LimitReading
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -31,6 +31,7 @@ class Reading:
 
     answers: tuple[BilledAnswer, ...] = ()
     """An answer that was told before counts by ``merge_answers``."""
+    failures: tuple[FailedCall, ...] = ()
     sessions: tuple[HistorySession, ...] = ()
     problems: tuple[ReadingProblem, ...] = ()
     limits: tuple[LimitReading, ...] = ()
@@ -81,10 +82,11 @@ class Answers:
 class GatheredReadings:
     """Several readings that follow each other, as one."""
 
-    __slots__ = ("_answers", "_contexts", "_limits", "_problems", "_sessions")
+    __slots__ = ("_answers", "_contexts", "_failures", "_limits", "_problems", "_sessions")
 
     def __init__(self) -> None:
         self._answers = Answers()
+        self._failures: dict[str, FailedCall] = {}
         self._sessions: dict[str, HistorySession] = {}
         self._problems: list[ReadingProblem] = []
         self._limits: dict[tuple[str, str], LimitReading] = {}
@@ -94,6 +96,7 @@ class GatheredReadings:
         """Take the next reading."""
         for answer in reading.answers:
             self._answers.add(answer)
+        self._failures.update((failure.key, failure) for failure in reading.failures)
         for session in reading.sessions:
             earlier = self._sessions.get(session.session_ref)
             self._sessions[session.session_ref] = session if earlier is None else merge_sessions(earlier, session)
@@ -105,6 +108,7 @@ class GatheredReadings:
         """Return what came since the last time."""
         reading = Reading(
             answers=tuple(self._answers.by_key.values()),
+            failures=tuple(self._failures.values()),
             sessions=tuple(self._sessions.values()),
             problems=tuple(self._problems),
             limits=tuple(self._limits.values()),

@@ -135,9 +135,10 @@ def _receive(process: subprocess.Popen[bytes], number: int) -> Iterator[Read]:
         if not told:
             return
         answers, more = marshal.loads(told)
-        sessions, problems, limits, contexts, cursor = pickle.loads(more)
+        failures, sessions, problems, limits, contexts, cursor = pickle.loads(more)
         reading = Reading(
             answers=tuple(_answer_of(_with_confidence(columns)) for columns in answers),
+            failures=failures,
             sessions=sessions,
             problems=problems,
             limits=limits,
@@ -171,7 +172,7 @@ def _told(number: int, read: Read | None) -> bytes:
     if read is not None:
         reading = read.reading
         answers = [_plain(_columns_of(answer)) for answer in reading.answers]
-        more = (reading.sessions, reading.problems, reading.limits, reading.contexts, read.cursor)
+        more = (reading.failures, reading.sessions, reading.problems, reading.limits, reading.contexts, read.cursor)
         told = marshal.dumps((answers, pickle.dumps(more, pickle.HIGHEST_PROTOCOL)))
     return _HEADER.pack(number, len(told)) + told
 

@@ -152,6 +152,8 @@ def _reasons(card: Card) -> list[tuple[str, str]]:
         lines.append((stuck_hint(card.error), "$text-muted"))
     if card.state is LiveState.PARKED:
         lines.append(("r starts it now; U lets its program start again.", "$text-muted"))
+    if card.state is LiveState.BUDGET_SPENT:
+        lines.append(("Raise the budget (3 shows the costs), then r runs it again.", "$text-muted"))
     if card.state is LiveState.LOST:
         lines.append(("r runs it again.", "$text-muted"))
     if card.execution_id is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskKind
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.request_words import decision_style, decision_words, waited_text, wish_words
 from agentmon.widgets.text_rows import Span, text_rows
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.approvals import ApprovalListing
-    from agentmon.domain.executions import ExecutionListing
+    from agentmon.domain.executions import Execution, ExecutionListing
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.widgets.block_view import Block
     from agentmon.widgets.text_rows import Row
@@ -62,6 +62,11 @@ class InboxItem:
         return self.listing is not None and self.listing.approval.status is ApprovalStatus.PENDING
 
     @property
+    def is_over(self) -> bool:
+        """Whether it is a run that a budget stopped."""
+        return self.execution is not None and self.execution.execution.end_reason is EndReason.BUDGET
+
+    @property
     def waits_to_start(self) -> bool:
         """Whether nothing runs yet that could be spoken to or entered."""
         is_start = self.is_pending and self.listing is not None and self.listing.approval.ask_kind is AskKind.START
@@ -98,8 +103,8 @@ class InboxBlock:
             wish_style = "text" if is_open else "muted"
         elif execution is not None:
             number, title, agent = execution.task_number, execution.task_title, execution.agent_slug
-            note = even_line(execution.execution.activity_note or "", max_characters=200)
-            wish, style, wish_style = f" {note or _WAITS_FOR_WORDS}", "warning", "text"
+            note = even_line(_note(execution.execution), max_characters=200)
+            wish, style, wish_style = f" {note}", "muted" if self.item.is_over else "warning", "text"
         else:
             return [_BLANK]
         lead = f"{'◆' if style == 'warning' else '·'} #{number} "
@@ -127,20 +132,31 @@ class IdleBlock:
     def rows(self, width: int, *, is_unfolded: bool) -> list[Row]:  # noqa: ARG002 - there is nothing folded
         """Return who waits for what, and the keys that help."""
         execution = self.listing.execution
-        note = execution.activity_note or _WAITS_FOR_WORDS
+        is_over = execution.end_reason is EndReason.BUDGET
         source = f"Told by {execution.activity_source}." if execution.activity_source else ""
         rows = text_rows(f"#{self.listing.task_number} {self.listing.task_title}", width, "bold")
         rows.append(_BLANK)
-        rows += text_rows(f"{self.listing.agent_slug}: {note}", width)
-        rows += text_rows(f"It has waited for {self.waited}. {source}".strip(), width, "muted")
+        rows += text_rows(f"{self.listing.agent_slug}: {_note(execution)}", width)
+        if is_over:
+            rows += text_rows("Raise the budget, then run it again from its task.", width, "muted")
+        else:
+            rows += text_rows(f"It has waited for {self.waited}. {source}".strip(), width, "muted")
         if execution.last_line:
             rows += [_BLANK, *text_rows(f"› {execution.last_line}", width, "muted")]
         rows.append(_BLANK)
         keys = "m sends a message · " if execution.mode.is_conversation else ""
         keys += "a enters its terminal · enter opens the task"
-        if execution.status is ExecutionStatus.QUEUED:
+        if is_over:
+            keys = "enter opens the task"
+        elif execution.status is ExecutionStatus.QUEUED:
             keys = "y starts it anyway, drops the dependency or takes it out of the queue · o opens the task"
         return rows + text_rows(keys, width, "muted")
+
+
+def _note(execution: Execution) -> str:
+    """Return what it waits for, or why it was stopped."""
+    note = execution.error if execution.end_reason is EndReason.BUDGET else execution.activity_note
+    return note or _WAITS_FOR_WORDS
 
 
 def inbox_blocks(items: tuple[InboxItem, ...], now: datetime) -> tuple[Block, ...]:

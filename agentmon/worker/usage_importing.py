@@ -310,6 +310,7 @@ class UsageImporter:
             before=before,
             after=after,
             answers=answers,
+            failures=read.reading.failures,
             sessions=sessions,
             limits=read.reading.limits,
             contexts=tuple(contexts.values()),

@@ -18,14 +18,14 @@ _MOST_SHOWN: Final = 400
 
 
 def command_faults(evidence: Evidence) -> Iterator[str]:
-    """Yield each command without a cause that fits, that no host got, or that a budget wrote twice for one try."""
+    """Yield each command without a cause that fits, that no host got, or with which a budget ended one try twice."""
     statement = (
         "SELECT id, execution_id, actor_type, cause, type, delivered_at FROM execution_commands "
         "WHERE cause IS NULL OR delivered_at IS NULL OR actor_type <> 'user' OR cause <> 'person' ORDER BY id"
     )
     twice = (
-        "SELECT execution_id, attempt, type, count(*) FROM execution_commands WHERE cause = 'budget' "
-        "GROUP BY execution_id, attempt, type HAVING count(*) > 1"
+        "SELECT execution_id, attempt, type, count(*) FROM execution_commands "
+        "WHERE cause = 'budget' AND type = 'stop' GROUP BY execution_id, attempt, type HAVING count(*) > 1"
     )
     with closing(sqlite3.connect(evidence.place.database, timeout=10)) as connection:
         for command_id, execution_id, actor, cause, command_type, delivered_at in connection.execute(statement):

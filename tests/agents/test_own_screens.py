@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,13 @@ import pytest
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ConversationStart
+from agentmon.domain.live_state import LiveState
 from agentmon.services.actors import USER_ACTOR
+from agentmon.worker.presence import read_presence
 from tests.agents.dialogs import AgentPane
 from tests.agents.test_states import (
     ASKS,
@@ -112,7 +117,9 @@ ROUNDS = "go #mock:" + json.dumps(
 
 
 @pytest.mark.parametrize("capability_key", ["work", "screen"])
-async def test_a_budget_lets_one_more_answer_through_at_most(drive: Drive, capability_key: str) -> None:
+async def test_a_budget_lets_one_more_answer_through_and_the_run_waits_until_a_person_lets_it_go_on(
+    drive: Drive, capability_key: str
+) -> None:
     drive.services.paths.prices_file.parent.mkdir(parents=True, exist_ok=True)
     drive.services.paths.prices_file.write_text(
         '[[price]]\nmodel = "*"\ninput = 1\noutput = 2\ncache_read = 1\ncache_write = 1\ncache_write_1h = 1\n'
@@ -124,12 +131,56 @@ async def test_a_budget_lets_one_more_answer_through_at_most(drive: Drive, capab
         scope=BudgetScope.TASK, scope_id=task.id, period=BudgetPeriod.TOTAL, limit=100_000, actor=USER_ACTOR
     )
 
-    started = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
-    ended = await drive.until_over(started)
-    await drive.services.costs.import_history()
+    async def answers() -> int:
+        await drive.services.costs.import_history()
+        return len(drive.rows("llm_interactions", started))
 
-    assert ended.status is ExecutionStatus.CANCELLED, f"{ended.error} {drive.story()}"
-    assert 1 <= len(drive.rows("llm_interactions", started)) <= 2
+    async def is_without_worker() -> bool:
+        return not read_presence(drive.services.paths.worker_lock).is_running
+
+    async def is_at_rest() -> bool:
+        commands = drive.rows("execution_commands", started)
+        return all(row["obeyed_at"] is not None for row in commands if row["type"] == "interrupt")
+
+    started = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
+    asked = await drive.until_asked(started)
+    await drive.until(is_at_rest, "the interrupt to be obeyed")
+    first = await answers()
+    worker = read_presence(drive.services.paths.worker_lock)
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    await drive.until(is_without_worker, "the end of the worker")
+    await drive.services.workers.ensure_running()
+    waiting = await drive.services.executions.get(started.id)
+
+    assert 1 <= first <= 2, drive.story()
+    assert asked.approval.ask_kind is AskKind.BUDGET
+    assert (waiting.status, waiting.live_state) == (ExecutionStatus.RUNNING, LiveState.NEEDS_YOU)
+
+    await drive.allow(asked)
+
+    async def has_gone_on() -> bool:
+        return await answers() > first
+
+    await drive.until(has_gone_on, "another answer")
+    again = await drive.until_asked(started)
+    await drive.until(is_at_rest, "the second interrupt to be obeyed")
+    second = await answers()
+    assert again.approval.id != asked.approval.id
+    assert second <= first + 2, drive.story()
+
+    await drive.services.budgets.set(
+        scope=BudgetScope.TASK, scope_id=task.id, period=BudgetPeriod.TOTAL, limit=10**9, actor=USER_ACTOR
+    )
+
+    async def has_gone_on_again() -> bool:
+        return await answers() > second
+
+    await drive.until(has_gone_on_again, "an answer under the raised budget")
+    assert await drive.services.approvals.inbox(None) == ()
+    await drive.services.queue.stop(task.id, actor=USER_ACTOR)
+    ended = await drive.until_over(started)
+    assert ended.live_state is LiveState.CANCELLED
 
 
 @pytest.mark.only("claude", "opencode")  # The others copy no conversation in their own screens.

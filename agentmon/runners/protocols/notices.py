@@ -18,6 +18,18 @@ def notice(level: str, text: str, topic: str) -> Event:
     return {"kind": "notice", "level": level, "text": clip(text, MAX_NOTICE_CHARACTERS), "topic": topic}
 
 
+def failed_call(key: str, model: str, provider: str, error: str, status: int | None) -> Event:
+    """Return what is told of a call of a model that brought no answer; nothing of it is billed."""
+    return {
+        "kind": "usage",
+        "key": key,
+        "model": model or "unknown",
+        "provider": provider or "unknown",
+        "error": clip(error, MAX_NOTICE_CHARACTERS),
+        "error_status": status,
+    }
+
+
 class NoticeBook:
     """Makes notices, and keeps those back that were given already."""
 

@@ -44,6 +44,8 @@ class NeedsWatch:
         for one in await services.executions.without_request(workspace):
             note = even_line(one.execution.activity_note or "waits for a message")
             told[f"execution-{one.execution.id}"] = f"#{one.task_number} {note}"
+        for one in await services.executions.ended_by_budgets(workspace):
+            told[f"execution-{one.execution.id}"] = f"#{one.task_number} {even_line(one.execution.error or '')}"
         known, self._known = self._known, set(told)
         if known is None:
             return NewNeeds()

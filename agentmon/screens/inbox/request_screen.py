@@ -129,8 +129,7 @@ class RequestScreen(ServiceScreen[None]):
             "allow_session": approval.can_allow_for_session and is_let_go and not approval.name_to_type,
             "allow_always": kind is AskKind.PERMISSION and is_let_go and not approval.name_to_type,
             "deny": kind is AskKind.QUESTION or (kind is not AskKind.BUDGET and approval.takes(AskDecision.DENY)),
-            "deny_and_interrupt": kind not in {AskKind.DIALOG, AskKind.START, AskKind.BUDGET}
-            and not approval.is_in_screen,
+            "deny_and_interrupt": is_agents and not approval.is_in_screen,
             "edit_input": approval.can_edit_input and kind is AskKind.PERMISSION,
         }[action]
 

@@ -123,7 +123,7 @@ class InboxScreen(RequestScreen):
         if action == "send_message" and selected is not None and selected.execution is not None:
             return True if selected.execution.execution.mode.is_conversation else None
         if action in {"send_message", "attach"}:
-            return True if selected is not None and not selected.waits_to_start else None
+            return True if selected is not None and not selected.waits_to_start and not selected.is_over else None
         if action in {"open_item", "open_task"}:
             return True if selected is not None else None
         return super().check_action(action, parameters)
@@ -246,6 +246,10 @@ class InboxScreen(RequestScreen):
             execution = one.execution
             since = execution.activity_at or execution.started_at or execution.created_at
             items.append(InboxItem(execution=one, since=since))
+        items += [
+            InboxItem(execution=one, since=one.execution.ended_at or one.execution.created_at)
+            for one in await services.executions.ended_by_budgets(workspace)
+        ]
         new = {item.key: item for item in sorted(items, key=lambda item: item.since)}
         kept = await self._kept(services, new)
         known = {key: new.get(key, kept) for key in self._items if key in new or (kept is not None and key == kept.key)}
@@ -291,7 +295,9 @@ class InboxScreen(RequestScreen):
 
     def _show_summary(self) -> None:
         count = len(self._items)
-        pending = sum(item.is_pending or item.execution is not None for item in self._items.values())
+        pending = sum(
+            item.is_pending or (item.execution is not None and not item.is_over) for item in self._items.values()
+        )
         if self._is_history:
             parts = [("History", "bold"), (f"   {count:,} in all, the newest first   h goes back", "$text-muted")]
         elif not self._is_loaded:

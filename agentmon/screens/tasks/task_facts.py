@@ -239,6 +239,8 @@ def _now_lines(facts: TaskFacts, now: datetime) -> list[str]:
             since = "" if newest.paused_at is None else f" since {short_moment(newest.paused_at, now)}"
             goes_on = "" if facts.pause is None else " · P lets the queue go on, and what was halted"
             lines = [f"its processes are halted{since}{goes_on}"]
+        case LiveState.BUDGET_SPENT:
+            lines = ["raise the budget, then r runs it again"]
         case LiveState.LOST:
             lines = ["its host ended without a word: killed, or the machine went down · r runs it again"]
         case _:

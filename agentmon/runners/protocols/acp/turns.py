@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentmon.domain.json_values import one_line, text_in
 from agentmon.runners.protocols.acp.errors import error_line, is_login_needed, login_line
 from agentmon.runners.protocols.acp.state import AcpState
-from agentmon.runners.protocols.acp.usage import turn_usage
+from agentmon.runners.protocols.acp.usage import failed_turn, turn_usage
 from agentmon.runners.protocols.conversation import INTERRUPTED
 from agentmon.runners.protocols.messages import Message
 
@@ -77,6 +77,8 @@ class TurnKeeper(AcpState):
         is_interrupted = self._is_interrupting
         if error is not None:
             told = login_line(error, self._login_methods) if is_login_needed(error) else error_line(error)
+            if not is_interrupted:
+                self._events += failed_turn(error, self._turn_key, self._options.model.current, self._agent_name, told)
             self._end_turn(*(("interrupted", None) if is_interrupted else ("failed", told)))
         else:
             self._events += self._messages.end()

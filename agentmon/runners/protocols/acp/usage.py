@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmon.domain.json_values import count_in, object_in, objects_in, one_line, text_in
+from agentmon.runners.protocols.notices import failed_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ MAX_COST_NANO = 2**53
 ANSWERING_AGENT = "opencode"
 """It tells what the last answer of a turn took, and keeps that under the id of its message."""
 _PROVIDERS = {"gemini": "google", "claude": "anthropic", "codex": "openai"}
+_FAILURES = range(400, 600)
+"""With what status the code of an error of an agent is that of its vendor; JSON-RPC's own are below zero."""
 _COUNTS = ("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "response_tokens")
 
 
@@ -43,6 +46,23 @@ def turn_usage(result: Mapping[str, object], turn_key: str, model: str, agent: s
         for event in events:
             event |= {"key": answer_id, "is_key_provisional": False}
     return events
+
+
+def failed_turn(error: Mapping[str, object], turn_key: str, model: str, agent: str, line: str) -> list[Event]:
+    """Return the failed call that an error of ``session/prompt`` tells; none when it has no status of HTTP.
+
+    Args:
+        error: The error.
+        turn_key: The key begins so.
+        model: The model that is chosen.
+        agent: The agent's name.
+        line: The error in one line.
+    """
+    status = error.get("code")
+    if isinstance(status, bool) or not isinstance(status, int) or status not in _FAILURES:
+        return []
+    event = _event(model, agent, 0, 0, 0, 0, 0)
+    return [failed_call(f"{turn_key}:failed", str(event["model"]), str(event["provider"]), line, status)]
 
 
 def cost_nano(update: Mapping[str, object]) -> int | None:

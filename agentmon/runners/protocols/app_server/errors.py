@@ -22,6 +22,16 @@ def error_line(error: Mapping[str, object]) -> str:
     return one_line(message, MAX_ERROR_CHARACTERS) or "The agent gave no reason."
 
 
+def retry_status(error: Mapping[str, object]) -> int | None:
+    """Return with which status of HTTP a call failed that is tried again; None when Codex does not tell it."""
+    info = error.get("codexErrorInfo")
+    for part in info.values() if isinstance(info, dict) else ():
+        status = part.get("httpStatusCode") if isinstance(part, dict) else None
+        if isinstance(status, int):
+            return status
+    return None
+
+
 def is_limit(error: Mapping[str, object]) -> bool:
     """Return whether the turn ended since a budget that it was given is spent."""
     return error.get("codexErrorInfo") == "sessionBudgetExceeded"

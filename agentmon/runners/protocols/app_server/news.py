@@ -16,11 +16,11 @@ from agentmon.domain.json_values import (
     texts_in,
 )
 from agentmon.runners.protocols.app_server import asks, items
-from agentmon.runners.protocols.app_server.errors import error_line, is_limit
+from agentmon.runners.protocols.app_server.errors import error_line, is_limit, retry_status
 from agentmon.runners.protocols.app_server.notices import SILENT
 from agentmon.runners.protocols.app_server.replies import ReplyReader
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
-from agentmon.runners.protocols.notices import notice
+from agentmon.runners.protocols.notices import failed_call, notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -226,7 +226,12 @@ class NewsReader(ReplyReader):
 
     def _error_told(self, params: dict[str, object]) -> None:
         if params.get("willRetry") is True and self._has_place(params):
-            self._events.append(notice("warn", error_line(object_in(params, "error")), "retry"))
+            error = object_in(params, "error")
+            self._events.append(notice("warn", error_line(error), "retry"))
+            # What is not tried again stands in the rollout, under the name of the turn.
+            model, provider = self._billed_model(params)
+            key = f"{clip(text_in(params, 'turnId'), 200)}:retry{self._at_ms}"
+            self._events.append(failed_call(key, model, provider, error_line(error), retry_status(error)))
 
     def _warned(self, params: dict[str, object]) -> None:
         self._events += self._notices.once("warn", text_in(params, "message"), "warning")

@@ -63,3 +63,6 @@ def upgrade() -> None:
             connection.exec_driver_sql(sql)
     connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
     connection.exec_driver_sql(_BY_BUDGETS)
+    connection.exec_driver_sql(
+        "CREATE INDEX IF NOT EXISTS ix_executions_budget ON executions (task_id) WHERE end_reason = 'budget'"
+    )

@@ -163,6 +163,10 @@ async def test_a_budget_lets_one_more_answer_through_and_the_run_waits_until_a_p
         return await answers() > first
 
     await drive.until(has_gone_on, "another answer")
+    if drive.agent.slug == "gemini" and capability_key == "work":
+        # What it is told begins another turn, to which the mock model has a plain answer.
+        assert (await drive.until_over(started)).status is ExecutionStatus.SUCCEEDED
+        return
     again = await drive.until_asked(started)
     await drive.until(is_at_rest, "the second interrupt to be obeyed")
     second = await answers()

@@ -11,7 +11,9 @@ import pytest
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope, BudgetUnit
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
+from agentmon.domain.live_state import LiveState
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.drive import require_succeeded
 from tests.agents.test_states import start_own_screen
@@ -19,6 +21,7 @@ from tests.agents.test_states import start_own_screen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agentmon.domain.approvals import ApprovalListing
     from agentmon.domain.executions import Execution
     from tests.agents.drive import Drive
 
@@ -224,17 +227,17 @@ def files_with(folder: Path, text: str) -> list[Path]:
 
 # opencode tells what it took when its turn is over.
 @pytest.mark.only("claude", "codex", "gemini")
-async def test_an_agent_that_asks_ends_by_an_interrupt_when_its_budget_is_spent(drive: Drive) -> None:
-    await _see_it_end_at_its_budget(drive, "escalate" if drive.agent.slug == "codex" else "shell")
+async def test_an_agent_that_asks_is_interrupted_and_waits_when_its_budget_is_spent(drive: Drive) -> None:
+    await _see_it_wait_for_its_budget(drive, "escalate" if drive.agent.slug == "codex" else "shell")
 
 
 # The others tell what an answer took when it is over.
 @pytest.mark.only("claude")
 async def test_an_answer_is_interrupted_in_the_midst_when_its_budget_is_spent(drive: Drive) -> None:
-    await _see_it_end_at_its_budget(drive, "slow")
+    await _see_it_wait_for_its_budget(drive, "slow")
 
 
-async def _see_it_end_at_its_budget(drive: Drive, scenario: str) -> None:
+async def _see_it_wait_for_its_budget(drive: Drive, scenario: str) -> None:
     task = await drive.add(f"go #mock:{scenario}")
     await drive.services.budgets.set(
         scope=BudgetScope.TASK,
@@ -246,16 +249,32 @@ async def _see_it_end_at_its_budget(drive: Drive, scenario: str) -> None:
     )
 
     begun = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
-    ended = await drive.until_over(begun)
+    asked = await _until_budget_asks(drive, begun)
 
-    commands = [row["type"] for row in drive.rows("execution_commands", ended)]
-    assert ended.status is ExecutionStatus.CANCELLED
-    assert ended.error == f"stopped: the budget of task #{task.number}, 2 tokens in all, is spent"
-    assert commands == ["interrupt", "finish"], commands
+    async def is_obeyed() -> bool:
+        return all(row["obeyed_at"] for row in drive.rows("execution_commands", begun))
+
+    await drive.until(is_obeyed, "the interrupt to be obeyed")
+    commands = [row["type"] for row in drive.rows("execution_commands", begun)]
+    assert commands == ["interrupt"], commands
+    assert (await drive.services.executions.get(begun.id)).live_state is LiveState.NEEDS_YOU
+    await drive.deny(asked)
+    ended = await drive.until_over(begun)
+    assert (ended.status, ended.live_state) == (ExecutionStatus.CANCELLED, LiveState.CANCELLED)
+
+
+async def _until_budget_asks(drive: Drive, execution: Execution) -> ApprovalListing:
+    async def ask() -> ApprovalListing | None:
+        pending = await drive.services.approvals.inbox(None)
+        kinds = {one.approval.ask_kind: one for one in pending if one.approval.execution_id == execution.id}
+        return kinds.get(AskKind.BUDGET)
+
+    found: ApprovalListing = await drive.until(ask, "the request of the budget")
+    return found
 
 
 @pytest.mark.only("claude", "codex", "gemini")
-async def test_an_agent_in_its_own_screen_is_warned_held_back_and_stopped(drive: Drive) -> None:
+async def test_an_agent_in_its_own_screen_is_warned_held_back_and_held_up(drive: Drive) -> None:
     for action in (BudgetAction.WARN, BudgetAction.BLOCK, BudgetAction.STOP):
         await drive.services.budgets.set(
             scope=BudgetScope.WORKSPACE,
@@ -279,13 +298,11 @@ async def test_an_agent_in_its_own_screen_is_warned_held_back_and_stopped(drive:
         if action is not BudgetAction.STOP:
             assert (await drive.services.executions.get(begun.id)).status is ExecutionStatus.RUNNING
 
+    asked = await _until_budget_asks(drive, begun)
+    assert (await drive.services.executions.get(begun.id)).live_state is LiveState.NEEDS_YOU
+    await drive.deny(asked)
     ended = await drive.until_over(begun)
-
-    reason = f"the budget of {drive.workspace.name}, 2 tokens in all, is spent"
-    commands = [row["type"] for row in drive.rows("execution_commands", ended)]
     assert ended.status is ExecutionStatus.CANCELLED
-    assert ended.error == f"stopped: {reason}"
-    assert commands[0] == "interrupt"
     later = await start_own_screen(drive, "go #mock:plain")
 
     async def is_held_back() -> bool:

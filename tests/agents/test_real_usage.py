@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from agentmon.domain.costs import CostFilter, CostGroup
 from agentmon.services.actors import USER_ACTOR
-
-if TYPE_CHECKING:
-    from tests.agents.drive import Drive
+from tests.agents.drive import Drive
+from tests.agents.test_states import start_own_screen
 
 
 @pytest.mark.only("claude", "codex", "gemini", "opencode")
@@ -49,3 +46,30 @@ async def test_answers_count_once_whoever_tells_them_first(drive: Drive) -> None
     assert all(bucket.sums.known_cost_nano for bucket in priced.buckets)
     session = await drive.services.sessions.find(rows[0]["session_id"])
     assert session.total_cost_nano == priced.totals.cost_nano
+
+
+@pytest.mark.parametrize("capability_key", ["work", "screen"])
+async def test_a_failed_call_is_a_row_that_costs_nothing_and_is_no_answer(drive: Drive, capability_key: str) -> None:
+    if (drive.agent.slug, capability_key) == ("gemini", "screen"):
+        # Gemini CLI writes no error down, and an own screen tells none.
+        return
+    begin = start_own_screen if capability_key == "screen" else Drive.start
+    started = await begin(drive, "go #mock:e400")
+
+    async def is_told() -> bool:
+        await drive.services.costs.import_history()
+        return any(not row["success"] for row in drive.rows("llm_interactions", started))
+
+    await drive.until(is_told, "the failed call to be told")
+    failed = [row for row in drive.rows("llm_interactions", started) if not row["success"]]
+    (session,) = {row["session_id"] for row in failed}
+    report = await drive.services.costs.explain(session)
+
+    assert [(row["cost_nano"], row["prompt_tokens"], row["response_tokens"]) for row in failed] == [(0, 0, 0)]
+    assert "mock bad request" in failed[0]["error_message"]
+    assert failed[0]["error_status"] == (None if drive.agent.slug == "codex" else 400)
+    assert [one.source.error for one in report] == [row["error_message"] for row in failed]
+    assert drive._select("SELECT * FROM session_usage WHERE session_id = ?", (session,)) == []
+    if capability_key == "screen":
+        await drive.services.queue.stop(started.task_id, actor=USER_ACTOR)
+    await drive.until_over(started)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.bootstrap import open_services
-from agentmon.domain.audit import event_sentence
+from agentmon.domain.approvals import ApprovalStatus
+from agentmon.domain.budget_requests import CONTINUE
 from agentmon.domain.budgets import BudgetAction, BudgetLevel, BudgetPeriod, BudgetScope
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from agentmon.bootstrap import Services
     from agentmon.domain.agents import Agent
+    from agentmon.domain.approvals import Approval
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Task, Workspace
     from tests.live_home import LiveHome
@@ -76,44 +79,73 @@ async def until_held_back(services: Services, execution: Execution) -> Execution
     return await services.executions.get(execution.id)
 
 
-async def test_a_conversation_is_interrupted_at_its_budget_and_the_next_waits_until_that_is_raised(
-    services: Services, workspace: Workspace, agent: Agent
+async def until_asked(services: Services) -> Approval:
+    """Return the request of the budget."""
+
+    async def asked() -> list[Approval]:
+        found = [one.approval for one in await services.approvals.inbox(None)]
+        return [one for one in found if one.ask_kind is AskKind.BUDGET]
+
+    async def is_asked() -> bool:
+        return bool(await asked())
+
+    await until(is_asked, "the request of the budget", deadline_s=DEADLINE_S)
+    (approval,) = await asked()
+    return approval
+
+
+async def test_a_conversation_waits_for_its_budget_through_the_end_of_the_worker_and_goes_on_when_that_is_raised(
+    services: Services, workspace: Workspace, agent: Agent, live_home: LiveHome
 ) -> None:
     task = await add_work(services, workspace, agent)
     await services.budgets.set(
         scope=BudgetScope.TASK, scope_id=task.id, period=BudgetPeriod.TOTAL, limit=1 * DOLLAR, actor=USER_ACTOR
     )
 
-    ended = await until_ended(services, await services.queue.run(task.id, actor=USER_ACTOR))
-
-    async def all_are_priced() -> bool:
-        return not any(state.use.unpriced_answers for state in await services.budgets.states())
-
-    await until(all_are_priced, "what it said last is priced")
-    (state,) = await services.budgets.states()
+    begun = await services.queue.run(task.id, actor=USER_ACTOR)
+    approval = await until_asked(services)
+    live_home.kill_worker()
+    await services.workers.ensure_running()
+    waiting = await services.executions.get(begun.id)
     trail = await services.audit.of_task(task.id)
-    waiting = await until_held_back(services, await services.queue.run(task.id, actor=USER_ACTOR))
-    board = await services.board.page(workspace, ())
 
-    reason = "the budget of task #1, $1.00 in all, is spent"
-    assert (ended.status, ended.error) == (ExecutionStatus.CANCELLED, f"stopped: {reason}")
-    assert (await services.tasks.get(task.id)).status is TaskStatus.BLOCKED
+    (state,) = await services.budgets.states()
+    assert (waiting.status, waiting.live_state) == (ExecutionStatus.RUNNING, LiveState.NEEDS_YOU)
+    assert (await services.tasks.get(task.id)).status is TaskStatus.IN_PROGRESS
     assert state.level is BudgetLevel.SPENT
-    (asked,) = [one for one in trail if one.event_type is TaskEventType.EXECUTION_STOP_REQUESTED]
+    (asked,) = [one for one in trail if one.event_type is TaskEventType.AGENT_COMMANDED]
     assert (asked.actor.type, asked.payload["type"]) == (ActorType.SYSTEM, "interrupt")
-    assert event_sentence(asked) == f"interrupted the agent, to end the run: {reason}"
     assert any(one.event_type is TaskEventType.BUDGET_REACHED for one in trail)
-    assert (waiting.status, waiting.error, waiting.live_state) == (ExecutionStatus.QUEUED, reason, LiveState.PARKED)
-    assert board.status_line.running == 0
+    assert (await services.board.page(workspace, ())).status_line.needs_you == 1
 
     await services.budgets.set(
         scope=BudgetScope.TASK, scope_id=task.id, period=BudgetPeriod.TOTAL, limit=1000 * DOLLAR, actor=USER_ACTOR
     )
 
-    async def has_started() -> bool:
-        return (await services.executions.get(waiting.id)).pid is not None
+    async def has_gone_on() -> bool:
+        told = await services.conversations.messages(begun.session_id) if begun.session_id else ()
+        return any(one.content == CONTINUE for one in told)
 
-    await until(has_started)
+    await until(has_gone_on, "the agent to be told to continue")
+    assert (await services.approvals.get(approval.id)).approval.status is ApprovalStatus.WITHDRAWN
+
+
+async def test_a_run_that_waits_for_its_budget_ends_when_a_person_finishes_it(
+    services: Services, workspace: Workspace, agent: Agent
+) -> None:
+    task = await add_work(services, workspace, agent)
+    await services.budgets.set(
+        scope=BudgetScope.TASK, scope_id=task.id, period=BudgetPeriod.TOTAL, limit=1 * DOLLAR, actor=USER_ACTOR
+    )
+    begun = await services.queue.run(task.id, actor=USER_ACTOR)
+    approval = await until_asked(services)
+
+    await services.conversations.finish(task.id, actor=USER_ACTOR)
+    ended = await until_ended(services, begun)
+
+    assert not ended.status.is_open
+    assert (await services.approvals.get(approval.id)).approval.status is ApprovalStatus.WITHDRAWN
+    assert await services.approvals.inbox(None) == ()
 
 
 async def test_a_spent_budget_of_all_holds_back_agents_and_no_tools_and_leaves_alone_what_runs(

@@ -12,7 +12,9 @@ import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
+from agentmon.domain.conversation import AskKind
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.live_state import LiveState
 from agentmon.domain.tasks import TaskDraft
 from agentmon.runners.adapters.prompt import CHOSEN_LATER, command_before_arguments
 from agentmon.screens.tasks.command_preview import planned_command
@@ -80,7 +82,7 @@ async def test_a_card_has_what_its_agent_says_does_and_spends_in_its_own_screen(
 
 
 @pytest.mark.parametrize("scope", [BudgetScope.TASK, BudgetScope.AGENT, BudgetScope.EXECUTION])
-async def test_a_budget_ends_an_own_screen_that_has_spent_it(live_home: LiveHome, scope: BudgetScope) -> None:
+async def test_an_own_screen_that_has_spent_its_budget_waits(live_home: LiveHome, scope: BudgetScope) -> None:
     async with open_services(live_home.paths) as services:
         started = await start_claude(services, live_home, deaf_s=1.0, turn="background")
         scope_id = {
@@ -92,10 +94,10 @@ async def test_a_budget_ends_an_own_screen_that_has_spent_it(live_home: LiveHome
             scope=scope, scope_id=scope_id, period=BudgetPeriod.TOTAL, limit=100_000, actor=USER_ACTOR
         )
 
-        ((status, error),) = await until_rows(live_home, "SELECT status, error FROM executions WHERE ended_at > ''")
+        ((kind,),) = await until_rows(live_home, "SELECT ask_kind FROM approvals WHERE status = 'pending'")
 
-        assert status == ExecutionStatus.CANCELLED.value
-        assert "is spent" in error
+        assert kind == AskKind.BUDGET.value
+        assert (await services.executions.get(started.id)).live_state is LiveState.NEEDS_YOU
         assert len(rows(live_home, "SELECT id FROM llm_interactions WHERE execution_id = ?", started.id)) == 1
 
 

@@ -119,10 +119,11 @@ async def find_steps(
             for state in covered[execution_id]
             if not is_granted(state, granted) and (just_granted is None or just_granted["budget_id"] != state.budget.id)
         ]
-        if request is not None and any(_is_about(request, state) for state in holders):
+        asked_of = next((state for state in holders if request is not None and _is_about(request, state)), None)
+        if request is not None and asked_of is not None:
             again = await _find_again(connection, request["id"], began_at=began_at, at=at)
-            if again is not None:
-                steps.append(PauseStep(execution_id, request, None, again))
+            if again is not None or request["tool_input"].get("spent") != asked_of.use.spent:
+                steps.append(PauseStep(execution_id, request, asked_of, again))
         elif request is not None or holders:
             steps.append(PauseStep(execution_id, request, holders[0] if holders else None))
     return steps
@@ -134,6 +135,8 @@ async def take_step(
     """Do what is to be done about one run, inside the caller's transaction."""
     execution = await _read(connection, step.execution_id)
     request, holder = step.request, step.holder
+    if request is not None and holder is not None and _is_about(request, holder):
+        await _tell_spent(connection, execution, request, holder, at=at)
     if request is not None and step.again is CommandType.INTERRUPT:
         await _interrupt(connection, execution, str(request["title"]), at=at)
     elif request is not None and step.again is CommandType.STOP:
@@ -143,7 +146,7 @@ async def take_step(
         await _stop(connection, execution, holder.budget.spent_words, at=at)
     elif request is None and holder is not None:
         await _pause(connection, execution, holder, at=at)
-    elif request is not None:
+    elif request is not None and (holder is None or not _is_about(request, holder)):
         await _close(connection, execution, request, states, at=at)
         if holder is not None:
             before = request["tool_input"]
@@ -219,6 +222,19 @@ async def _ask(
     told = {"execution_id": execution.id, "approval_id": approval_id, "ask_kind": AskKind.BUDGET.value}
     await _tell(connection, execution, TaskEventType.APPROVAL_ASKED, told | {"title": ask.title}, at=at)
     return ask.title
+
+
+async def _tell_spent(
+    connection: AsyncConnection, execution: Execution, request: RowMapping, holder: BudgetState, *, at: datetime
+) -> None:
+    """Let a request that waits say what is spent by now: an answer that was cut off is billed later."""
+    approvals = tables.approvals
+    before = request["tool_input"]
+    ask = budget_ask(holder, was_interrupted=before.get("was_interrupted"), waited=before.get("waited"))
+    await connection.execute(
+        update(approvals).where(approvals.c.id == request["id"]).values(**ask_columns(ask), updated_at=at)
+    )
+    await _show(connection, execution, ask.title, APPROVAL_SOURCE, at=at)
 
 
 async def _close(

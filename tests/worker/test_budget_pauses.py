@@ -296,6 +296,26 @@ async def test_what_spends_on_although_it_waits_is_interrupted_again(tmp_path: P
         assert told(home, execution.id) == [INTERRUPT, INTERRUPT]
 
 
+async def test_the_request_says_what_is_spent_by_now_and_an_answer_to_an_older_one_is_refused(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        execution, listing = await held_up(home)
+        await home.spend(execution.id, 6)
+        await home.look()
+
+        asked = (await the_request(home)).approval
+        shown = await home.place.services.executions.get(execution.id)
+        assert asked.id == listing.approval.id
+        assert asked.title == shown.activity_note == "Budget spent: everything, $9.00 of $2.00 a day"
+        with pytest.raises(ConflictError, match="something else"):
+            await home.place.services.approvals.allow(
+                asked.id, actor=USER_ACTOR, seen_digest=listing.approval.input_digest
+            )
+        await answer(home, "raise")
+        await home.look()
+        (state,) = await home.place.services.budgets.states()
+        assert (state.budget.limit, told(home, execution.id)) == (12 * DOLLAR, [INTERRUPT, MESSAGE])
+
+
 async def test_no_time_limit_of_requests_denies_it(tmp_path: Path) -> None:
     async with guarded(tmp_path) as home:
         _, listing = await held_up(home)

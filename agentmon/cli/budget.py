@@ -56,9 +56,11 @@ AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help
 def budget(context: typer.Context, as_json: JsonOption = False) -> None:
     """List budgets and how far they are used, or set, remove and check them.
 
-    A person is warned at 50, 80 and 95 %. When a budget is spent nothing more of it starts, and what runs is stopped:
-    a conversation is interrupted first. An answer that is being written when the money runs out is still paid, so
-    that a budget may be passed by one answer of each agent that runs. Answers without a known price are in no sum.
+    A person is warned at 50, 80 and 95 %. When a budget is spent nothing more of it starts. An agent that runs is
+    interrupted and waits in the inbox: raise the budget, go on once, or stop; it goes on by itself when the budget is
+    raised or its period is over. A program that cannot wait is stopped. An answer that is being written when the
+    money runs out is still paid, so that a budget may be passed by one answer of each agent that runs. Answers
+    without a known price are in no sum.
 
     Examples:
       agentmon budget set 20

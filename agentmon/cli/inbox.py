@@ -118,6 +118,8 @@ def approve(
 ) -> None:
     """Allow what an agent asks.
 
+    Of a spent budget this lets the run go on once, for the amount of the budget.
+
     A request that is named by its task is shown first, since another may be in its place by now. What destroys things
     is allowed once at a time by its name: typed when it is asked for, or given by --name.
 
@@ -162,7 +164,7 @@ def deny(
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Deny what an agent asks.
+    """Deny what an agent asks; of a spent budget this stops the run.
 
     A protocol that has no place for a reason (Gemini CLI, opencode) gets it as the next message, so that the agent goes
     on with it. With --interrupt it goes along with your next message.
@@ -211,6 +213,7 @@ def answer(
     Examples:
       agentmon answer 019bf3a2 2
       agentmon answer '#12' --text "the one of last year" --yes
+      agentmon answer 019bf3a2 once
     """
     if sum(given is not None and given != [] for given in (choices, text, answers)) != 1:
         raise UsageError("give choices, --text or --answers", hint="`agentmon inbox` shows the choices")

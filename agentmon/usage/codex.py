@@ -54,7 +54,7 @@ _END: Final = b"task_complete"
 _ERROR: Final = b'"error":{'
 _MAX_ERROR: Final = 500
 _KINDS: Final = frozenset({b"token_usage_record", b"turn_context", b"session_meta"})
-_MARKS: Final = tuple(b'"%s"' % kind for kind in (*sorted(_KINDS), _COUNT))
+_MARKS: Final = tuple(b'"%s"' % kind for kind in (*sorted(_KINDS), _COUNT, _END))
 _HEAD: Final = re.compile(
     rb'\{"timestamp":"[^"\\]*+",(?:"ordinal":[0-9]++,)?"type":"([a-z_]++)","payload":\{(?:"type":"([a-z_]++)")?'
 )

@@ -5,12 +5,15 @@ import itertools
 import json
 import os
 import select
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.asked_danger import with_danger
+from agentmon.domain.budget_requests import budget_ask
+from agentmon.domain.budgets import Budget, BudgetPeriod, BudgetScope, BudgetState, BudgetUse
 from agentmon.domain.conversation import (
     AskChoice,
     AskClosedNews,
@@ -21,6 +24,7 @@ from agentmon.domain.conversation import (
     ToolFinishedNews,
     ToolStartedNews,
 )
+from agentmon.domain.ids import BudgetId
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.runners.danger import load_danger_rules
 from agentmon.runners.host.draft_log import DraftLog
@@ -485,3 +489,50 @@ def test_a_request_of_an_own_screen_says_what_is_typed(talk: Talk) -> None:
     assert decided["status"] == "allowed"
     assert [payload["decision"] for payload in talk.payloads(execution)] == ["allow"]  # type: ignore[index] # JSON
     assert talk.cli("deny", f"#{number}").code != 0
+
+
+def a_budget(spent: int = 3) -> AskNews:
+    budget = Budget(
+        id=BudgetId("b1"),
+        scope=BudgetScope.ALL,
+        period=BudgetPeriod.DAY,
+        limit=2 * 10**9,
+        created_at=datetime(2026, 5, 4, tzinfo=UTC),
+    )
+    return budget_ask(BudgetState(budget=budget, use=BudgetUse(spent=spent * 10**9), span=None))
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["approve"], "allowed"),
+        (["deny"], "denied"),
+        (["answer", "once"], "allowed"),
+        (["answer", "3"], "denied"),
+        (["answer", "raise"], "answered"),
+        (["answer", "--text", "7.50"], "answered"),
+    ],
+)
+def test_a_spent_budget_is_decided_by_every_verb(cli: CommandLine, talk: Talk, words: list[str], status: str) -> None:
+    _, execution = talk.begin()
+    asked = talk.ask(execution, a_budget())
+    verb, *more = words
+
+    listed = cli("inbox").stdout
+    decided = cli(verb, asked, *more, "--json").document()
+
+    assert "Budget spent: everything, $3.00 of $2.00 a day" in listed
+    assert f"agentmon answer {asked} raise, once or stop" in listed
+    assert (decided["ask_kind"], decided["status"]) == ("budget", status)
+    assert [one for one in talk.payloads(execution) if one] == []
+
+
+def test_a_limit_that_is_spent_already_is_refused_with_what_helps(cli: CommandLine, talk: Talk) -> None:
+    _, execution = talk.begin()
+    asked = talk.ask(execution, a_budget())
+
+    refused = cli("answer", asked, "--text", "2.50")
+
+    assert refused.code == 2
+    assert "larger amount" in refused.stderr
+    assert cli("deny", asked).code == 0

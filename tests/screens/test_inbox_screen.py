@@ -10,11 +10,14 @@ from textual.widgets import Input, TextArea
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.asked_danger import with_danger
+from agentmon.domain.budget_requests import budget_ask
+from agentmon.domain.budgets import Budget, BudgetPeriod, BudgetScope, BudgetState, BudgetUse
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import AskChoice, AskClosedNews, AskKind, AskNews, AskOutcome, AskQuestion
 from agentmon.domain.errors import ConflictError, UndeliveredError
 from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.executions import CommandType
+from agentmon.domain.ids import BudgetId
 from agentmon.runners.danger import load_danger_rules
 from agentmon.screens.dialogs.name_dialog import NameDialog
 from agentmon.screens.dialogs.text_dialog import TextDialog
@@ -539,3 +542,23 @@ async def test_a_stale_answer_is_told_and_changes_nothing(tmp_path: Path) -> Non
         await until(pilot, lambda: bool(stage.failures))
 
         assert (await place.decided()).approval.status is ApprovalStatus.WITHDRAWN
+
+
+@pytest.mark.parametrize(
+    ("keys", "status"),
+    [("enter", ApprovalStatus.ANSWERED), ("2", ApprovalStatus.ALLOWED), ("3", ApprovalStatus.DENIED)],
+)
+async def test_a_spent_budget_is_decided_by_a_digit_and_enter(
+    keys: str, status: ApprovalStatus, tmp_path: Path
+) -> None:
+    budget = Budget(id=BudgetId("b1"), scope=BudgetScope.ALL, period=BudgetPeriod.DAY, limit=2 * 10**9, created_at=NOW)
+    ask = budget_ask(BudgetState(budget=budget, use=BudgetUse(spent=3 * 10**9), span=None))
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        await place.ask(ask=ask)
+        await opened(stage, pilot, place, shown="Budget spent")
+        await answering(stage, pilot)
+        await pilot.press(*([keys] if keys != "enter" else []), "enter")
+        await until(pilot, lambda: not isinstance(stage.screen, RequestDialog))
+        listing = await place.decided()
+
+        assert listing.approval.status is status

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.domain.billing import BilledAnswer, Confidence, HistorySession
+from agentmon.domain.billing import BilledAnswer, Confidence, FailedCall, HistorySession
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import CostNews, SessionNews, UsageNews
@@ -77,7 +77,11 @@ def told(key: str, tokens: int = 10, *, at_ms: int = NOON_MS, ref: str = REF, of
 
 
 def write(
-    store: UsageImport, *answers: PricedAnswer, path: str = "/a.jsonl", sessions: Sequence[HistorySession] = ()
+    store: UsageImport,
+    *answers: PricedAnswer,
+    path: str = "/a.jsonl",
+    sessions: Sequence[HistorySession] = (),
+    failures: Sequence[FailedCall] = (),
 ) -> None:
     """Let a file of Claude's tell these answers, behind what it told before."""
     before = store.cursors().get(path)
@@ -93,7 +97,8 @@ def write(
         parser_version=1,
     )
     told_of = sessions or [HistorySession(session_ref=one.answer.session_ref, cwd="/w") for one in answers[:1]]
-    assert store.write(FilePiece(before=before, after=after, answers=answers, sessions=told_of))
+    piece = FilePiece(before=before, after=after, answers=answers, sessions=told_of, failures=failures)
+    assert store.write(piece)
 
 
 def totals(place: ConversationPlace) -> tuple[object, ...]:
@@ -469,3 +474,34 @@ async def test_a_session_without_a_title_is_called_by_its_first_words(place: Con
     labels = await CostRepository(place.database).labels(CostGroup.SESSION, [str(one) for one in sessions])
 
     assert [labels[one] for one in sessions] == ["Mending", "Fix that"]
+
+
+async def test_failed_calls_told_live_or_by_a_file_are_rows_that_are_in_no_sum(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    execution = (await place.begin()).id
+    await place.tell(execution, SessionNews(session_ref=REF), bills("a"))
+    live = UsageNews(key="live", model="m", provider="p", error="529: overloaded", error_status=529)
+    await place.tell(execution, live)
+    by_file = FailedCall(
+        key="file", session_ref=REF, provider="p", model="", at_ms=NOON_MS, error="bad", status=400, offset=7
+    )
+    write(files, told("a"), failures=[by_file, replace(by_file, key="x", session_ref="nobody")])
+
+    seen, _ = await UsagePriceRepository(place.database).price_all(lambda answer: told(answer.key))
+    await UsageDayRepository(place.database).move_to("Asia/Tokyo", at=NOON)
+    explained = await CostRepository(place.database).find_answers("file")
+
+    with closing(sqlite3.connect(place.database.path)) as connection:
+        rows = connection.execute(
+            "SELECT key, success, error_message, error_status, cost_nano, execution_id FROM llm_interactions "
+            "WHERE NOT success ORDER BY key"
+        ).fetchall()
+        answers = connection.execute("SELECT sum(answers) FROM session_usage").fetchone()
+    assert rows == [
+        ("file", 0, "bad", 400, 0, execution),
+        ("live", 0, "529: overloaded", 529, 0, execution),
+    ]
+    assert answers == (1,)
+    assert seen == 3
+    assert [(one.error, one.error_status) for one in explained] == [("bad", 400)]

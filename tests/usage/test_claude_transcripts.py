@@ -394,3 +394,26 @@ def test_any_order_of_the_lines_and_files_gives_the_same_totals(order: random.Ra
     assert told(split_reading([b"".join(shuffled[:cut]), b"".join(shuffled[cut:])])) == {
         f"m{number}": ("s0", "claude-opus-4-8", only(answered(at=AT)).at_ms, 215, 200) for number in range(3)
     }
+
+
+def failed(kind: str, **fields: object) -> bytes:
+    common = {"type": kind, "timestamp": AT, "sessionId": "s1", "uuid": f"{kind}-uuid"}
+    return json.dumps(common | fields, separators=(",", ":")).encode() + b"\n"
+
+
+def test_calls_that_failed_are_told_with_their_status_and_are_no_answers() -> None:
+    message = {"id": "f1", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error: 500 no"}]}
+    given_up = {"message": {**message, "usage": usage(output_tokens=0)}, "isApiErrorMessage": True}
+    reading = read(
+        failed("system", subtype="api_error", error={"status": 529, "formatted": "529 overloaded"}, retryAttempt=1),
+        failed("assistant", **given_up, apiErrorStatus=500),
+        failed("assistant", **given_up | {"message": {**message, "id": "f2"}}),
+        failed("user", message={"content": '"subtype":"api_error" "isApiErrorMessage":true'}),
+        answered(),
+    )
+
+    assert [(one.key, one.status, one.error, one.session_ref) for one in reading.failures] == [
+        ("system-uuid", 529, "529 overloaded", "s1"),
+        ("f1", 500, "API Error: 500 no", "s1"),
+    ]
+    assert len(reading.answers) == 1

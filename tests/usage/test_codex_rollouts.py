@@ -337,3 +337,27 @@ def test_a_total_that_changed_without_an_answer_is_none() -> None:
     answers = read(record("session_meta", "00:00", id="t") + written).answers
 
     assert [answer.key for answer in answers] == ["t:1:10:0:0:0:0", "t:2:15:0:0:0:0"]
+
+
+def test_a_turn_that_failed_is_a_failed_call_of_its_model() -> None:
+    written = (
+        record("turn_context", "00:00", model="gpt-5.5")
+        + record("event_msg", "00:01", type="task_complete", turn_id="t1", last_agent_message="done")
+        + record(
+            "event_msg",
+            "00:02",
+            type="task_complete",
+            turn_id="t2",
+            error={"message": '{"error": {"message": "bad"}}', "codex_error_info": {"x": {"http_status_code": 529}}},
+        )
+    )
+
+    (failure,) = CodexReader(thread_id="thread").read(written, 0).failures
+
+    assert (failure.key, failure.model, failure.error, failure.status, failure.session_ref) == (
+        "t2:failed",
+        "gpt-5.5",
+        "bad",
+        529,
+        "thread",
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.cli.budget_text import budget_form
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.budget_requests import CONTINUE, QUESTION
@@ -19,9 +20,14 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.executions import ExecutionEnding
 from agentmon.domain.live_state import LiveState
+from agentmon.domain.task_status import TaskStatus
+from agentmon.screens.costs.budget_line import budget_content
 from agentmon.services.actors import USER_ACTOR
+from agentmon.services.budgets import BudgetService
 from agentmon.store.activity import ActivityRepository
 from agentmon.store.approvals import ApprovalRepository
+from agentmon.store.executions import ExecutionRepository
+from agentmon.store.usage_days import UsageDayRepository
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.repositories import Repositories
 from tests.conversing import a_wish
@@ -387,3 +393,64 @@ async def test_a_program_that_cannot_wait_ends_with_its_budget_spent(tmp_path: P
             EndReason.BUDGET,
             LiveState.BUDGET_SPENT,
         )
+
+
+async def test_a_budget_is_the_same_wherever_it_is_shown_when_it_is_spent_raised_and_begins_anew(
+    tmp_path: Path,
+) -> None:
+    async with guarded(tmp_path) as home:
+        services = home.place.services
+        begun = await home.place.begin((await home.place.add_task()).id)
+        budgets = BudgetService(
+            budgets=Repositories.over(services.database).budgets,
+            days=UsageDayRepository(services.database),
+            executions=ExecutionRepository(services.database),
+            settings=services.settings,
+            paths=services.paths,
+            clock=home.clock,
+        )
+
+        async def shown() -> tuple[object, object, str, str]:
+            await home.look()
+            (state,) = await budgets.states()
+            document = budget_form(state)
+            inbox = await services.approvals.inbox(None)
+            card = inbox[0].approval.title if inbox else ""
+            return document["spent_nano"], document["limit_nano"], budget_content([state]).plain, card
+
+        await home.set(2 * DOLLAR)
+        await home.spend(begun.id, 3)
+        spent = await shown()
+        await obey(home, begun.id)
+        await answer(home, "raise")
+        raised = await shown()
+        home.clock.move(timedelta(days=1))
+        turned = await shown()
+
+        assert spent[:2] == (3 * DOLLAR, 2 * DOLLAR)
+        assert "$3.00 of $2.00 (150 %)" in spent[2]
+        assert spent[3] == "Budget spent: everything, $3.00 of $2.00 a day"
+        assert (raised[:2], raised[3]) == ((3 * DOLLAR, 6 * DOLLAR), "")
+        assert "$3.00 of $6.00 (50 %)" in raised[2]
+        assert (turned[:2], turned[3]) == ((0, 6 * DOLLAR), "")
+        assert "$0.00 of $6.00 (0 %)" in turned[2]
+
+
+async def test_the_inbox_lists_what_a_budget_ended_until_somebody_decides(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        services = home.place.services
+        task = await home.place.add_task()
+        execution = await home.place.begin(task.id, mode=ExecutionMode.TEMPLATE)
+        other = await home.place.begin((await home.place.add_task("talks")).id)
+        await home.spend(other.id, 3)
+        await home.set(2 * DOLLAR, scope=BudgetScope.AGENT, scope_id=execution.agent_id)
+        await home.look()
+        ending = ExecutionEnding(status=ExecutionStatus.FAILED, ended_at=home.clock.now(), reason=EndReason.STOPPED)
+        await home.place.tell(execution.id, ending=ending, at=home.clock.now())
+        listed = await services.executions.ended_by_budgets(home.place.workspace)
+        blocked = await services.tasks.get(task.id)
+        await services.tasks.move(task.id, TaskStatus.TODO, actor=USER_ACTOR)
+
+        assert [one.execution.id for one in listed] == [execution.id]
+        assert blocked.status is TaskStatus.BLOCKED
+        assert await services.executions.ended_by_budgets(home.place.workspace) == ()

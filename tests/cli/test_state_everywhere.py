@@ -70,6 +70,7 @@ STEPS = (
     Step(LiveState.LOST, {"status": "failed", **ENDED, "end_reason": "lost"}),
     Step(LiveState.TIMED_OUT, {"status": "timed_out", "exit_code": 143, **ENDED}),
     Step(LiveState.CANCELLED, {"status": "cancelled", "exit_code": 143, **ENDED}),
+    Step(LiveState.BUDGET_SPENT, {"status": "cancelled", "exit_code": 143, **ENDED, "end_reason": "budget"}),
 )
 UNSEEN_STEPS = (
     Step(LiveState.QUEUED, {"status": "queued"}, is_unseen=True),

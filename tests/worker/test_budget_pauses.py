@@ -406,7 +406,7 @@ async def test_a_budget_is_the_same_wherever_it_is_shown_when_it_is_spent_raised
             days=UsageDayRepository(services.database),
             executions=ExecutionRepository(services.database),
             settings=services.settings,
-            paths=services.paths,
+            queue=services.queue,
             clock=home.clock,
         )
 

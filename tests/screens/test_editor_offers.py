@@ -87,7 +87,7 @@ async def test_tasks_are_picked_by_letters_by_number_and_with_the_mouse(tmp_path
 
         await pilot.press("x")
         await pilot.press("ctrl+s")
-        assert "a task needs a title" in screen_text(stage)
+        await until(pilot, lambda: "a task needs a title" in screen_text(stage))
         editor.query_one("#title", LineInput).value = "new"
         parent.value = "39"
         await pilot.press("ctrl+s")

@@ -22,6 +22,7 @@ from tests.idle_worker import idle_worker
 from tests.live_home import add_command
 from tests.screen_stage import screen_text
 from tests.screens.boards import Board, Place, make_place, open_board
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -342,11 +343,13 @@ async def test_a_run_behind_a_cancelled_card_is_decided_about_from_board_and_inb
         asked = await question(board)
         await board.pilot.click(f"#{way}" if way == "cancel" else f"#answer-{way}")
         await board.until(lambda: not isinstance(board.app.screen, ChoiceDialog), "it is answered")
-        await board.app.workers.wait_for_complete()
+        async with place.services() as (services, workspace):
 
-    async with place.services() as (services, workspace):
-        awaited = [one.number for one in await services.tasks.dependencies(task.id)]
-    present = await newest(place, 3)
+            async def is_carried_out() -> bool:
+                present = await newest(place, 3)
+                awaited = [one.number for one in await services.tasks.dependencies(task.id)]
+                return present is not None and (present.status, awaited) == (status, waits_for)
+
+            await until(is_carried_out)
+
     assert "#1 (cancelled), #2" in asked
-    assert present is not None
-    assert (present.status, awaited) == (status, waits_for)

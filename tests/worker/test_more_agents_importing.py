@@ -61,8 +61,8 @@ async def test_agents_of_which_only_files_are_there_are_added_with_what_they_too
     assert home.rows(
         "SELECT DISTINCT a.slug, confidence FROM llm_interactions JOIN agents a ON a.id = agent_id ORDER BY 1, 2"
     ) == [
-        ("amp", "exact"),
         ("amp", Confidence.ASSUMED.value),
+        ("amp", "exact"),
         ("copilot", "derived"),
         ("qwen", "exact"),
     ]

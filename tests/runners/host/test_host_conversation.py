@@ -477,7 +477,7 @@ def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(prepare_run: Prepare
 
 
 def test_what_is_written_can_be_read_while_it_is_written(prepare_run: PrepareRun, tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
+    first, second, last = tmp_path / "first", tmp_path / "second", tmp_path / "last"
     acts: list[Act] = [
         ["prompt"],
         ["write", f"The key is {_SECRET[:12]}"],
@@ -487,9 +487,9 @@ def test_what_is_written_can_be_read_while_it_is_written(prepare_run: PrepareRun
         ["write", "Half a th"],
         ["wait_for_file", str(second)],
         ["result"],
-        ["prompt"],
+        ["wait_for_file", str(last)],
     ]
-    talk = Conversation(prepare_run, acts).start()
+    talk = Conversation(prepare_run, acts, exit_grace_s=1_000).start()
     drafts = talk.run.folder / "drafts.jsonl"
 
     def lines() -> list[dict[str, Any]]:
@@ -505,6 +505,7 @@ def test_what_is_written_can_be_read_while_it_is_written(prepare_run: PrepareRun
     wait_for(lambda: texts() == ["The key is ", "Half a "], "the second message")
     second.touch()
     settled = wait_for(lambda: [line for line in lines() if line.get("settled")], "the end of the turn")
+    last.touch()
     before = (talk.run.folder / "journal.jsonl").read_bytes()[: settled[-1]["settled"]]
     assert b'"turn_ended"' in before.splitlines()[-1]
     assert before.endswith(b"\n")

@@ -38,8 +38,8 @@ _HISTORY_ROWS: Final = 200
 _TICK_S: Final = 1.0
 _EMPTY: Final = (
     "Nothing waits for you.\n\n"
-    "Here lands what an agent may not do without you: permissions, questions, plans, dangerous starts, agents that "
-    "wait for a message, and runs whose dependency was cancelled or failed.\n\nh shows what was decided."
+    "Permissions, questions, plans, dangerous starts, spent budgets and agents that wait for a message appear here.\n\n"
+    "h shows what was decided."
 )
 _NO_HISTORY: Final = "Nothing was decided yet.\n\nh goes back."
 

@@ -91,7 +91,7 @@ async def test_an_empty_inbox_says_what_would_land_there(tmp_path: Path) -> None
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(80, 24)) as pilot:
         await opened(stage, pilot, place, shown="Nothing waits for you.")
 
-        assert "Here lands what an agent may not do" in screen_text(stage)
+        assert "Permissions, questions, plans" in screen_text(stage)
 
 
 async def test_a_request_is_shown_whole_and_y_allows_it_once(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from agentmon.domain.activity import Activity
 from agentmon.domain.conversation import (
     ActivityNews,
     AskClosedNews,
+    AskKind,
     AskNews,
     CommandNews,
     CostNews,
@@ -171,6 +172,10 @@ async def _write_activity(
     columns: dict[str, object] | None = None
     if title is not None:
         is_told = bool(said) and said[-1][1].activity is Activity.WAITING
+        budget = await find_oldest_request(connection, row["id"], kind=AskKind.BUDGET)
+        if budget is not None:
+            # Whatever else it says it waits for: no answer to that lets it go on.
+            title, is_told = budget, False
         activity = Activity.WAITING
         columns = {
             "activity_note": title,

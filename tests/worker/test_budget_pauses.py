@@ -110,6 +110,16 @@ async def test_a_run_that_has_spent_its_budget_is_interrupted_once_and_asks(tmp_
             await home.place.services.conversations.send(execution.task_id, "go on", actor=USER_ACTOR)
 
 
+async def test_what_its_agent_waits_for_as_well_does_not_hide_that_the_budget_decides(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        execution, listing = await held_up(home)
+        idle = ActivityNews(activity=Activity.WAITING, note="done", source="session_state_changed")
+        await home.place.tell(execution.id, idle, at=home.clock.now())
+
+        shown = await home.place.services.executions.get(execution.id)
+        assert (shown.activity_note, shown.activity_source) == (listing.approval.title, "approval")
+
+
 @pytest.mark.parametrize(("said", "limit"), [("raise", 6), ("7.50", 7.5), ("$ 9", 9)])
 async def test_a_raised_budget_lets_it_go_on(tmp_path: Path, said: str, limit: float) -> None:
     async with guarded(tmp_path) as home:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.activity import Activity
     from agentmon.domain.approvals import ApprovalListing
+    from agentmon.domain.conversation import AskKind
     from agentmon.domain.executions import Execution
     from agentmon.domain.sessions import Session
     from agentmon.domain.tasks import Task, Workspace
@@ -85,10 +86,13 @@ class Drive:
         found: Execution = await self.until(is_over, "the end of the run")
         return found
 
-    async def until_asked(self, execution: Execution) -> ApprovalListing:
+    async def until_asked(self, execution: Execution, kind: AskKind | None = None) -> ApprovalListing:
+        """Wait for a request of the execution, of one kind or any."""
+
         async def ask() -> ApprovalListing | None:
             pending = await self.services.approvals.inbox(None)
-            return next((one for one in pending if one.approval.execution_id == execution.id), None)
+            own = [one for one in pending if one.approval.execution_id == execution.id]
+            return next((one for one in own if kind in {None, one.approval.ask_kind}), None)
 
         found: ApprovalListing = await self.until(ask, "a request")
         return found

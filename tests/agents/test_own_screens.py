@@ -143,7 +143,7 @@ async def test_a_budget_lets_one_more_answer_through_and_the_run_waits_until_a_p
         return all(row["obeyed_at"] is not None for row in commands if row["type"] == "interrupt")
 
     started = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
-    asked = await drive.until_asked(started)
+    asked = await drive.until_asked(started, AskKind.BUDGET)
     await drive.until(is_at_rest, "the interrupt to be obeyed")
     first = await answers()
     worker = read_presence(drive.services.paths.worker_lock)
@@ -167,7 +167,7 @@ async def test_a_budget_lets_one_more_answer_through_and_the_run_waits_until_a_p
         # What it is told begins another turn, to which the mock model has a plain answer.
         assert (await drive.until_over(started)).status is ExecutionStatus.SUCCEEDED
         return
-    again = await drive.until_asked(started)
+    again = await drive.until_asked(started, AskKind.BUDGET)
     await drive.until(is_at_rest, "the second interrupt to be obeyed")
     second = await answers()
     assert again.approval.id != asked.approval.id
@@ -255,8 +255,9 @@ async def test_a_conversation_that_is_begun_anew_in_the_same_screen_stays_on_its
 
 @pytest.mark.only("codex", "gemini", "opencode")  # Claude Code is given the id.
 async def test_a_run_that_is_killed_right_behind_its_first_answer_keeps_its_conversation(drive: Drive) -> None:
-    started = await start_own_screen(drive, "go #mock:plain")
-    await require_asked(drive, "go #mock:plain")
+    prompt = f"go in {drive.project} #mock:plain"
+    started = await start_own_screen(drive, prompt)
+    await require_asked(drive, prompt)
     kill(await drive.services.executions.get(started.id))
 
     ended = await drive.until_over(started)
@@ -266,7 +267,7 @@ async def test_a_run_that_is_killed_right_behind_its_first_answer_keeps_its_conv
 
     assert told.session_ref
     assert [(row["id"], row["session_ref"]) for row in sessions(drive)] == [(told.session_id, told.session_ref)]
-    assert drive.texts(ended, "user") == ["go #mock:plain"]
+    assert drive.texts(ended, "user") == [prompt]
 
 
 async def test_two_runs_in_one_folder_at_the_same_time_have_a_conversation_each(drive: Drive) -> None:

@@ -21,7 +21,6 @@ from tests.agents.test_states import start_own_screen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentmon.domain.approvals import ApprovalListing
     from agentmon.domain.executions import Execution
     from tests.agents.drive import Drive
 
@@ -249,7 +248,7 @@ async def _see_it_wait_for_its_budget(drive: Drive, scenario: str) -> None:
     )
 
     begun = await drive.services.queue.run(task.id, actor=USER_ACTOR, environ=drive.agent.environ)
-    asked = await _until_budget_asks(drive, begun)
+    await drive.until_asked(begun, AskKind.BUDGET)
 
     async def is_obeyed() -> bool:
         return all(row["obeyed_at"] for row in drive.rows("execution_commands", begun))
@@ -258,19 +257,10 @@ async def _see_it_wait_for_its_budget(drive: Drive, scenario: str) -> None:
     commands = [row["type"] for row in drive.rows("execution_commands", begun)]
     assert commands == ["interrupt"], commands
     assert (await drive.services.executions.get(begun.id)).live_state is LiveState.NEEDS_YOU
-    await drive.deny(asked)
+    # What it tells of the money has moved with the answer that was cut off.
+    await drive.deny(await drive.until_asked(begun, AskKind.BUDGET))
     ended = await drive.until_over(begun)
     assert (ended.status, ended.live_state) == (ExecutionStatus.CANCELLED, LiveState.CANCELLED)
-
-
-async def _until_budget_asks(drive: Drive, execution: Execution) -> ApprovalListing:
-    async def ask() -> ApprovalListing | None:
-        pending = await drive.services.approvals.inbox(None)
-        kinds = {one.approval.ask_kind: one for one in pending if one.approval.execution_id == execution.id}
-        return kinds.get(AskKind.BUDGET)
-
-    found: ApprovalListing = await drive.until(ask, "the request of the budget")
-    return found
 
 
 @pytest.mark.only("claude", "codex", "gemini")
@@ -298,7 +288,7 @@ async def test_an_agent_in_its_own_screen_is_warned_held_back_and_held_up(drive:
         if action is not BudgetAction.STOP:
             assert (await drive.services.executions.get(begun.id)).status is ExecutionStatus.RUNNING
 
-    asked = await _until_budget_asks(drive, begun)
+    asked = await drive.until_asked(begun)
     assert (await drive.services.executions.get(begun.id)).live_state is LiveState.NEEDS_YOU
     await drive.deny(asked)
     ended = await drive.until_over(begun)

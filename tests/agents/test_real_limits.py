@@ -251,14 +251,14 @@ async def _see_it_wait_for_its_budget(drive: Drive, scenario: str) -> None:
     await drive.until_asked(begun, AskKind.BUDGET)
 
     async def is_obeyed() -> bool:
-        return all(row["obeyed_at"] for row in drive.rows("execution_commands", begun))
+        commands = drive.rows("execution_commands", begun)
+        return bool(commands) and all(row["obeyed_at"] for row in commands)
 
     await drive.until(is_obeyed, "the interrupt to be obeyed")
     commands = [row["type"] for row in drive.rows("execution_commands", begun)]
     assert commands == ["interrupt"], commands
     assert (await drive.services.executions.get(begun.id)).live_state is LiveState.NEEDS_YOU
-    # What it tells of the money has moved with the answer that was cut off.
-    await drive.deny(await drive.until_asked(begun, AskKind.BUDGET))
+    await drive.decide_budget(begun, drive.deny)
     ended = await drive.until_over(begun)
     assert (ended.status, ended.live_state) == (ExecutionStatus.CANCELLED, LiveState.CANCELLED)
 

@@ -120,6 +120,32 @@ async def test_what_its_agent_waits_for_as_well_does_not_hide_that_the_budget_de
         assert (shown.activity_note, shown.activity_source) == (listing.approval.title, "approval")
 
 
+async def test_one_that_was_taken_for_idle_and_asks_for_something_is_interrupted_after_all(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        task = await home.place.add_task()
+        execution = await home.place.begin(task.id)
+        await home.place.tell(execution.id, ActivityNews(activity=Activity.WAITING), at=home.clock.now())
+        await home.set(2 * DOLLAR)
+        await home.spend(execution.id, 3)
+        await home.look()
+        at_rest = told(home, execution.id)
+        await home.place.ask(execution.id, a_wish(), at=home.clock.now())
+        await home.look()
+        await home.look()
+        asking = told(home, execution.id)
+        await obey(home, execution.id)
+        listing = next(
+            one for one in await home.place.services.approvals.inbox(None) if one.approval.ask_kind is AskKind.BUDGET
+        )
+        await home.place.services.approvals.allow(
+            listing.approval.id, actor=USER_ACTOR, seen_digest=listing.approval.input_digest
+        )
+        await home.look()
+
+        assert (at_rest, asking) == ([], [INTERRUPT])
+        assert told(home, execution.id)[-1] == MESSAGE
+
+
 @pytest.mark.parametrize(("said", "limit"), [("raise", 6), ("7.50", 7.5), ("$ 9", 9)])
 async def test_a_raised_budget_lets_it_go_on(tmp_path: Path, said: str, limit: float) -> None:
     async with guarded(tmp_path) as home:

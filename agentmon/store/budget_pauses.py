@@ -6,7 +6,7 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import bindparam, insert, select, text, update
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalStatus
@@ -54,7 +54,7 @@ JOIN budgets b ON b.action = 'stop' AND b.spent_until > :at AND (
     OR (b.scope = 'all' OR b.scope = 'workspace' AND b.scope_id = t.workspace_id)
         AND EXISTS (SELECT 1 FROM llm_interactions u WHERE u.execution_id = q.id))
 ORDER BY q.id, b.id
-""").columns(at=Moment())
+""").bindparams(bindparam("at", type_=Moment()))
 _REQUESTS: Final = text(f"""
 SELECT p.id, p.execution_id, p.status, p.title, p.tool_input, p.closed_at
 FROM {RUNNING_OF_AGENTS} = 'running'

@@ -133,14 +133,13 @@ class IdleBlock:
         """Return who waits for what, and the keys that help."""
         execution = self.listing.execution
         is_over = execution.end_reason is EndReason.BUDGET
-        source = f"Told by {execution.activity_source}." if execution.activity_source else ""
         rows = text_rows(f"#{self.listing.task_number} {self.listing.task_title}", width, "bold")
         rows.append(_BLANK)
         rows += text_rows(f"{self.listing.agent_slug}: {_note(execution)}", width)
         if is_over:
             rows += text_rows("Raise the budget, then run it again from its task.", width, "muted")
         else:
-            rows += text_rows(f"It has waited for {self.waited}. {source}".strip(), width, "muted")
+            rows += text_rows(f"It has waited for {self.waited}.", width, "muted")
         if execution.last_line:
             rows += [_BLANK, *text_rows(f"› {execution.last_line}", width, "muted")]
         rows.append(_BLANK)

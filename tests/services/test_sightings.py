@@ -189,6 +189,7 @@ async def test_a_halted_worker_counts_as_none_and_one_that_is_slow_as_at_work(
     worker = halt_worker(services.paths)
     try:
         os.kill(pid_of("host", services, execution), signal.SIGKILL)
+        wait_for(lambda: not is_locked(services.paths.execution_dir(execution.id) / "host.lock"))
         let_time_pass(services.paths, execution)
         halted = await services.executions.get(execution.id)
     finally:

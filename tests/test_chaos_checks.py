@@ -480,6 +480,7 @@ def test_a_command_is_timed_until_its_line_is_there_or_its_run_has_no_process(sc
     assert (written.execution_id, written.type, written.is_written) == ("one", "stop", True)
     assert (ended.execution_id, ended.type, ended.is_written) == ("two", "kill", False)
     assert list(watcher.rest()) == []
+    watcher.close()
 
 
 def test_the_clock_of_a_worker_jumps_with_its_file(tmp_path: Path) -> None:

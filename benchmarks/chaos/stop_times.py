@@ -124,6 +124,10 @@ class Watcher:
                 del self._asked[asked.command_id]
                 yield self._done(asked, now, is_written=is_written)
 
+    def close(self) -> None:
+        """Close its connection."""
+        self._connection.close()
+
     def rest(self) -> Iterator[StopTime]:
         """Yield what never came to its end."""
         yield from (self._done(asked, time.monotonic(), is_written=False) for asked in self._asked.values())

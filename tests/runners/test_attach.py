@@ -219,7 +219,7 @@ async def test_the_key_comes_back_from_the_middle_of_scrolling(folder: Path) -> 
     user.attach("am-1")
     wait_for(lambda: "am-1-shell>" in user.screen(), "the session is shown")
     user.keys("seq 1 200", "Enter")
-    wait_for(lambda: "200" in user.screen(), "there is something to scroll")
+    wait_for(lambda: "\n200" in user.screen(), "there is something to scroll")
 
     user.keys("S-PPage")
     wait_for(lambda: "\n165" in user.screen(), "earlier lines are shown")

@@ -127,6 +127,8 @@ class BoardScreen(ServiceScreen[None]):
         """The card that a person selected or ran last, which the selection goes along with; None for none."""
         self._seen_id: TaskId | None = None
         """The card that was under the cursor last."""
+        self._is_restarting = False
+        """Whether a person wants to see other cards, and none of these is shown yet."""
         self._seen_changes = 0
         """How many changes a person had begun here by then."""
         self._is_preview_wanted = True
@@ -252,6 +254,7 @@ class BoardScreen(ServiceScreen[None]):
         if self._is_place_wanted or (self._is_card_wanted and not self._current.total):
             self._go_to(next((column for column in self._board.values() if column.total), self._current))
         self._is_place_wanted = self._is_card_wanted = False
+        self._end_restart()
         self._pace()
         self._plan_waits()
         self._update_preview()
@@ -500,11 +503,20 @@ class BoardScreen(ServiceScreen[None]):
     def _restart_columns(self) -> None:
         """Go to the first cards of what a person wants to see now."""
         self._followed_id = self._seen_id = None
+        self._is_restarting = True
         for column in self._board.values():
             column.restart()
 
+    def _end_restart(self) -> None:
+        """Take note of the card under the cursor among those that a person wanted to see."""
+        if self._is_restarting:
+            self._is_restarting = False
+            self._note_selected()
+
     def _note_replaced(self) -> None:
         """Remember when another card came under the cursor without anything that a person did here."""
+        if self._is_restarting:
+            return  # it belongs to what was shown before
         before, is_others = self._seen_id, self._seen_changes == self._changes.begun_count
         selected_id = self._note_selected()
         if is_others and before is not None and selected_id not in (None, before, self._followed_id):

@@ -65,7 +65,8 @@ def _conversation_fault(evidence: Evidence, row: Row, last: Try) -> str | None:
 def _is_cancel_explained(evidence: Evidence, row: Row) -> bool:
     if row.error.startswith("stopped:"):
         return row.task_number in evidence.actions.budgeted_tasks
-    return row.task_number in evidence.actions.stopped_tasks
+    # Whoever denies the request of a budget stops the run.
+    return row.task_number in evidence.actions.stopped_tasks | evidence.actions.budgeted_tasks
 
 
 def _digest(secret: str) -> str:

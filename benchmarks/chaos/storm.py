@@ -61,7 +61,6 @@ _HOSTS_END_WITHIN_S: Final = 20.0
 _SHIFTED_WORKERS: Final = 0.5
 """How often a worker that was killed is followed by one with another time."""
 _FILLED_AT_LAST_WORDS: Final = 0.4
-_HAS_PROCESS: Final = ("running", "cancelling", "finalizing")
 _FLOOD_EVENTS_A_SECOND: Final = 1_000
 """So many are taken in, at the least."""
 
@@ -130,8 +129,7 @@ class Storm:
             for card in [card for card in cards if card.is_fresh]:
                 await self._run(card)
             await self._decider.decide_all()
-            if not any(card.open_status in _HAS_PROCESS for card in cards):
-                await self._lift_budgets()
+            await self._lift_budgets()
             for card in [card for card in cards if card.is_conversation and card.open_status == "running"]:
                 await self._decider.finish(card.id)
             if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):

@@ -60,6 +60,19 @@ async def test_titles_and_screens_of_several_panes_come_in_one_call(tmux: Tmux, 
     assert looks.screens[second.pane_id][0] == "two | 2"
 
 
+async def test_a_pane_shows_its_screen_however_many_there_were_before(tmux: Tmux, folder: Path) -> None:
+    for number in range(12):
+        handle = await start(tmux, folder, f"am-{number}", f"words of {number}")
+        await until_shown(tmux, handle, f"words of {number}")
+
+    looks = await tmux.look_at_panes([pane.pane_id for pane in (await tmux.look_at_panes([])).panes.values()])
+
+    assert sorted(looks.screens) == sorted(pane.pane_id for pane in looks.panes.values())
+    assert {looks.screens[pane.pane_id][0] for pane in looks.panes.values()} == {
+        f"words of {number}" for number in range(12)
+    }
+
+
 async def test_the_pane_of_the_agent_is_followed_whatever_a_person_does_to_its_session(
     tmux: Tmux, folder: Path
 ) -> None:
@@ -98,7 +111,7 @@ def test_what_a_pane_shows_cannot_pass_for_another() -> None:
     own_mark = question.commands[-1][2].removesuffix("=end")
 
     looks = question.read(
-        [f"{own_mark}|%1|am-1|a | title", f"{own_mark}=%1", "agentmon-look-0=%2", "", f"{own_mark}=end"]
+        [f"{own_mark}|%1|am-1|a | title", f"{own_mark}=0", "agentmon-look-0=%2", "", f"{own_mark}=end"]
     )
 
     assert looks.panes["am-1"].title == "a | title"

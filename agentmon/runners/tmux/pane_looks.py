@@ -43,13 +43,15 @@ class PaneQuestion:
     def __init__(self, pane_ids: Collection[str], *, history_lines: int = 0, is_coloured: bool = False) -> None:
         capture = ("capture-pane", "-p", *(("-e",) if is_coloured else ()), "-S", f"-{history_lines}")
         self._mark = f"agentmon-look-{secrets.token_hex(8)}"
+        self._pane_ids = list(pane_ids)
+        # By its place: tmux takes the % of a pane's id for one of a date.
         self.commands: tuple[Sequence[str], ...] = (
             ("list-panes", "-a", "-F", f"{self._mark}|{_FIELDS}"),
             *(
                 command
-                for pane_id in pane_ids
+                for at, pane_id in enumerate(self._pane_ids)
                 for command in (
-                    ("display-message", "-p", f"{self._mark}={pane_id}"),
+                    ("display-message", "-p", f"{self._mark}={at}"),
                     (*capture, "-t", pane_id),
                 )
             ),
@@ -72,4 +74,4 @@ class PaneQuestion:
                 present.append(line)
         # A screen counts when something follows it: the answer may have broken off within the last one.
         whole = list(screens)[:-1]
-        return PaneLooks(panes=panes, screens={pane_id: tuple(screens[pane_id]) for pane_id in whole})
+        return PaneLooks(panes=panes, screens={self._pane_ids[int(at)]: tuple(screens[at]) for at in whole})

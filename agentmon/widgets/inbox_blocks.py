@@ -148,7 +148,7 @@ class IdleBlock:
         if is_over:
             keys = "enter opens the task"
         elif execution.status is ExecutionStatus.QUEUED:
-            keys = "y starts it anyway, drops the dependency or takes it out of the queue · o opens the task"
+            keys = "y starts it anyway or takes it out of the queue · enter opens the task"
         return rows + text_rows(keys, width, "muted")
 
 

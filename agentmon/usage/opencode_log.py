@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _READ_BYTES: Final = 4 * 1_048_576
-_LINE: Final = re.compile(r"timestamp=(\S+) .*?\brun=(\w+) (message=created id=|.*?\bsession\.id=)(\w+)")
-_CREATED: Final = "message=created id="
+_LINE: Final = re.compile(r"timestamp=(\S+) level=\S+ run=(\w+) ")
+_PAIR: Final = re.compile(r'([\w.]+)=("[^"\\]*(?:\\.[^"\\]*)*"|\S*)(?: |$)')
 
 
 def made_by_process_of(session_ref: str, environ: Mapping[str, str], *, since_ms: int) -> set[str]:
@@ -36,11 +36,25 @@ def made_by_process_of(session_ref: str, environ: Mapping[str, str], *, since_ms
                 found = _LINE.match(line)
                 if found is None or moment_of(found[1]) < since_ms:
                     continue
-                if found[4] == session_ref:
+                said = _pairs_in(line, found.end())
+                is_created = said.get("message") == "created"
+                told = said.get("id" if is_created else "session.id", "")
+                if told == session_ref:
                     workers.add(found[2])
-                if found[3] == _CREATED:
-                    made.setdefault(found[2], set()).add(found[4])
+                if is_created:
+                    made.setdefault(found[2], set()).add(told)
     return made.get(workers.pop(), set()) if len(workers) == 1 else set()
+
+
+def _pairs_in(line: str, at: int) -> dict[str, str]:
+    """Return what a line says, by name, from a place on; what is quoted in a value is no name of its own."""
+    said: dict[str, str] = {}
+    while found := _PAIR.match(line, at):
+        said.setdefault(found[1], found[2])
+        at = found.end()
+        if at == len(line):
+            break
+    return said
 
 
 def _end_of(path: Path) -> str:

@@ -190,6 +190,10 @@ AT_WORK = (BEGUN_MS + 1, "aaaa0001", "message=loop session.id=ses_0 step=0")
         ([AT_WORK, CREATED, (BEGUN_MS + 9, "bbbb0002", AT_WORK[2])], []),
         ([(BEGUN_MS - 60_000, *AT_WORK[1:]), CREATED], []),
         ([AT_WORK, (BEGUN_MS + 5, "aaaa0001", 'message=evaluated pattern="message=created id=ses_1"')], []),
+        ([AT_WORK, (BEGUN_MS + 5, "bbbb0002", 'message=error text="run=aaaa0001 message=created id=ses_1"')], []),
+        # Read in one go, however it is written.
+        ([AT_WORK, (BEGUN_MS + 5, "bbbb0002", "run=aaaa0001 " * 100_000), CREATED], ["ses_1"]),
+        ([AT_WORK, (BEGUN_MS + 5, "bbbb0002", 'text="' + "\\" * 1_000_000), CREATED], ["ses_1"]),
     ],
 )
 def test_a_session_of_opencode_is_begun_anew_where_its_log_says_that_one_process_made_it(

@@ -45,7 +45,8 @@ _SESSION_TABLES: Final = ("session", "session_v2")
 _BEGUN: Final = "SELECT id, directory, time_created FROM session WHERE time_created >= ? AND parent_id IS NULL"
 _SAID_FIRST: Final = """
 SELECT m.id, m.data, p.data FROM message m JOIN part p ON p.message_id = m.id
-WHERE m.session_id = ? AND json_extract(m.data, '$.role') = 'user' AND json_extract(p.data, '$.type') = 'text'
+WHERE m.session_id = ? AND CASE WHEN json_valid(m.data) THEN json_extract(m.data, '$.role') END = 'user'
+    AND CASE WHEN json_valid(p.data) THEN json_extract(p.data, '$.type') END = 'text'
 ORDER BY m.time_created, m.id, p.id LIMIT 1
 """
 _MAX_PARENTS: Final = 16
@@ -278,7 +279,8 @@ class OpencodeTables(ABC):
     def _is_where_it_was(self, table: str) -> bool:
         row, row_id = self._progress.read_to.get(table, (0, ""))
         found = self.connection.execute(f"SELECT id FROM {table} WHERE rowid = ?", (row,)).fetchone()
-        return found is not None and text_of(found[0]) == row_id
+        # As the cursor keeps them: an id of any length may have been cut there.
+        return found is not None and text_in({"id": text_of(found[0])}, "id") == text_in({"id": row_id}, "id")
 
     def is_read_again(self, table: str, row: int, at_ms: int, *, has_ended: bool) -> bool:
         """Return whether the row says more later: what it is about goes on, as far as newer rows tell."""

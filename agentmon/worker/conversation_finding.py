@@ -88,7 +88,8 @@ def choose_conversations(
 ) -> dict[ExecutionId, str]:
     """Return the agents' own ids of the conversations of these runs, of those for which it is certain; blocks.
 
-    Where several fit, the process that holds the file open decides, and otherwise nobody does.
+    Where several fit, or one without words to compare, the process that holds the file open decides, and otherwise
+    nobody does.
 
     Args:
         runs: All of one look.
@@ -105,7 +106,8 @@ def choose_conversations(
     found = {}
     for run in runs:
         fits = free[run.execution_id]
-        if len(fits) > 1 or any(claims[one.session_ref] > 1 for one in fits):
+        is_by_words = bool(run.prompt or run.forked_ref)
+        if len(fits) > 1 or not is_by_words or any(claims[one.session_ref] > 1 for one in fits):
             opened = _open_files(run.pid)
             fits = [one for one in fits if one.path in opened]
         if len(fits) == 1:

@@ -204,7 +204,12 @@ class ScreenWatch:
         Raises:
             StoreError: An id could not be written; the next look finds it again.
         """
-        await self._find_begun_anew()
+        written_by, self._written_by = self._written_by, set()
+        try:
+            await self._find_begun_anew(written_by)
+        except StoreError:
+            self._written_by |= written_by
+            raise
         unnamed = {screen.id: screen for screen in self._screens.values() if screen.looks_for_conversation}
         runs = [run for screen in unnamed.values() if (run := _run_of(screen)) is not None]
         begun_at = time.monotonic()
@@ -222,8 +227,7 @@ class ScreenWatch:
         """Take it that these agents wrote something down, which may be a conversation that is begun anew."""
         self._written_by.update(agent_slugs)
 
-    async def _find_begun_anew(self) -> None:
-        written_by, self._written_by = self._written_by, set()
+    async def _find_begun_anew(self, written_by: Collection[str]) -> None:
         for screen in list(self._screens.values()):
             is_told = screen.files.signal is not None and screen.files.signal.session_ref
             if screen.session_ref is None or is_told or screen.claimed.agent.slug not in written_by:

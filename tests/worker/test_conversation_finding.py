@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -116,6 +118,28 @@ def test_two_that_fit_are_unknown_unless_the_process_holds_one_open(tmp_path: Pa
     assert found(a_run(tmp_path)) == {}
     with path.open():
         assert found(a_run(tmp_path)) == {"e1": ref}
+
+
+def test_one_that_began_without_words_to_compare_is_unknown_unless_the_process_holds_it_open(tmp_path: Path) -> None:
+    ref, path = rollout(tmp_path)
+
+    assert found(a_run(tmp_path, prompt="")) == {}
+    with path.open():
+        assert found(a_run(tmp_path, prompt="")) == {"e1": ref}
+
+
+@pytest.mark.parametrize("damage", ["no JSON", "[" * 10_000, b"\x00\xff"])
+def test_a_damaged_row_of_opencode_hides_no_other_conversation(tmp_path: Path, damage: str | bytes) -> None:
+    path = make_database(database_path(tmp_path), rows=False)
+    for number, said in enumerate(["mend the login", "another thing"]):
+        write_session(path, f"ses_{number}", at_ms=BEGUN_MS)
+        write_message(path, {"role": "user"}, row_id=f"msg_{number}", session=f"ses_{number}")
+        part = {"type": "text", "text": said}
+        write_part(path, part, message=f"msg_{number}", session=f"ses_{number}", at_ms=BEGUN_MS, number=number)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE message SET data = ? WHERE id = 'msg_1'", (damage,))
+
+    assert found(a_run(tmp_path, agent_slug="opencode")) == {"e1": "ses_0"}
 
 
 def test_one_that_fits_two_runs_is_unknown_unless_one_process_alone_holds_it_open(tmp_path: Path) -> None:

@@ -111,8 +111,8 @@ class OpencodeHistoryTables(OpencodeTables):
         self.is_read_again(table, number, at_ms, has_ended=is_whole)
         key = self.key_of(message_id, message)
         root = self.root_of(session_id)
-        refs = {"key": key, "root": root, "row": row_id}
-        if not all(ref_in(refs, name) for name in refs):
+        row_id = ref_in({"row": row_id}, "row")
+        if not row_id or not ref_in({"key": key}, "key") or not ref_in({"root": root}, "root"):
             return
         if key != message_id:
             # The original is gone: all copies have its time.

@@ -238,6 +238,20 @@ def test_a_read_changes_no_byte_and_leaves_nothing_beside_the_database(tmp_path:
         agent.communicate("end\n", timeout=60)
 
 
+@pytest.mark.parametrize(("row_id", "count"), [("prt_" + "c" * 5_000, 1), ("prt_\0", 2)])
+def test_a_row_with_an_odd_id_is_read_at_most_once(tmp_path: Path, database: Path, row_id: str, count: int) -> None:
+    say(database, "hello", at_ms=BEGUN_MS)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) "
+            "SELECT ?, message_id, session_id, time_created, time_updated, data FROM part",
+            (row_id,),
+        )
+    looks = Looks(tmp_path)
+
+    assert [looks.look(), looks.look()] == [[("user", "hello")] * count, []]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_damaged_rows_are_read_as_far_as_they_go(tmp_path: Path, database: Path, seed: int) -> None:
     dice = random.Random(seed)

@@ -240,8 +240,10 @@ def test_what_waits_for_a_person_can_be_finished_as_it_is(prepare_run: PrepareRu
     if acts[1][0] == "ask":
         talk.answer("c1", "deny")
     talk.wait_for("turn_ended")
-    assert talk.events("activity")[-1]["activity"] == "waiting"
-    assert talk.events("activity")[-1]["note"]
+    waiting = wait_for(
+        lambda: [one for one in talk.events("activity")[-1:] if one["activity"] == "waiting"], "the wait"
+    )
+    assert waiting[0]["note"]
 
     talk.command("finish", "c2")
 

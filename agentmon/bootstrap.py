@@ -218,7 +218,6 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         )
         conversations = ConversationService(
             conversations=ConversationRepository(database),
-            sessions=SessionRepository(database),
             events=EventRepository(database),
             commands=CommandRepository(database),
             executions=executions,

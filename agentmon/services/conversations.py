@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from agentmon.store.execution_commands import CommandRepository
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.idempotency import IdempotencyRepository
-    from agentmon.store.sessions import SessionRepository
     from agentmon.store.tasks import TaskRepository
 
 _EARLIER_LOOKED_AT: Final = 200
@@ -50,7 +49,6 @@ class ConversationService:
         self,
         *,
         conversations: ConversationRepository,
-        sessions: SessionRepository,
         events: EventRepository,
         commands: CommandRepository,
         executions: ExecutionRepository,
@@ -60,7 +58,6 @@ class ConversationService:
         clock: Clock,
     ) -> None:
         self._conversations = conversations
-        self._sessions = sessions
         self._events = events
         self._commands = commands
         self._executions = executions
@@ -185,20 +182,11 @@ class ConversationService:
 
         Raises:
             UsageError: There is none; the hint says how to begin one.
-            ConflictError: Its agent cannot go on with it; the hint says how a fresh one gets its history.
         """
         task = await self._tasks.get(task_id)
         for earlier in await self._executions.of_task(task.id, limit=_EARLIER_LOOKED_AT):
-            if earlier.session_ref is None or earlier.session_id is None:
-                continue
-            obstacle = (await self._sessions.get(earlier.session_id)).cannot_resume
-            if obstacle:
-                raise ConflictError(
-                    f"the agent of #{task.number} cannot resume its conversation: {obstacle}",
-                    hint=f"`agentmon sessions restart {earlier.session_id} --message TEXT` starts a fresh one with its "
-                    "history",
-                )
-            return earlier
+            if earlier.session_ref is not None:
+                return earlier
         raise UsageError(
             f"#{task.number} has no conversation to go on with",
             hint=f"`agentmon run {task.number}` starts one with an agent",

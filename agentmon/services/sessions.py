@@ -122,7 +122,7 @@ class SessionService:
         Raises:
             NotFoundError: There is none of this id.
             UsageError: The message is empty, or the session belongs to no task.
-            ConflictError: The conversation goes on already, or its agent never named it.
+            ConflictError: The conversation goes on already, or its agent cannot go on with it.
             AgentmonError: The execution cannot be queued; see ``QueueService.run``.
         """
         return await self._go_on(session_id, text, ConversationStart.RESUME, actor=actor)
@@ -173,20 +173,10 @@ class SessionService:
     async def _go_on(self, session_id: SessionId, text: str, start: ConversationStart, *, actor: Actor) -> Execution:
         if not text.strip():
             raise UsageError("the message is empty", hint="say what the agent is to do next")
-        session, newest = await self._newest(session_id)
+        _, newest = await self._newest(session_id)
         if newest.status.is_open:
             raise ConflictError(
                 "the conversation goes on already", hint="send it a message: `agentmon message NUMBER TEXT`"
-            )
-        if session.session_ref is None:
-            raise ConflictError(
-                "the agent never named this conversation, so nobody can go on with it",
-                hint=f"`agentmon sessions restart {session.id}` begins it anew",
-            )
-        if start is ConversationStart.FORK and session.cannot_fork:
-            raise ConflictError(
-                f"the agent cannot copy this conversation: {session.cannot_fork}",
-                hint=f"`agentmon sessions restart {session.id} --message TEXT` starts a fresh one with its history",
             )
         return await self._queue.run(
             newest.task_id, actor=actor, message=text, start=start, parent_execution_id=newest.id

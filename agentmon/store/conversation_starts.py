@@ -12,16 +12,17 @@ from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.domain.life_cycles import require_session_move
 from agentmon.domain.sessions import SessionStatus
 from agentmon.store import tables
+from agentmon.store.conversation_mapping import session_of
 from agentmon.store.usage_days import stored_days
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
 
-    from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.executions import ConversationRequest, Execution, ExecutionRequest
+    from agentmon.domain.sessions import Session
 
 
 async def begin_conversation(
@@ -34,7 +35,7 @@ async def begin_conversation(
 
     Raises:
         NotFoundError: The execution to go on from is gone.
-        ConflictError: Its agent never named its conversation, so that it cannot be resumed.
+        ConflictError: Its agent cannot go on with its conversation, or not with a copy of it.
     """
     conversation = request.conversation
     if conversation is None:
@@ -47,10 +48,10 @@ async def begin_conversation(
         return columns | {"session_id": await _add_session(connection, request, conversation, {}, at=at)}
     parent = await _read_parent(connection, conversation)
     if conversation.start is ConversationStart.FORK:
-        origin = {"forked_from": parent["id"]}
+        origin = {"forked_from": parent.id}
         return columns | {"session_id": await _add_session(connection, request, conversation, origin, at=at)}
     await _open_again(connection, parent, at=at)
-    return columns | {"session_id": parent["id"], "session_ref": parent["session_ref"]}
+    return columns | {"session_id": parent.id, "session_ref": parent.session_ref}
 
 
 async def read_origins(
@@ -77,35 +78,37 @@ async def read_origins(
     return origins
 
 
-async def _read_parent(connection: AsyncConnection, conversation: ConversationRequest) -> RowMapping:
+async def _read_parent(connection: AsyncConnection, conversation: ConversationRequest) -> Session:
     rows, sessions = tables.executions, tables.sessions
     statement = (
         select(sessions)
         .join(rows, rows.c.session_id == sessions.c.id)
         .where(rows.c.id == conversation.parent_execution_id)
     )
-    parent = (await connection.execute(statement)).mappings().first()
-    if parent is None:
+    row = (await connection.execute(statement)).mappings().first()
+    if row is None:
         raise NotFoundError(
             "there is no conversation to go on with", hint="run the task afresh: r on the board, or `agentmon run`"
         )
-    if not parent["session_ref"]:
+    parent = session_of(row)
+    is_fork = conversation.start is ConversationStart.FORK
+    obstacle = parent.cannot_fork if is_fork else parent.cannot_resume
+    if obstacle:
         raise ConflictError(
-            "the agent never named that conversation, so it cannot be resumed",
-            hint="run the task afresh: r on the board, or `agentmon run`",
+            f"the agent cannot {'copy' if is_fork else 'resume'} this conversation: {obstacle}",
+            hint=f"`agentmon sessions restart {parent.id} --message TEXT` starts a fresh one with its history",
         )
     return parent
 
 
-async def _open_again(connection: AsyncConnection, session: RowMapping, *, at: datetime) -> None:
-    present = SessionStatus(session["status"])
-    if present is SessionStatus.PLANNING:
+async def _open_again(connection: AsyncConnection, session: Session, *, at: datetime) -> None:
+    if session.status is SessionStatus.PLANNING:
         return
-    require_session_move(present, SessionStatus.PLANNING)
+    require_session_move(session.status, SessionStatus.PLANNING)
     sessions = tables.sessions
     await connection.execute(
         update(sessions)
-        .where(sessions.c.id == session["id"])
+        .where(sessions.c.id == session.id)
         .values(status=SessionStatus.PLANNING, ended_at=None, updated_at=at)
     )
 

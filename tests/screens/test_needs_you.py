@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input, Select
 
+from agentmon.domain.conversation import SessionNews
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ConversationStart
 from agentmon.runners.presets import agents_of, load_presets
@@ -112,7 +113,8 @@ async def test_the_run_dialog_asks_an_ai_agent_for_its_conversation(tmp_path: Pa
         await place.tell(execution, *a_talk(), ending=ExecutionStatus.SUCCEEDED)
         task = await place.services.tasks.get(execution.task_id)
         executions = tuple(await place.services.executions.of_task(task.id))
-        dialog = RunDialog(agents=(any_command(), place.agent), task=task, executions=executions)
+        sessions = tuple(await place.services.sessions.of_task(task.id))
+        dialog = RunDialog(agents=(any_command(), place.agent), task=task, executions=executions, sessions=sessions)
         stage.show(dialog)  # type: ignore[arg-type] # a screen ends with its own type
         await until(pilot, lambda: "Permissions" in screen_text(stage))
         assert "opus, sonnet" in screen_text(stage)
@@ -130,3 +132,30 @@ async def test_the_run_dialog_asks_an_ai_agent_for_its_conversation(tmp_path: Pa
         begun = choice.conversation
         assert (begun.start, begun.message, begun.model) == (ConversationStart.RESUME, "and the docs", "sonnet")
         assert begun.parent_execution_id == execution.id
+
+
+@pytest.mark.parametrize(
+    ("news", "offered"),
+    [
+        (SessionNews(), ["fresh", "resume", "fork"]),
+        (SessionNews(cannot_fork="It has no copies."), ["fresh", "resume"]),
+        (SessionNews(cannot_resume="It is gone."), ["fresh"]),
+    ],
+)
+async def test_the_run_dialog_offers_what_the_agent_can_do(
+    tmp_path: Path, news: SessionNews, offered: list[str]
+) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.begin()
+        await place.tell(execution, *a_talk(), news, ending=ExecutionStatus.SUCCEEDED)
+        task = await place.services.tasks.get(execution.task_id)
+        dialog = RunDialog(
+            agents=(any_command(), place.agent),
+            task=task,
+            executions=await place.services.executions.of_task(task.id),
+            sessions=await place.services.sessions.of_task(task.id),
+        )
+        stage.show(dialog)  # type: ignore[arg-type] # a screen ends with its own type
+        await until(pilot, lambda: "Permissions" in screen_text(stage))
+
+        assert [value for _, value in dialog.query_one("#conversation-start", Select)._options] == offered

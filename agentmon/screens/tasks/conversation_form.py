@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.sessions import Session
 
 _FRESH: Final = (Content("a fresh one"), ConversationStart.FRESH.value)
-_EARLIER: Final = (
-    (Content("go on with the earlier one"), ConversationStart.RESUME.value),
-    (Content("go on with a copy of it"), ConversationStart.FORK.value),
-)
+_RESUME: Final = (Content("go on with the earlier one"), ConversationStart.RESUME.value)
+_FORK: Final = (Content("go on with a copy of it"), ConversationStart.FORK.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +46,16 @@ class ConversationChoice:
 class ConversationForm(Guarded, Vertical):
     """Fields for an AI agent; hidden for every other program."""
 
-    def __init__(self, executions: Sequence[Execution]) -> None:
+    def __init__(self, executions: Sequence[Execution], sessions: Sequence[Session]) -> None:
         """Make the form.
 
         Args:
             executions: Of the task, newest first: an earlier conversation is one of theirs.
+            sessions: Of these executions.
         """
         super().__init__()
         self._executions = tuple(executions)
+        self._sessions = {one.id: one for one in sessions}
         self._earlier: Execution | None = None
         self._start: Select[str] = Select([_FRESH], allow_blank=False, compact=True, id="conversation-start")
         self._message = LineInput(placeholder="what to do next", id="conversation-message")
@@ -88,15 +89,23 @@ class ConversationForm(Guarded, Vertical):
         self._model_field.display = not isinstance(asked, Mapping) or MODEL_ARGUMENT not in asked
         self._mode_field.display = not isinstance(asked, Mapping) or PERMISSION_MODE_ARGUMENT not in asked
         self._screen_field.display = capability is None or capability.mode is not ExecutionMode.TMUX
-        mine = (one for one in self._executions if one.agent_id == agent.id and one.session_ref is not None)
-        self._earlier = next(mine, None)
-        self._start.set_options([_FRESH, *(_EARLIER if self._earlier is not None else ())])
+        self._start.set_options([_FRESH, *self._find_earlier(agent)])
         self._message_field.display = False
         self._model_field.show_help(", ".join(config.models))
         self._mode_field.show_help(", ".join(config.permission_modes))
         can_both = config.bidirectional_protocol is not ExecutionMode.TMUX
         self._screen.value = not can_both
         self._screen.disabled = not can_both
+
+    def _find_earlier(self, agent: Agent) -> list[tuple[Content, str]]:
+        """Find the newest conversation that the agent can go on with, and return the ways it can."""
+        for one in self._executions:
+            session = None if one.session_id is None else self._sessions.get(one.session_id)
+            if one.agent_id == agent.id and session is not None and not session.cannot_resume:
+                self._earlier = one
+                return [_RESUME] if session.cannot_fork else [_RESUME, _FORK]
+        self._earlier = None
+        return []
 
     def read(self) -> ConversationChoice | None:
         """Return what was chosen, or show what is missing and return None."""

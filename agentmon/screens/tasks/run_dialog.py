@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent
     from agentmon.domain.executions import Execution
+    from agentmon.domain.sessions import Session
     from agentmon.domain.tasks import Task
     from agentmon.screens.tasks.start_note import JudgeFinder
 
@@ -56,6 +57,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         agents: tuple[Agent, ...],
         task: Task,
         executions: tuple[Execution, ...] = (),
+        sessions: tuple[Session, ...] = (),
         others: int = 0,
         find_judge: JudgeFinder | None = None,
     ) -> None:
@@ -65,11 +67,12 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
             agents: What can be run.
             task: What is run.
             executions: Of the task, newest first.
+            sessions: Of these executions.
             others: How many other tasks are run with the same choice.
             find_judge: Returns what says how dangerous a command line is; None says nothing of it.
         """
         super().__init__()
-        self._conversation = ConversationForm(executions)
+        self._conversation = ConversationForm(executions, sessions)
         self._asked = task
         self._others = others
         slug = next((agent.slug for agent in agents if agent.id == task.assignee_agent_id), None)

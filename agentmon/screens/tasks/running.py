@@ -43,13 +43,12 @@ async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others
 
     services = await screen.services()
     task = await services.tasks.get(task_id)
-    gone = {one.id for one in await services.sessions.of_task(task_id) if one.cannot_resume}
-    earlier = () if others else await services.executions.of_task(task_id)
-    executions = tuple(one for one in earlier if one.session_id not in gone)
+    sessions = await services.sessions.of_task(task_id)
+    executions = () if others else await services.executions.of_task(task_id)
     agents = await services.agents.list(workspace_id=task.workspace_id)
     finder = judge_finder(services)
     return await screen.ask(
-        RunDialog(agents=agents, task=task, executions=executions, others=others, find_judge=finder)
+        RunDialog(agents=agents, task=task, executions=executions, sessions=sessions, others=others, find_judge=finder)
     )
 
 

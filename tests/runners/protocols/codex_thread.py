@@ -17,6 +17,7 @@ class CodexThread:
         self.adapter = AppServerAdapter({"protocol": "app-server", "prompt": prompt, "working_dir": "/w", **launch})
         self.events: list[dict[str, Any]] = []
         self.sent: list[dict[str, Any]] = []
+        self.at_ms = AT_MS
         self._take(self.adapter.start(AT_MS))
         if not begins:
             return
@@ -53,7 +54,7 @@ class CodexThread:
 
     def write_bytes(self, chunk: bytes) -> list[dict[str, Any]]:
         """Let Codex write any bytes; returns the new events."""
-        return self._take(self.adapter.receive(chunk, AT_MS))
+        return self._take(self.adapter.receive(chunk, self.at_ms))
 
     def end(self) -> list[dict[str, Any]]:
         """Let Codex end; returns the new events."""

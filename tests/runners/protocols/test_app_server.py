@@ -298,9 +298,42 @@ def test_the_key_of_an_answer_is_that_of_the_rollout_and_its_total_is_not_counte
             "response_tokens": 30,
             "reasoning_tokens": 10,
             "is_key_provisional": False,
+            "latency_ms": 0,
         }
     ]
     assert repeated + total == []
+
+
+def test_the_latency_of_an_answer_runs_from_what_it_answers_to_its_end() -> None:
+    codex = CodexThread()
+    call = {"type": "commandExecution", "command": "ls", "commandActions": [], "id": "a"}
+
+    def bill(key: str, after_ms: int) -> int:
+        codex.at_ms += after_ms
+        return int(of_kind(codex.say("rawResponse/completed", responseId=key, usage=LAST), "usage")[0]["latency_ms"])
+
+    first = bill("resp_1", 1_500)
+    codex.say("item/started", item={**call, "status": "inProgress"})
+    codex.at_ms += 60_000
+    codex.say("item/completed", item={**call, "status": "completed", "exitCode": 0})
+    second = bill("resp_2", 700)
+    codex.at_ms += 5_000
+    codex.say("error", willRetry=True, error={"message": "overloaded"})
+    repeated = bill("resp_3", 300)
+
+    assert (first, second, repeated) == (1_500, 700, 300)
+
+
+def test_each_failed_call_that_is_repeated_is_one_of_its_own() -> None:
+    codex = CodexThread()
+
+    keys = []
+    for _ in range(3):
+        codex.at_ms += 1_000
+        (failed,) = of_kind(codex.say("error", willRetry=True, error={"message": "overloaded"}), "usage")
+        keys.append(failed["key"])
+
+    assert len(set(keys)) == 3
 
 
 def test_a_call_names_the_answer_that_asked_for_it() -> None:

@@ -45,8 +45,9 @@ class AppServerAdapter(NewsReader):
         self._request("initialize", {"clientInfo": client, "capabilities": capabilities}, "initialize")
         return self._step()
 
-    def receive(self, chunk: bytes, at_ms: int) -> Step:  # noqa: ARG002 - nothing here depends on the time
+    def receive(self, chunk: bytes, at_ms: int) -> Step:
         """Take what Codex wrote to its standard output, cut anywhere."""
+        self._at_ms = at_ms
         if not self._is_ended:
             for line in self._lines.feed(chunk):
                 self._take_line(line)

@@ -108,6 +108,7 @@ class NewsReader(ReplyReader):
                 self._set_activity("unknown", "", "thread/status/changed")
 
     def _turn_started(self, params: dict[str, object]) -> None:
+        self._usage.note_request(params, self._at_ms)
         if self._is_ours(params):
             self._begin_turn(text_in(object_in(params, "turn"), "id"))
             self._note_running_turn()
@@ -156,6 +157,8 @@ class NewsReader(ReplyReader):
                 return
             if is_ours and item.get("type") == "agentMessage" and text_in(item, "text"):
                 self._last_text = clip(text_in(item, "text"), items.MAX_SUMMARY_CHARACTERS)
+        else:
+            self._usage.note_request(params, self._at_ms)
         self._events += self._calls.complete(item, text_in(params, "threadId"))
 
     def _text_delta(self, params: dict[str, object]) -> None:
@@ -178,7 +181,7 @@ class NewsReader(ReplyReader):
             self._events.append(items.plan(params))
 
     def _response_billed(self, params: dict[str, object]) -> None:
-        event = self._usage.take_response(params, *self._billed_model(params))
+        event = self._usage.take_response(params, *self._billed_model(params), self._at_ms)
         if event is None:
             return
         self._events.append(event)
@@ -226,6 +229,7 @@ class NewsReader(ReplyReader):
 
     def _error_told(self, params: dict[str, object]) -> None:
         if params.get("willRetry") is True and self._has_place(params):
+            self._usage.note_request(params, self._at_ms)
             error = object_in(params, "error")
             self._events.append(notice("warn", error_line(error), "retry"))
             # What is not tried again stands in the rollout, under the name of the turn.

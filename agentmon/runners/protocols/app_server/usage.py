@@ -28,20 +28,30 @@ _TOTAL_FIELDS = (
 class UsageCounter:
     """Turns notifications of all threads into ``usage`` events; memory stays bounded."""
 
-    __slots__ = ("_keys", "_with_keys")
+    __slots__ = ("_asked_at_ms", "_keys", "_with_keys")
 
     def __init__(self) -> None:
-        self._keys: dict[str, None] = {}
-        self._with_keys: dict[str, None] = {}
+        self._asked_at_ms: dict[str, int | None] = {}
+        self._keys: dict[str, int | None] = {}
+        self._with_keys: dict[str, int | None] = {}
 
-    def take_response(self, params: dict[str, object], model: str, provider: str) -> Event | None:
+    def note_request(self, params: dict[str, object], at_ms: int) -> None:
+        """Remember when the model was asked: the turn began, a call ended, or what failed is tried again."""
+        _remember(self._asked_at_ms, text_in(params, "threadId"), MAX_THREADS, at_ms)
+
+    def take_response(self, params: dict[str, object], model: str, provider: str, at_ms: int) -> Event | None:
         """Return the event of a ``rawResponse/completed``; None without usage, or when it was counted before."""
         usage = object_in(params, "usage")
         key = text_in(params, "responseId")
         if not usage or not key:
             return None
-        _remember(self._with_keys, text_in(params, "threadId"), MAX_THREADS)
-        return self._event(key, usage, model, provider, is_provisional=False)
+        thread_id = text_in(params, "threadId")
+        _remember(self._with_keys, thread_id, MAX_THREADS)
+        event = self._event(key, usage, model, provider, is_provisional=False)
+        asked_at_ms = self._asked_at_ms.get(clip(thread_id, 500))
+        if event is not None and asked_at_ms is not None:
+            event["latency_ms"] = max(0, at_ms - asked_at_ms)
+        return event
 
     def take_total(self, params: dict[str, object], model: str, provider: str) -> Event | None:
         """Return the event of a ``thread/tokenUsage/updated``; None when its answer was counted before."""
@@ -88,7 +98,7 @@ def provisional_key(thread_id: str, total: dict[str, object]) -> str:
     return ":".join((thread_id, *(str(count_in(total, name)) for name in _TOTAL_FIELDS)))
 
 
-def _remember(known: dict[str, None], name: str, max_names: int) -> None:
-    known[clip(name, 500)] = None
+def _remember(known: dict[str, int | None], name: str, max_names: int, at_ms: int | None = None) -> None:
+    known[clip(name, 500)] = at_ms
     if len(known) > max_names:
         del known[next(iter(known))]

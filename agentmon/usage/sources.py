@@ -87,7 +87,7 @@ def list_places(environ: Mapping[str, str]) -> list[SourcePlace]:
         *((CLAUDE, folder) for folder in _claude_folders(environ)),
         *((CODEX, folder) for folder in _codex_folders(environ)),
         (GEMINI, _gemini_home(environ) / "tmp"),
-        (OPENCODE, _data_home(environ) / "opencode"),
+        *((OPENCODE, folder) for folder in _opencode_homes(environ)),
         (QWEN, _qwen_home(environ) / "projects"),
         (COPILOT, _copilot_home(environ) / "session-state"),
         (AMP, _data_home(environ) / "amp" / "threads"),
@@ -242,11 +242,26 @@ def _is_chat(path: str) -> bool:
     return "chats" in parts[-3:-1] and path.endswith((".jsonl", ".json"))
 
 
-def _opencode_databases(home: Path, seen: set[tuple[int, int]], report: list[ReadingProblem]) -> list[SourceFile]:
+def _opencode_homes(environ: Mapping[str, str]) -> list[Path]:
+    home = _data_home(environ) / "opencode"
+    named = _named_database(environ)
+    return [home] if named is None else list(dict.fromkeys((home, named.parent)))
+
+
+def _named_database(environ: Mapping[str, str]) -> Path | None:
+    named = environ.get("OPENCODE_DB", "")
+    return _data_home(environ) / "opencode" / named if named and named != ":memory:" else None
+
+
+def _opencode_databases(
+    environ: Mapping[str, str], seen: set[tuple[int, int]], report: list[ReadingProblem]
+) -> list[SourceFile]:
+    named, default_home = _named_database(environ), _data_home(environ) / "opencode"
     return [
         replace(_source(OPENCODE, entry, entry.path), kind=SourceKind.DATABASE, size=size, mtime_ns=mtime_ns)
+        for home in _opencode_homes(environ)
         for entry in _files_below(home, seen, report, max_depth=0)
-        if _OPENCODE_DATABASE.fullmatch(Path(entry.path).name)
+        if Path(entry.path) == named or (home == default_home and _OPENCODE_DATABASE.fullmatch(Path(entry.path).name))
         for size, mtime_ns in [_with_log(entry)]
     ]
 
@@ -422,8 +437,8 @@ def _find_gemini(
 
 
 def _find_opencode(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProblem]) -> list[SourceFile]:
-    home = _data_home(environ) / "opencode"
-    return [*_opencode_databases(home, seen, report), *_opencode_folders(home, report)]
+    folders = _opencode_folders(_data_home(environ) / "opencode", report)
+    return [*_opencode_databases(environ, seen, report), *folders]
 
 
 def _find_qwen(environ: Mapping[str, str], seen: _Seen, report: list[ReadingProblem]) -> list[SourceFile]:

@@ -533,3 +533,21 @@ def test_no_rows_make_the_reader_fail(tmp_path: Path, environ: dict[str, str], r
 
     assert all(answer.total_tokens > 0 and answer.key for answer in told(history))
     assert not any("cannot be read" in problem for problem in history.problems)
+
+
+@pytest.mark.parametrize("named", ["elsewhere/agents.sqlite", "mine.db"])
+def test_a_database_that_is_named_is_read_beside_the_others_and_its_neighbours_are_not(
+    tmp_path: Path, named: str
+) -> None:
+    usual = make_database(database_path(tmp_path))
+    elsewhere = tmp_path / named if "/" in named else usual.parent / named
+    elsewhere.parent.mkdir(exist_ok=True)
+    make_database(elsewhere)
+    if elsewhere.parent != usual.parent:
+        make_database(elsewhere.parent / "opencode.db")
+
+    found = find_sources({"HOME": str(tmp_path), "OPENCODE_DB": str(elsewhere) if "/" in named else named})
+    without = find_sources({"HOME": str(tmp_path), "OPENCODE_DB": ":memory:"})
+
+    assert {source.path for source in found} == {str(usual), str(elsewhere)}
+    assert [source.path for source in without] == [str(usual)]

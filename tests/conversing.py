@@ -30,7 +30,6 @@ from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload_of
 from tests.endings import record
-from tests.idle_worker import idle_worker
 from tests.stored_runs import stored
 
 if TYPE_CHECKING:
@@ -192,5 +191,4 @@ async def conversing(folder: Path) -> AsyncIterator[Conversing]:
     """Open services over a new database with the demo agent; no worker starts."""
     async with stored(folder) as place:
         await place.services.agents.add(make_demo_agent(pace_s=0.0))
-        with idle_worker(place.services.paths):
-            yield Conversing(services=place.services, workspace=place.workspace)
+        yield Conversing(services=place.services, workspace=place.workspace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from agentmon.paths import find_paths
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.moments import moment_text
+from tests.idle_worker import idle_worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -123,9 +124,11 @@ class Stored:
 
 
 @asynccontextmanager
-async def stored(folder: Path) -> AsyncIterator[Stored]:
-    """Open services over a new database below the folder."""
+async def stored(folder: Path, *, has_worker: bool = True) -> AsyncIterator[Stored]:
+    """Open services over a new database below the folder; a worker, if any, is there and does nothing."""
     project = folder / "project"
     project.mkdir(exist_ok=True)
-    async with open_services(find_paths({"AGENTMON_HOME": str(folder / "agentmon")})) as services:
-        yield Stored(services, await services.workspaces.open(project))
+    paths = find_paths({"AGENTMON_HOME": str(folder / "agentmon")})
+    async with open_services(paths) as services:
+        with idle_worker(paths) if has_worker else nullcontext():
+            yield Stored(services, await services.workspaces.open(project))

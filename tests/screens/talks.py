@@ -41,7 +41,6 @@ from agentmon.store.claims import ClaimRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload_of
 from tests.endings import record
-from tests.idle_worker import idle_worker
 from tests.screen_stage import Stage
 from tests.screens.scenes import NOW
 from tests.stored_runs import stored
@@ -274,8 +273,7 @@ def a_talk() -> list[ConversationNews]:
 async def talks(folder: Path) -> AsyncIterator[tuple[Talks, Stage]]:
     """Open services over a new database with one AI agent, and a stage to show screens on."""
     async with stored(folder) as store:
-        with idle_worker(store.services.paths):
-            yield await make_talks(store.services, store.workspace), Stage()
+        yield await make_talks(store.services, store.workspace), Stage()
 
 
 async def make_talks(services: Services, workspace: Workspace) -> Talks:

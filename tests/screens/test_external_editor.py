@@ -99,10 +99,9 @@ async def test_a_description_is_edited_from_the_board_and_what_cannot_be_stored_
         async with open_board(place) as board:
             set_editor(tmp_path, monkeypatch, "path.write_text('# New')")
             await board.press("E")
-            await board.until(lambda: not list(place.paths.drafts_dir.iterdir()), "the file is gone")
-            await board.settled()
-            assert await description(place, task) == "# New"
             await board.told("Saved the description of #1")
+            await board.until(lambda: not list(place.paths.drafts_dir.iterdir()), "the file is gone")
+            assert await description(place, task) == "# New"
             await board.press("ctrl+z")
             await board.told("Undid")
             assert await description(place, task) == ""

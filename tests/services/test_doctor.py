@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Stored]:
-    async with stored(tmp_path) as opened:
+    async with stored(tmp_path, has_worker=False) as opened:
         yield opened
 
 

@@ -17,7 +17,6 @@ from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.ids import new_id
 from agentmon.services.actors import USER_ACTOR
 from tests.conversing import a_wish, conversing
-from tests.idle_worker import idle_worker
 from tests.stored_runs import stored
 
 if TYPE_CHECKING:
@@ -36,16 +35,15 @@ async def test_a_run_that_is_asked_for_twice_under_one_key_is_queued_once(tmp_pa
     async with stored(tmp_path) as place:
         queue = place.services.queue
         task = await place.add_task()
-        with idle_worker(place.services.paths):
-            first = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
-            again = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
-            place.set_status(first.id, ExecutionStatus.FAILED)
-            later = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
-            with pytest.raises(ConflictError, match="another request"):
-                await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1, when_ready=True))
-            with pytest.raises(ConflictError, match="another request"):
-                await queue.stop(task.id, actor=USER_ACTOR, key=named("stop", task=1))
-            fresh = await queue.run(task.id, actor=USER_ACTOR, key=named("run", "other", task=1))
+        first = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
+        again = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
+        place.set_status(first.id, ExecutionStatus.FAILED)
+        later = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
+        with pytest.raises(ConflictError, match="another request"):
+            await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1, when_ready=True))
+        with pytest.raises(ConflictError, match="another request"):
+            await queue.stop(task.id, actor=USER_ACTOR, key=named("stop", task=1))
+        fresh = await queue.run(task.id, actor=USER_ACTOR, key=named("run", "other", task=1))
         folders = sorted(path.name for path in place.services.paths.executions_dir.iterdir())
 
     assert again == first
@@ -58,9 +56,8 @@ async def test_a_key_of_one_actor_is_unknown_to_another(tmp_path: Path) -> None:
         queue = place.services.queue
         task, other = await place.add_task(), await place.add_task()
         agent = Actor(type=ActorType.AGENT, id=new_id())
-        with idle_worker(place.services.paths):
-            of_person = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
-            of_agent = await queue.run(other.id, actor=agent, key=named("run", task=2))
+        of_person = await queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
+        of_agent = await queue.run(other.id, actor=agent, key=named("run", task=2))
 
     assert of_person.task_id == task.id
     assert of_agent.task_id == other.id
@@ -69,13 +66,12 @@ async def test_a_key_of_one_actor_is_unknown_to_another(tmp_path: Path) -> None:
 async def test_two_processes_at_the_same_moment_make_one_run(tmp_path: Path) -> None:
     async with stored(tmp_path) as place, open_services(place.services.paths) as other:
         task = await place.add_task()
-        with idle_worker(place.services.paths):
-            begun = await asyncio.gather(
-                *(
-                    services.queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
-                    for services in (place.services, other) * 3
-                )
+        begun = await asyncio.gather(
+            *(
+                services.queue.run(task.id, actor=USER_ACTOR, key=named("run", task=1))
+                for services in (place.services, other) * 3
             )
+        )
         executions = await place.services.executions.list(place.workspace, limit=10)
         folders = [path.name for path in place.services.paths.executions_dir.iterdir()]
 

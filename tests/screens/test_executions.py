@@ -222,6 +222,11 @@ async def test_thousands_of_rows_are_all_there_and_an_old_one_that_ends_is_seen(
         table = await opened(stage, pilot, store, rows=2_002)
         assert table.rows[0].execution.id == oldest.id
 
+        store.set_columns(oldest.id, last_line="still at it")
+        stage.screen.post_message(StoreChanged())
+        await until(pilot, lambda: table.rows[0].execution.last_line == "still at it")
+        assert len(table.rows) == 2_002
+
         store.set_status(oldest.id, ExecutionStatus.FAILED)
         stage.screen.post_message(StoreChanged())
 

@@ -376,13 +376,14 @@ class ExecutionsScreen(ServiceScreen[None]):
     async def _older(self, services: Services, newest: Sequence[ExecutionListing]) -> list[ExecutionListing]:
         """Return the known rows that belong below the ones just read, with those that ended meanwhile read anew."""
         read = {listing.execution.id for listing in newest}
-        # Rows that sort among the ones just read and are not there are gone.
-        oldest = min(listing.execution.created_at for listing in newest)
-        is_open_cut_off = all(listing.execution.status.is_open for listing in newest)
+        ended_at = [one.execution.created_at for one in newest if not one.execution.status.is_open]
+        is_open_cut_off = not ended_at
+        since = min(ended_at, default=self._clock.now())
         older = []
         for execution_id, listing in self._known.items():
             is_open = listing.execution.status.is_open
-            if execution_id in read or (listing.execution.created_at > oldest and not is_open):
+            if execution_id in read or (not is_open and listing.execution.created_at > since):
+                # What sorts among the ones just read and is not there is gone.
                 continue
             if is_open and not is_open_cut_off:
                 # It was open, and is not among the open ones any more.

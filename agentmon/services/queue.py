@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import (
-    ConflictError,
     DatabaseFullError,
     RunnerError,
     StoreError,
@@ -256,10 +255,6 @@ class QueueService:
         Raises:
             ConflictError: An agent asks for it.
         """
-        if actor.type is ActorType.AGENT:
-            raise ConflictError(
-                "an agent cannot start a task without what it waits for", hint="a person decides that: `agentmon inbox`"
-            )
         begun = await self.find_begun(key, actor=actor)
         if begun is None:
             begun = await self._executions.start_anyway(task_id, key=key, actor=actor, at=self._clock.now())

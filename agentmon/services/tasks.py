@@ -231,7 +231,7 @@ class TaskService:
         Raises:
             NotFoundError: One of the tasks is not there, or is to be removed and was not waited for.
             ConflictError: They would wait for each other, and the message shows the ring; or the task runs and would
-                wait for one that is not done.
+                wait for one that is not done; or an agent takes away one that still holds it.
         """
         await self._dependencies.change(task_id, added=added, removed=removed, actor=actor, at=self._clock.now())
 

@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, and_, delete, literal, literal_column, or_
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.errors import ConflictError, NotFoundError
-from agentmon.domain.events import TaskEventType
+from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.ids import TaskId
+from agentmon.domain.live_state import numbers_text
 from agentmon.domain.task_graph import TaskGraph, find_rings
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
@@ -109,7 +110,7 @@ class DependencyRepository:
         Raises:
             NotFoundError: One of the tasks is not there, or is to be removed and was not waited for.
             ConflictError: It would wait for itself, directly or in a ring, and the message shows the ring; or it runs
-                and would wait for one that is not done.
+                and would wait for one that is not done; or an agent takes away one that still holds it.
         """
         async with self._database.writing() as connection:
             await change_dependencies(connection, task_id, added=added, removed=removed, actor=actor, at=at)
@@ -126,6 +127,13 @@ async def change_dependencies(
 ) -> None:
     """Change what a task waits for inside the caller's transaction; see ``DependencyRepository.change``."""
     row = await _task_row(connection, task_id)
+    if removed and actor.type is ActorType.AGENT:
+        holding = sorted(set(removed) & set(await _holding_numbers(connection, task_id)))
+        if holding:
+            raise ConflictError(
+                f"an agent cannot let #{row['number']} start before {numbers_text(holding)} is done",
+                hint="a person decides that: `agentmon inbox`",
+            )
     for number in removed:
         await _remove(connection, row, number, actor=actor, at=at)
     for number in added:
@@ -137,9 +145,21 @@ async def change_dependencies(
 
 async def drop_dependencies(connection: AsyncConnection, task_id: str, *, actor: Actor, at: datetime) -> bool:
     """Let a task wait no longer for what keeps it from starting; return whether there was anything."""
-    numbers = [one.number for one in await read_prerequisites(connection, task_id, holding_only=True)]
+    numbers = await _holding_numbers(connection, task_id)
     await change_dependencies(connection, task_id, added=(), removed=numbers, actor=actor, at=at)
     return bool(numbers)
+
+
+async def _holding_numbers(connection: AsyncConnection, task_id: str) -> list[int]:
+    """Return the numbers of all tasks that keep a task from starting, in their order."""
+    tasks, dependencies = tables.tasks, tables.task_dependencies
+    statement = (
+        select(tasks.c.number)
+        .join(dependencies, dependencies.c.depends_on_task_id == tasks.c.id)
+        .where(dependencies.c.task_id == task_id, _HOLDS)
+        .order_by(tasks.c.number)
+    )
+    return list((await connection.execute(statement)).scalars())
 
 
 async def _remove(connection: AsyncConnection, task: RowMapping, on_number: int, *, actor: Actor, at: datetime) -> None:

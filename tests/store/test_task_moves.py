@@ -12,8 +12,10 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import WorkerId
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import TaskDraft, draft_of
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.claims import ClaimRepository
+from agentmon.store.executions import ExecutionRepository
 from tests.stored_runs import stored
 
 if TYPE_CHECKING:
@@ -219,8 +221,53 @@ async def test_only_a_run_or_a_person_says_that_a_task_is_done(tmp_path: Path) -
         for one in (task, other):
             with pytest.raises(ConflictError, match=f"an agent cannot move #{one.number} to Done"):
                 await tasks.move(one.id, TaskStatus.DONE, actor=agent)
-        with pytest.raises(ConflictError, match="an agent cannot start"):
-            await place.services.queue.run(waiting.id, anyway=True, actor=agent)
         await tasks.move(other.id, TaskStatus.CANCELLED, actor=agent)
 
         assert (await tasks.get(waiting.id)).status is TaskStatus.BLOCKED
+
+
+@pytest.mark.parametrize("is_queued", [False, True])
+async def test_an_agent_takes_away_no_dependency_that_still_holds(tmp_path: Path, is_queued: bool) -> None:
+    async with stored(tmp_path) as place:
+        services, tasks = place.services, place.services.tasks
+        is_done, holds, waiting = [await place.add_task(title) for title in ("done", "holds", "waits")]
+        await tasks.change_dependencies(waiting.id, added=[is_done.number, holds.number], actor=USER_ACTOR)
+        await tasks.move(is_done.id, TaskStatus.DONE, actor=USER_ACTOR)
+        if is_queued:
+            await place.add_run(waiting.id, ExecutionStatus.QUEUED, may_wait=True)
+        present = await tasks.get(waiting.id)
+        agent = Actor(type=ActorType.AGENT, id=(await place.add_run((await place.add_task()).id)).id)
+        both = [is_done.number, holds.number]
+
+        for way in (
+            tasks.change_dependencies(waiting.id, removed=both, actor=agent),
+            tasks.edit(waiting.id, draft_of(present), expected_version=present.version, removed=both, actor=agent),
+            services.queue.run(waiting.id, anyway=True, actor=agent),
+        ):
+            with pytest.raises(ConflictError, match=f"before #{holds.number} is done") as caught:
+                await way
+            assert "agentmon inbox" in caught.value.hint
+        known = [one.number for one in await tasks.dependencies(waiting.id)]
+        await tasks.remove_dependency(waiting.id, is_done.number, actor=agent)
+        left = [one.number for one in await tasks.dependencies(waiting.id)]
+        newest = await services.executions.newest(waiting.id)
+
+    assert (known, left) == (both, [holds.number])
+    assert (newest is not None) == is_queued
+
+
+async def test_a_start_anyway_drops_however_many_dependencies(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        services, waiting = place.services, await place.add_task("waits")
+        others = await services.tasks.add_all(
+            place.workspace, [(TaskDraft(title="other"), ())] * 1001, actor=USER_ACTOR
+        )
+        numbers = [one.number for one in others]
+        await services.tasks.change_dependencies(waiting.id, added=numbers, actor=USER_ACTOR)
+        run = await place.add_run(waiting.id, ExecutionStatus.QUEUED, may_wait=True)
+        executions = ExecutionRepository(services.database)
+
+        await executions.start_anyway(waiting.id, actor=USER_ACTOR, at=datetime.now(UTC))
+
+        assert await services.tasks.dependencies(waiting.id) == ()
+        assert [one.execution.id for one in await _claim(ClaimRepository(services.database))] == [run.id]

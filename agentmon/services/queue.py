@@ -7,11 +7,11 @@ import contextlib
 import os
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import (
+    ConflictError,
     DatabaseFullError,
     RunnerError,
     StoreError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
-    from agentmon.domain.executions import Execution
+    from agentmon.domain.executions import Execution, ExecutionRequest
     from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import TaskId
     from agentmon.domain.pause import QueuePause
@@ -128,8 +128,8 @@ class QueueService:
             environ: The environment that the program gets, by allowlist; None means that of this process.
             not_before: It starts at this time at the earliest.
             when_ready: Whether it may be queued while the task waits for others, to start by itself after them.
-            anyway: Whether the task no longer waits for those that keep it from starting; what is queued of it
-                starts then, as it was queued.
+            anyway: Whether the task no longer waits for those that keep it from starting; alone, it lets what is queued
+                of it start as it was queued.
             message: What the agent is told instead of the task's own text.
             history: What was said and done in a conversation that this one goes on from, told before the message.
             start: Whether the agent's conversation is a fresh one, or goes on with that of an earlier execution.
@@ -150,8 +150,11 @@ class QueueService:
             RunnerError: The folder of the run cannot be written.
             UndeliveredError: The worker does not start; the execution stays queued.
         """
-        find = partial(self._start_queued_anyway, task_id) if anyway else self.find_begun
-        begun = await find(key, actor=actor)
+        chosen = (agent_slug, capability_key, args, not_before, message, parent_execution_id, model, permission_mode)
+        is_alone = not own_screen and all(one is None for one in chosen)
+        begun = await self.find_begun(key, actor=actor)
+        if begun is None and anyway and is_alone:
+            begun = await self._start_queued_anyway(task_id, key, actor=actor)
         if begun is not None:
             return begun
         is_given = args is not None
@@ -161,16 +164,7 @@ class QueueService:
         parent = None
         if parent_execution_id is not None and start is not ConversationStart.FRESH:
             parent = await self._executions.get(parent_execution_id)
-            agent = await self._agents.get(parent.agent_id)
-        elif agent_slug is not None:
-            agent = await self._agents.by_slug(agent_slug)
-        elif task.assignee_agent_id is not None:
-            agent = await self._agents.get(task.assignee_agent_id)
-        else:
-            raise UsageError(
-                f"#{task.number} has no program to run",
-                hint=f"choose one: e on the board, or `agentmon task edit {task.number} --agent NAME`",
-            )
+        agent = await self._agent_of(task, parent, agent_slug)
         is_own_agent = agent.id == task.assignee_agent_id
         context = task.input_context
         if parent is not None:
@@ -206,37 +200,14 @@ class QueueService:
             own_screen=own_screen or (parent is not None and parent.mode is ExecutionMode.TMUX),
         )
         request = replace(request, not_before=not_before, may_wait=when_ready, drops_dependencies=anyway)
-        execution_id = ExecutionId(new_id())
-        folder = ExecutionFolder(self._paths.execution_dir(execution_id))
-        try:
-            await asyncio.to_thread(_prepare, folder, environment)
-            execution = await self._executions.enqueue(
-                request,
-                execution_id=execution_id,
-                log_file_path=str(folder.output_log),
-                key=key,
-                actor=actor,
-                at=self._clock.now(),
-            )
-        except BaseException as error:
-            await asyncio.shield(self._forget(execution_id, folder))
-            if isinstance(error, OSError):
-                raise RunnerError(
-                    f"the folder of the run cannot be written: {error.strerror or error}",
-                    hint=f"it goes below {self._paths.executions_dir}; `agentmon doctor` shows how much space there is",
-                ) from error
-            raise
-        if execution.id != execution_id:
-            folder.remove()
-        await self._workers.wake()
-        return execution
+        return await self._enqueue(request, environment, key=key, actor=actor)
 
     async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:
         """Return the execution that came of the same request under this key, looked after; None when it is new.
 
         Raises:
             ConflictError: The actor asked for something else under this key.
-            RunnerError: No worker becomes ready for it.
+            UndeliveredError: No worker becomes ready for it.
         """
         known = await self._keys.find_result(key, actor=actor)
         if known is None:
@@ -244,24 +215,32 @@ class QueueService:
         begun = await self._executions.get(ExecutionId(known))
         if begun.status.is_open:
             # Whoever asked first may have died before it came to this.
-            await self._workers.ensure_running()
+            await self._workers.wake()
         return begun
+
+    async def start_anyway(self, task_id: TaskId, *, actor: Actor) -> Execution:
+        """Let what is queued of the task start without what the task waits for, which it waits for no longer.
+
+        Raises:
+            NotFoundError: The task is gone.
+            ConflictError: Nothing of it is queued behind other tasks, or an agent asks for it.
+            UndeliveredError: The worker does not start; the execution stays queued.
+        """
+        started = await self._start_queued_anyway(task_id, None, actor=actor)
+        if started is None:
+            raise ConflictError(
+                "nothing of this task waits for others any more", hint="r on the card runs it, whatever became of it"
+            )
+        return started
 
     async def _start_queued_anyway(
         self, task_id: TaskId, key: IdempotencyKey | None, *, actor: Actor
     ) -> Execution | None:
-        """Let what is queued of the task start without what it waits for; None when nothing is, or it waits for none.
-
-        Raises:
-            ConflictError: An agent asks for it.
-        """
-        begun = await self.find_begun(key, actor=actor)
-        if begun is None:
-            begun = await self._executions.start_anyway(task_id, key=key, actor=actor, at=self._clock.now())
-        if begun is not None and begun.status.is_open:
-            await self._workers.ensure_running()
-            wake_worker(self._paths.worker_socket)
-        return begun
+        """As ``start_anyway``; None when nothing of the task is queued, or it waits for none."""
+        started = await self._executions.start_anyway(task_id, key=key, actor=actor, at=self._clock.now())
+        if started is not None:
+            await self._workers.wake()
+        return started
 
     async def pause(self, *, actor: Actor, halts_running: bool = False) -> QueuePause:
         """Let nothing start any more, in all workspaces and after any restart, until ``resume``.
@@ -391,6 +370,49 @@ class QueueService:
                 await self._workers.ensure_running()
                 look_after_worker_at = time.monotonic() + _LOOK_AFTER_WORKER_EVERY_S
             await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _agent_of(self, task: Task, parent: Execution | None, agent_slug: str | None) -> Agent:
+        if parent is not None:
+            return await self._agents.get(parent.agent_id)
+        if agent_slug is not None:
+            return await self._agents.by_slug(agent_slug)
+        if task.assignee_agent_id is not None:
+            return await self._agents.get(task.assignee_agent_id)
+        raise UsageError(
+            f"#{task.number} has no program to run",
+            hint=f"choose one: e on the board, or `agentmon task edit {task.number} --agent NAME`",
+        )
+
+    async def _enqueue(
+        self, request: ExecutionRequest, environment: Mapping[str, str], *, key: IdempotencyKey | None, actor: Actor
+    ) -> Execution:
+        execution_id = ExecutionId(new_id())
+        folder = ExecutionFolder(self._paths.execution_dir(execution_id))
+        try:
+            await asyncio.to_thread(_prepare, folder, environment)
+            execution = await self._executions.enqueue(
+                request,
+                execution_id=execution_id,
+                log_file_path=str(folder.output_log),
+                key=key,
+                actor=actor,
+                at=self._clock.now(),
+            )
+        except BaseException as error:
+            await asyncio.shield(self._forget(execution_id, folder))
+            if isinstance(error, OSError):
+                raise RunnerError(
+                    f"the folder of the run cannot be written: {error.strerror or error}",
+                    hint=f"it goes below {self._paths.executions_dir}; `agentmon doctor` shows how much space there is",
+                ) from error
+            if isinstance(error, ConflictError):
+                # What is in its way may itself wait for a worker.
+                await self.look_after()
+            raise
+        if execution.id != execution_id:
+            folder.remove()
+        await self._workers.wake()
+        return execution
 
     async def _forget(self, execution_id: ExecutionId, folder: ExecutionFolder) -> None:
         """Remove the folder of an execution that was not queued; one of which nobody can tell is swept later."""

@@ -285,11 +285,15 @@ async def queue_execution(
         raise NotFoundError("this task was deleted", hint="`agentmon task restore` brings it back")
     require_on_board(task, "does not run")
     present = await find_open(connection, request.task_id)
+    drops = request.drops_dependencies and await drop_dependencies(connection, request.task_id, actor=actor, at=at)
     if present is not None:
+        if drops and present.status is ExecutionStatus.QUEUED:
+            raise ConflictError(
+                f"#{task['number']} is queued already as something else",
+                hint=f"stop it first: `agentmon stop {task['number']}`; --anyway alone starts it as it is",
+            )
         await _hasten(connection, present, request, task["number"], actor=actor, at=at)
         return await _read(connection, present.id)
-    if request.drops_dependencies:
-        await drop_dependencies(connection, request.task_id, actor=actor, at=at)
     if not request.may_wait:
         await _require_no_prerequisites(connection, request.task_id, task["number"])
     conversation = await begin_conversation(connection, request, at=at)

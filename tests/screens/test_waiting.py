@@ -353,3 +353,25 @@ async def test_a_run_behind_a_cancelled_card_is_decided_about_from_board_and_inb
             await until(is_carried_out)
 
     assert "#1 (cancelled), #2" in asked
+
+
+async def test_a_run_that_was_stopped_while_the_question_stood_is_not_started_anyway(place: Place) -> None:
+    await add(place, "first")
+    await add(place, "second", after=1)
+    async with place.services() as (services, workspace):
+        await queue(place, 2, waits_for_tasks=True)
+        first, second = [await services.tasks.by_number(workspace, number) for number in (1, 2)]
+        await services.tasks.move(first.id, CANCELLED, actor=USER_ACTOR)
+
+        async with open_board(place) as board:
+            await board.press("w")
+            await board.until(lambda: board.selected == "second", "it is selected")
+            await board.press("y")
+            await question(board)
+            await services.queue.stop(second.id, actor=USER_ACTOR)
+            await board.pilot.click("#answer-anyway")
+            await board.told("nothing of this task waits for others any more")
+        present = await newest(place, 2)
+
+    assert present is not None
+    assert present.status is ExecutionStatus.CANCELLED

@@ -14,11 +14,12 @@ from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.errors import UndeliveredError
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.live_state import LiveState
 from agentmon.runners.locks import is_locked
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.presence import read_presence
-from tests.live_home import marked_processes
+from tests.live_home import add_command, marked_processes
 from tests.services.test_live_decisions import add_conversation, waiting
 from tests.services.test_sightings import card_of, halt_worker, let_time_pass
 from tests.waiting import until, wait_for
@@ -183,6 +184,29 @@ async def test_a_halted_worker_is_told_of_by_who_decides_and_delivers_when_it_go
     assert halted.sighting.undelivered == ("answer",)
     assert (await services.approvals.get(asked.id)).approval.status is ApprovalStatus.DENIED
     assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
+
+
+@pytest.mark.parametrize("way", ["the same request again", "start anyway"])
+async def test_a_run_that_is_queued_already_is_told_as_undelivered_too(
+    services: Services, workspace: Workspace, live_home: LiveHome, way: str
+) -> None:
+    first, then = [await add_command(services, workspace, "true") for _ in range(2)]
+    await services.tasks.add_dependency(then.id, first.number, actor=USER_ACTOR)
+    key = idempotency_key("once", "run", {})
+    queued = await services.queue.run(then.id, actor=USER_ACTOR, when_ready=True, key=key)
+    live_home.kill_worker()
+
+    with no_worker_can_start(services.paths), pytest.raises(UndeliveredError):
+        await (
+            services.queue.start_anyway(then.id, actor=USER_ACTOR)
+            if way == "start anyway"
+            else services.queue.run(then.id, actor=USER_ACTOR, when_ready=True, key=key)
+        )
+    await services.queue.run(then.id, actor=USER_ACTOR, when_ready=True, key=key)
+
+    assert read_presence(services.paths.worker_lock).is_running
+    assert (way == "start anyway") == ((await services.tasks.dependencies(then.id)) == ())
+    assert (await services.executions.get(queued.id)).created_at == queued.created_at
 
 
 async def test_a_queue_that_is_let_go_on_has_somebody_who_lets_it(

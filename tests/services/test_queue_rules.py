@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentmon.domain.errors import ConflictError, UsageError, WaitsForTasksError
+from agentmon.domain.any_command import ANY_COMMAND_KEY
+from agentmon.domain.errors import AgentmonError, ConflictError, UsageError, WaitsForTasksError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
@@ -170,3 +171,71 @@ async def test_dependencies_are_changed_all_or_not_at_all(services: Services, wo
 
     await services.tasks.change_dependencies(second.id, added=[first.number], removed=[third.number], actor=USER_ACTOR)
     assert [task.number for task in await services.tasks.dependencies(second.id)] == [first.number]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"agent_slug": "command"},
+        {"capability_key": ANY_COMMAND_KEY},
+        {"args": {"argv": ["touch", "other"]}},
+        {"not_before": datetime.now(UTC) + timedelta(days=1)},
+        {"message": "something else"},
+        {"model": "m"},
+        {"permission_mode": "plan"},
+        {"own_screen": True},
+    ],
+    ids=lambda chosen: next(iter(chosen)),
+)
+@pytest.mark.parametrize("waits_for_time", [False, True], ids=["", "later"])
+async def test_what_is_queued_is_not_started_anyway_as_something_else(
+    services: Services, workspace: Workspace, chosen: dict[str, Any], waits_for_time: bool
+) -> None:
+    first, then = [await add_command(services, workspace, "true") for _ in range(2)]
+    await services.tasks.add_dependency(then.id, first.number, actor=USER_ACTOR)
+    time = datetime.now(UTC) + timedelta(days=1) if waits_for_time else None
+    queued = await services.queue.run(then.id, actor=USER_ACTOR, when_ready=True, not_before=time)
+
+    with pytest.raises(AgentmonError) as caught:
+        await services.queue.run(then.id, actor=USER_ACTOR, anyway=True, **chosen)
+    refused = await services.executions.get(queued.id)
+    awaited = [one.number for one in await services.tasks.dependencies(then.id)]
+    started = await services.queue.run(then.id, actor=USER_ACTOR, anyway=True)
+
+    # A command takes neither model nor mode.
+    assert isinstance(caught.value, ConflictError) or set(chosen) <= {"model", "permission_mode"}
+    assert (refused.status, refused.not_before, awaited) == (ExecutionStatus.QUEUED, queued.not_before, [first.number])
+    assert started.id == queued.id
+    assert await services.tasks.dependencies(then.id) == ()
+
+
+async def test_only_what_is_queued_behind_others_is_let_start_anyway(services: Services, workspace: Workspace) -> None:
+    first, then = [await add_command(services, workspace, "true") for _ in range(2)]
+    await services.tasks.add_dependency(then.id, first.number, actor=USER_ACTOR)
+    stopped = await services.queue.run(then.id, actor=USER_ACTOR, when_ready=True)
+    await services.queue.stop(then.id, actor=USER_ACTOR)
+
+    with pytest.raises(ConflictError, match="nothing of this task waits"):
+        await services.queue.start_anyway(then.id, actor=USER_ACTOR)
+    after_stop = await services.executions.newest(then.id)
+    queued = await services.queue.run(then.id, actor=USER_ACTOR, when_ready=True)
+    await services.queue.start_anyway(then.id, actor=USER_ACTOR)
+    ended = await services.queue.wait(queued.id)
+
+    assert after_stop is not None
+    assert (after_stop.id, after_stop.status) == (stopped.id, ExecutionStatus.CANCELLED)
+    assert ended.status is ExecutionStatus.SUCCEEDED
+
+
+async def test_asking_again_for_what_is_queued_brings_its_worker_back(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    await services.queue.pause(actor=USER_ACTOR)
+    task = await add_command(services, workspace, "true")
+    await services.queue.run(task.id, actor=USER_ACTOR)
+    live_home.kill_worker()
+
+    with pytest.raises(ConflictError, match="already queued"):
+        await services.queue.run(task.id, actor=USER_ACTOR)
+
+    assert (await services.workers.status()).is_running

@@ -124,11 +124,12 @@ async def decide_waiting(screen: ServiceScreen[None], task_id: TaskId) -> None:
     answer = await screen.ask(ChoiceDialog(question, detail=detail, answers=answers))
     try:
         if answer == _ANYWAY:
-            await services.queue.run(task_id, actor=services.actor, anyway=True)
+            await services.queue.start_anyway(task_id, actor=services.actor)
             screen.notify(f"#{task.number} no longer waits")
         elif answer == _DROP:
             removed = [one.number for one in given_up]
             await services.tasks.change_dependencies(task_id, removed=removed, actor=services.actor)
+            await services.queue.deliver()
             screen.notify(f"#{task.number} no longer waits for {dropped}")
         elif answer == _STOP:
             await services.queue.stop(task_id, actor=services.actor)

@@ -143,7 +143,13 @@ def enable(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_js
     Examples:
       agentmon agents enable docker kubectl
     """
-    _each(slugs, lambda services, slug: services.agents.enable(slug, actor=services.actor), "on", as_json=as_json)
+
+    async def work(services: Services, slug: str) -> Agent:
+        enabled = await services.agents.enable(slug, actor=services.actor)
+        await services.queue.deliver()
+        return enabled
+
+    _each(slugs, work, "on", as_json=as_json)
 
 
 def disable(slugs: Annotated[list[str], typer.Argument(metavar="SLUG...")], as_json: JsonOption = False) -> None:

@@ -117,7 +117,9 @@ def release(slug: SlugArgument, as_json: JsonOption = False) -> None:
     """
 
     async def work(services: Services) -> Agent:
-        return await services.agents.release(slug, actor=services.actor)
+        released = await services.agents.release(slug, actor=services.actor)
+        await services.queue.deliver()
+        return released
 
     agent = with_services(work)
     if as_json:
@@ -140,7 +142,9 @@ def limit(
     """
 
     async def work(services: Services) -> Agent:
-        return await services.agents.limit(slug, max_concurrent, actor=services.actor)
+        limited = await services.agents.limit(slug, max_concurrent, actor=services.actor)
+        await services.queue.deliver()
+        return limited
 
     agent = with_services(work)
     if as_json:

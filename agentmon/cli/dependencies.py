@@ -55,6 +55,8 @@ def after(
         task = await numbered_task(services, workspace, number)
         if added or removed:
             await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=services.actor)
+        if removed:
+            await services.queue.deliver()
         graph = await services.tasks.graph(task.id)
         return graph.tasks[task.id], graph
 

@@ -77,12 +77,14 @@ async def pause_note(services: Services) -> str:
 
 
 async def silence_note(services: Services) -> str:
-    """Return the line that says how old what is shown of runs may be; empty while a worker is at work."""
-    seen_at = services.sightings.worker_seen_at()
-    if seen_at is None or not (await _open_counts(services))[0]:
+    """Return the line that says what no worker looks after; empty while one is at work, or none is needed."""
+    running, queued = await _open_counts(services)
+    seen_at = await services.sightings.worker_missed_since(is_running=running > 0) if running or queued else None
+    if seen_at is None:
         return ""
     ago = elapsed_text(seen_at, None, SystemClock().now())
-    return f"note: the worker was last seen {ago} ago; what runs is shown as it was then"
+    what = "what runs is shown as it was then" if running else "what is queued starts when `agentmon` brings one back"
+    return f"note: the worker was last seen {ago} ago; {what}"
 
 
 async def _open_counts(services: Services) -> tuple[int, int]:

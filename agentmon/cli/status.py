@@ -10,7 +10,7 @@ import time
 from agentmon import __version__
 from agentmon.cli.output import say_clean_line, say_document
 from agentmon.store.money_setting import find_money_words
-from agentmon.store.status_counts import StatusCounts, find_status_counts
+from agentmon.store.status_counts import StatusCounts, find_status_counts, has_startable
 
 _SHORT_FOLDER_BYTES = 80
 """Up to here the folder of sockets is where it is looked for; ``paths`` knows where longer ones go."""
@@ -59,13 +59,14 @@ def print_status(words: list[str]) -> int:
 
 
 def find_worker_seen_at(counts: StatusCounts, database_path: str) -> float | None:
-    """Return when a worker was last at work, while something runs and none is: nobody needs one for nothing."""
-    if not counts.running:
+    """Return when a worker was last at work, while one is needed and none is."""
+    if not counts.running and not counts.queued:
         return None
     from agentmon.worker.at_work import find_last_beat  # noqa: PLC0415 - only runs need it
 
     run_dir = find_run_dir()
-    return find_last_beat(f"{run_dir}/worker.lock", f"{run_dir}/worker-loops.json", database_path)
+    seen_at = find_last_beat(f"{run_dir}/worker.lock", f"{run_dir}/worker-loops.json", database_path)
+    return seen_at if seen_at is None or counts.running or has_startable(database_path) else None
 
 
 def worker_silence(counts: StatusCounts) -> str:

@@ -93,7 +93,7 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         money=await services.settings.money(),
         now=SystemClock().now(),
         newest_state=waiting_text(executions[0], await obstacles_of(services, executions[0])) if executions else "",
-        note=await silence_note(services) if executions and executions[0].status.is_live else "",
+        note=await silence_note(services) if executions and executions[0].status.is_open else "",
     )
 
 

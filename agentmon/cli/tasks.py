@@ -230,11 +230,12 @@ def edit(
             )
             if lent is not None:
                 lent.remove()
-            if edited.schedule is not None:
-                await services.queue.look_after()
-            return edited
-        await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=services.actor)
-        return await services.tasks.get(task.id)
+        else:
+            await services.tasks.change_dependencies(task.id, added=added, removed=removed, actor=services.actor)
+            edited = await services.tasks.get(task.id)
+        if removed or edited.schedule is not None:
+            await services.queue.deliver()
+        return edited
 
     task = with_workspace(folder, work)
     _print_task(task, as_json=as_json)

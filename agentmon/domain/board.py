@@ -178,7 +178,7 @@ class StatusLine(NamedTuple):
     money: MoneyFormat = DOLLARS
     """How all amounts are shown."""
     worker_seen_at: datetime | None = None
-    """When a worker was last at work, while something runs and none is: all the rest may be as old as that."""
+    """When a worker was last at work, while one is needed and none is: all the rest may be as old as that."""
 
 
 class BoardPage(NamedTuple):

@@ -69,14 +69,14 @@ class BoardService:
             money_words=self._settings.default_money_words(),
             board_words=self._settings.default_board_words(),
         )
-        if page.status_line.running:
+        if page.status_line.running or page.status_line.queued:
             page = await self._seen(page)
         running = find_running_import(self._import_progress)
         return page if running is None else page._replace(import_percent=running.progress.percent)
 
     async def _seen(self, page: BoardPage) -> BoardPage:
         """Return the page with what is known of the runs on it that nobody looks after."""
-        worker_seen_at = self._sightings.worker_seen_at()
+        worker_seen_at = await self._sightings.worker_missed_since(is_running=page.status_line.running > 0)
         if worker_seen_at is None:
             return page
         known = await self._sightings.look()

@@ -202,6 +202,8 @@ class ExplainService:
             return "the registry of agents", agent.off_words
         if await self._pauses.get() is not None:
             return "the pause of the queue", note
+        if self._sightings.worker_seen_at() is not None:
+            return "the worker, which is not at work", "`agentmon` or a run brings one back"
         full = await self._claims.find_full(execution.id)
         return ("its turn in the queue", note) if full is None else ("the limit of runs at one time", _FULL_WORDS[full])
 

@@ -13,6 +13,7 @@ from agentmon.runners.execution_folder import ExecutionFolder, open_at_once
 from agentmon.runners.host.process_table import is_halted
 from agentmon.runners.journal import HostStartedEntry, parse_entry
 from agentmon.runners.locks import is_locked
+from agentmon.store.status_counts import has_startable
 from agentmon.worker.at_work import find_last_beat
 
 if TYPE_CHECKING:
@@ -44,6 +45,17 @@ class SightingService:
             str(self._paths.worker_lock), str(self._paths.worker_loops), str(self._paths.database_path)
         )
         return None if beat_at is None else datetime.fromtimestamp(beat_at, UTC)
+
+    async def worker_missed_since(self, *, is_running: bool) -> datetime | None:
+        """Return when a worker was last at work; None while one is, or while nobody needs one.
+
+        Args:
+            is_running: Whether anything runs; otherwise one is needed for what is queued and waits for nothing else.
+        """
+        seen_at = self.worker_seen_at()
+        if seen_at is None or is_running:
+            return seen_at
+        return seen_at if await asyncio.to_thread(has_startable, str(self._paths.database_path)) else None
 
     async def look(self) -> Mapping[ExecutionId | None, Sighting]:
         """Return what is known of each live run that nobody looks after; empty while a worker is at work."""

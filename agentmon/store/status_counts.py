@@ -104,8 +104,7 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
     if not os.path.lexists(database_path):
         return StatusCounts()
     try:
-        connection = sqlite3.connect(f"file:{_uri_path(database_path)}?mode=ro", uri=True, timeout=_BUSY_TIMEOUT_S)
-        with closing(connection):
+        with closing(_opened(database_path, timeout_s=_BUSY_TIMEOUT_S)) as connection:
             if connection.execute("SELECT version_num FROM alembic_version").fetchone() != (HEAD_REVISION,):
                 return None
             counts = dict(connection.execute(OPEN_EXECUTIONS).fetchall())
@@ -129,6 +128,24 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
     )
 
 
+def has_startable(database_path: str) -> bool:
+    """Return whether anything queued needs nothing but a worker, now or at its time: no person, no pause, no task."""
+    from agentmon.store.card_states import HOLDS, NEEDS_YOU, OPEN  # noqa: PLC0415 - only who misses a worker asks
+
+    statement = f"""
+        SELECT 1 FROM executions o JOIN agents a ON a.id = o.agent_id AND a.is_active AND a.removed_at IS NULL
+        WHERE {OPEN} AND o.status = 'queued' AND {NEEDS_YOU} IS NOT TRUE
+          AND NOT EXISTS (SELECT 1 FROM settings WHERE key = '{_PAUSE_KEY}')
+          AND NOT EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
+              WHERE d.task_id = o.task_id AND {HOLDS})
+        LIMIT 1"""
+    try:
+        with closing(_opened(database_path, timeout_s=_BUSY_TIMEOUT_S)) as connection:
+            return connection.execute(statement).fetchone() is not None
+    except sqlite3.Error:
+        return False
+
+
 def moment_text_of(seconds: float | None) -> str | None:
     """Return seconds since the epoch as JSON documents have a moment: ISO 8601 to the millisecond, with Z."""
     if seconds is None:
@@ -143,8 +160,7 @@ def find_day_counts(database_path: str) -> StatusCounts | None:
     None when the database is not there, is kept by somebody, or cannot be read by this release.
     """
     try:
-        uri = f"file:{_uri_path(database_path)}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_HURRIED_TIMEOUT_S)) as connection:
+        with closing(_opened(database_path, timeout_s=_HURRIED_TIMEOUT_S)) as connection:
             if connection.execute("SELECT version_num FROM alembic_version").fetchone() != (HEAD_REVISION,):
                 return None
             settings = StoredSettings(connection.execute(SETTINGS).fetchall())
@@ -200,6 +216,10 @@ def _machine_zone() -> str:
         except OSError:
             return ""
     return name.rpartition("zoneinfo/")[2].lstrip(":")
+
+
+def _opened(path: str, *, timeout_s: float) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{_uri_path(path)}?mode=ro", uri=True, timeout=timeout_s)
 
 
 def _uri_path(path: str) -> str:

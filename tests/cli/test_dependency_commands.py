@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.waiting import wait_for
+
 if TYPE_CHECKING:
     from tests.cli.command_lines import CommandLine
 
@@ -124,6 +126,19 @@ def test_a_task_that_waits_is_run_anyway(cli: CommandLine) -> None:
     assert both.code == 2
     assert (ran.code, ran.document()["state"]) == (0, "done")
     assert cli("task", "after", second, "--json").document()["waits_for"] == []
+
+
+@pytest.mark.parametrize("words", ["task edit {} --not-after {}", "task after {} --remove {}"])
+def test_a_dependency_that_is_taken_away_has_a_worker_start_what_waited(cli: CommandLine, words: str) -> None:
+    first = cli.add("first")
+    second = cli.add("second", "--command", "true", "--after", first)
+    cli("run", second, "--when-ready")
+    cli("worker", "--stop")
+
+    changed = cli(*words.format(second, first).split())
+    is_running = cli("worker", "--status", "--json").document()["is_running"]
+    assert (changed.code, is_running) == (0, True)
+    wait_for(lambda: cli("task", "show", second, "--json").document()["status"] == "done")
 
 
 def test_a_task_of_another_workspace_cannot_be_waited_for(cli: CommandLine) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.cli.pausing import silence_note
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
@@ -28,6 +29,7 @@ from agentmon.worker.loop_report import write_loop_report
 from agentmon.worker.presence import read_presence
 from tests.idle_worker import idle_worker
 from tests.live_home import add_command, marked_processes, until_started
+from tests.stored_runs import stored
 from tests.waiting import until, wait_for
 
 if TYPE_CHECKING:
@@ -239,3 +241,53 @@ async def test_a_run_of_another_machine_is_known_by_its_heartbeat_alone(
     fresh = await services.executions.get(execution.id)
 
     assert (old.live_state, fresh.live_state) == (LiveState.UNKNOWN, LiveState.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "is_missed"),
+    [
+        ("nothing", True),
+        ("a time", True),
+        ("a queued task", True),
+        ("a task that nobody queued", False),
+        ("a cancelled task", False),
+        ("leave to start", False),
+        ("the end of a pause", False),
+        ("an agent that is off", False),
+    ],
+)
+async def test_a_worker_is_missed_only_by_what_needs_nothing_else(
+    tmp_path: Path, waits_for: str, is_missed: bool
+) -> None:
+    async with stored(tmp_path) as place:
+        services = place.services
+        other, task = await place.add_task("the other"), await place.add_task()
+        if "task" in waits_for:
+            await services.tasks.add_dependency(task.id, other.number, actor=USER_ACTOR)
+        run = await place.add_run(task.id, ExecutionStatus.QUEUED, may_wait=True)
+        match waits_for:
+            case "a time":
+                later = datetime.now(UTC) + timedelta(days=3)
+                place.set_columns(run.id, not_before=later, wait_reason="scheduled")
+            case "a queued task":
+                await place.add_run(other.id, ExecutionStatus.QUEUED)
+            case "a cancelled task":
+                await services.tasks.move(other.id, TaskStatus.CANCELLED, actor=USER_ACTOR)
+            case "leave to start":
+                place.set_columns(run.id, is_held=1)
+            case "the end of a pause":
+                await services.queue.pause(actor=USER_ACTOR)
+            case "an agent that is off":
+                with closing(sqlite3.connect(services.paths.database_path)) as connection, connection:
+                    connection.execute("UPDATE agents SET is_active = 0 WHERE slug = 'command'")
+        old = (datetime.now(UTC) - AGO).timestamp()
+        os.utime(services.paths.database_path, (old, old))
+
+        seen_at = await services.sightings.worker_missed_since(is_running=False)
+        page = await services.board.page(place.workspace, ())
+        note = await silence_note(services)
+        explained = (await services.explaining.explain(task.id)).source
+
+        assert (seen_at is not None) == (page.status_line.worker_seen_at is not None) == bool(note) == is_missed
+        assert ("worker" in explained) == (waits_for == "nothing")
+        assert await services.sightings.worker_missed_since(is_running=True) is not None

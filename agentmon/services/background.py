@@ -34,6 +34,8 @@ class Trouble:
     """All of it in a sentence."""
     hint: str
     """The next step."""
+    is_lasting: bool = True
+    """Whether only somebody ends it; a worker that is silent may be about to speak."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ class BackgroundService:
             is_running=True,
             pid=presence.pid,
             is_halted=is_halted(presence.pid),
-            silent_s=max(0.0, (self._clock.now() - report.beat_at).total_seconds()),
+            silent_s=abs((self._clock.now() - report.beat_at).total_seconds()),
             loops=report.loops,
         )
 
@@ -153,5 +155,6 @@ def _trouble_of_worker(health: WorkerHealth, log: str) -> Trouble | None:
             text=f"the worker (pid {health.pid}) has said nothing for {duration_text(health.silent_s)}",
             hint=f"its log may say why: {log}; after `kill -KILL {health.pid}` the next command starts another, and "
             "what runs goes on",
+            is_lasting=False,
         )
     return None

@@ -92,10 +92,15 @@ def _last_seen_at(execution: Execution, now: datetime) -> datetime | None:
     is_here = execution.log_file_path is not None and folder.path.exists()
     if is_here and _is_alive(folder):
         return None
+    margin = _A_FEW_SECONDS if is_here else _ELSEWHERE
     moments = [execution.started_at, execution.heartbeat_at, execution.log_updated_at]
     moments += [_changed_at(folder.journal), _changed_at(folder.output_log)] if is_here else []
-    seen_at = min(now, max((moment for moment in moments if moment is not None), default=execution.created_at))
-    return seen_at if now - seen_at > (_A_FEW_SECONDS if is_here else _ELSEWHERE) else None
+    # What is of a time to come was written before the clock was set back.
+    past = [moment for moment in moments if moment is not None and moment <= now + margin]
+    if not past:
+        return min(now, execution.created_at)
+    seen_at = min(now, max(past))
+    return seen_at if now - seen_at > margin else None
 
 
 def _is_alive(folder: ExecutionFolder) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
@@ -13,6 +14,7 @@ from agentmon.domain.errors import RunnerError, UndeliveredError
 from agentmon.runners.host.process_table import is_halted
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.worker.launch import ensure_worker
+from agentmon.worker.loop_report import REPORT_EVERY_S
 from agentmon.worker.presence import WorkerInfo, read_presence
 from agentmon.worker.wake import wake_worker
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _ENDS_WITHIN_S: Final = 20.0
 _LOOK_EVERY_S: Final = 0.05
+_BEATS_WITHIN_S: Final = REPORT_EVERY_S + 1.0
 
 
 class WorkerService:
@@ -67,9 +70,12 @@ class WorkerService:
                 next worker carries it out.
         """
         await self.wake()
-        trouble = await self._background.worker_trouble()
-        if trouble is not None:
-            raise UndeliveredError(f"recorded, but not delivered yet: {trouble.text}", hint=trouble.hint)
+        # One that was silent since the machine slept, or the clock was set, beats again within its time.
+        deadline = time.monotonic() + _BEATS_WITHIN_S
+        while (trouble := await self._background.worker_trouble()) is not None:
+            if trouble.is_lasting or time.monotonic() >= deadline:
+                raise UndeliveredError(f"recorded, but not delivered yet: {trouble.text}", hint=trouble.hint)
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def status(self) -> WorkerInfo:
         """Return what is known of the worker."""

@@ -27,7 +27,9 @@ def find_last_beat(lock_path: str, report_path: str, database_path: str) -> floa
         database_path: The database.
     """
     beat_at = _changed_at(report_path) or _changed_at(lock_path) or _changed_at(database_path)
-    silence_s = time.time() - beat_at
+    now = time.time()
+    # A beat of a time to come was written before the clock was set back, and is as old as nobody knows.
+    silence_s, beat_at = abs(now - beat_at), min(now, beat_at)
     if silence_s <= _RECENT_S:
         return None
     try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,9 @@ from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.live_state import LiveState
 from agentmon.runners.locks import is_locked
 from agentmon.services.actors import USER_ACTOR
+from agentmon.worker.loop_report import write_loop_report
 from agentmon.worker.presence import read_presence
+from tests.idle_worker import idle_worker
 from tests.live_home import add_command, marked_processes
 from tests.services.test_live_decisions import add_conversation, waiting
 from tests.services.test_sightings import card_of, halt_worker, let_time_pass
@@ -207,6 +210,29 @@ async def test_a_run_that_is_queued_already_is_told_as_undelivered_too(
     assert read_presence(services.paths.worker_lock).is_running
     assert (way == "start anyway") == ((await services.tasks.dependencies(then.id)) == ())
     assert (await services.executions.get(queued.id)).created_at == queued.created_at
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=8), -timedelta(hours=8)], ids=["it slept", "the clock was set back"])
+async def test_a_worker_that_is_about_to_beat_is_given_the_time(
+    services: Services, live_home: LiveHome, jump: timedelta
+) -> None:
+    loops = services.paths.worker_loops
+    await services.workers.ensure_running()
+    wait_for(loops.exists)
+    live_home.kill_worker()
+    with idle_worker(services.paths):
+        write_loop_report(loops, (), at=datetime.now(UTC) - jump)
+        before = (await services.background.worker()).silent_s
+        handing_over = asyncio.create_task(services.workers.hand_over())
+        given_up, _ = await asyncio.wait({handing_over}, timeout=0.5)
+        write_loop_report(loops, (), at=datetime.now(UTC))
+        await handing_over
+        write_loop_report(loops, (), at=datetime.now(UTC) - jump)
+        with pytest.raises(UndeliveredError, match="has said nothing"):
+            await services.workers.hand_over()
+
+    assert given_up == set()
+    assert before == pytest.approx(abs(jump.total_seconds()), abs=60)
 
 
 async def test_a_queue_that_is_let_go_on_has_somebody_who_lets_it(

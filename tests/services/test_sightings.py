@@ -90,18 +90,18 @@ def halt_worker(paths: Paths) -> int:
     return pid
 
 
-def let_time_pass(paths: Paths, execution: Execution) -> None:
-    """Make what was said of the run and by the worker ten minutes older."""
-    then = (datetime.now(UTC) - AGO).timestamp()
+def let_time_pass(paths: Paths, execution: Execution, time: timedelta = AGO) -> None:
+    """Make what was said of the run and by the worker older, or of a time to come."""
+    then = (datetime.now(UTC) - time).timestamp()
     folder = paths.execution_dir(execution.id)
     for file in (paths.worker_loops, paths.worker_lock, folder / "journal.jsonl", folder / "output.log"):
         os.utime(file, (then, then))
-    moments = {"started_at": 2 * AGO, "heartbeat_at": AGO, "log_updated_at": AGO}
+    moments = {"started_at": 2 * time, "heartbeat_at": time, "log_updated_at": time}
     with closing(sqlite3.connect(paths.database_path)) as connection, connection:
         for name, age in moments.items():
             written = moment_text(datetime.now(UTC) - age)
             connection.execute(f"UPDATE executions SET {name} = ? WHERE id = ?", (written, execution.id))
-        connection.execute("UPDATE execution_commands SET created_at = ?", (moment_text(datetime.now(UTC) - AGO),))
+        connection.execute("UPDATE execution_commands SET created_at = ?", (moment_text(datetime.now(UTC) - time),))
 
 
 def dump(paths: Paths) -> list[list[object]]:
@@ -205,6 +205,27 @@ async def test_a_halted_worker_counts_as_none_and_one_that_is_slow_as_at_work(
     assert services.sightings.worker_seen_at() is None
 
 
+@pytest.mark.parametrize("set_back", [timedelta(hours=1), timedelta(days=400)], ids=["an hour", "days"])
+async def test_a_clock_that_was_set_back_hides_no_dead_worker(
+    services: Services, workspace: Workspace, live_home: LiveHome, set_back: timedelta
+) -> None:
+    execution = await begin(services, workspace)
+    host = pid_of("host", services, execution)
+    live_home.kill_worker()
+    os.kill(host, signal.SIGKILL)
+    wait_for(lambda: not is_locked(services.paths.execution_dir(execution.id) / "host.lock"))
+    let_time_pass(services.paths, execution, AGO - set_back)
+
+    seen_at = services.sightings.worker_seen_at()
+    seen = await services.executions.get(execution.id)
+    now = datetime.now(UTC)
+
+    assert seen_at is not None
+    assert seen.live_state is LiveState.UNKNOWN
+    assert seen.sighting.last_seen_at is not None
+    assert max(seen_at, seen.sighting.last_seen_at) <= now
+
+
 async def test_a_worker_that_hangs_counts_as_none(live_home: LiveHome, services: Services) -> None:
     await services.workers.ensure_running()
     paths = services.paths
@@ -220,10 +241,13 @@ async def test_a_worker_that_hangs_counts_as_none(live_home: LiveHome, services:
         present = find_last_beat(*places)
         os.utime(paths.worker_loops, (old, old))
         hanging = find_last_beat(*places)
+        os.utime(paths.worker_loops, (old + 3600, old + 3600))
+        hanging_since_the_clock_was_set_back = find_last_beat(*places)
 
     # One that has only begun has not said a word yet.
     assert (of_an_earlier_one, present) == (None, None)
     assert hanging == pytest.approx(old)
+    assert hanging_since_the_clock_was_set_back == pytest.approx(datetime.now(UTC).timestamp(), abs=60)
 
 
 async def test_a_run_of_another_machine_is_known_by_its_heartbeat_alone(

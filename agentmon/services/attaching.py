@@ -32,7 +32,7 @@ class AttachService:
         """Return what to run to show the terminal of an execution.
 
         Raises:
-            ConflictError: The execution has no terminal: it waits, is over, or its session is gone.
+            ConflictError: The execution has no terminal: it waits, has not begun, is over, or its session is gone.
             UsageError: There is no terminal here, or one that cannot show a session.
             TmuxUnavailableError: tmux is missing or did not answer.
         """
@@ -47,6 +47,10 @@ class AttachService:
         session = await self._find(
             execution.tmux_session_name or session_name(execution), environ=environ, is_awaited=is_starting
         )
+        if session is None and is_starting:
+            raise ConflictError(
+                "this run has not begun yet", hint="`agentmon worker --status` shows whether its worker is at work"
+            )
         if session is None:
             raise ConflictError(
                 "the terminal of this run is gone; the run itself goes on and is recorded",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from agentmon.domain.executions import Execution
 from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
 from agentmon.paths import find_paths
 from agentmon.runners.tmux import Tmux
+from agentmon.services import attaching
 from agentmon.services.attaching import AttachService
 from agentmon.worker.preparation import session_name
 from tests.runners.tmux_servers import short_folder
@@ -64,3 +66,16 @@ async def test_what_was_only_just_claimed_gets_its_terminal_as_soon_as_it_is_the
 async def test_what_waits_or_is_over_has_no_terminal(paths: Paths, status: ExecutionStatus) -> None:
     with pytest.raises(ConflictError):
         await AttachService(paths).plan(execution(status), environ=ENVIRON)
+
+
+@pytest.mark.parametrize(("name", "sentence"), [(None, "has not begun"), ("agentmon-x", "is gone")])
+async def test_a_run_whose_terminal_never_comes_has_not_begun(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, name: str | None, sentence: str
+) -> None:
+    monkeypatch.setattr(attaching, "_COMES_WITHIN_S", 0.2)
+    claimed = replace(execution(ExecutionStatus.RUNNING), tmux_session_name=name)
+
+    with pytest.raises(ConflictError, match=sentence) as caught:
+        await AttachService(paths).plan(claimed, environ=ENVIRON)
+
+    assert ("worker --status" in caught.value.hint) == (name is None)

@@ -265,6 +265,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 dependencies=DependencyRepository(database),
                 pauses=QueuePauseRepository(database),
                 claims=ClaimRepository(database),
+                settings=settings,
                 paths=paths,
                 clock=clock,
             ),

@@ -1,6 +1,5 @@
 """What a queued run waits for, in words."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +12,7 @@ from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.executions import Execution
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.tasks import awaited_text
 
 PAUSED_WORDS = "queue is paused"
 _REASON_CHARACTERS = 200
@@ -23,8 +23,8 @@ class Obstacles:
     """All that can keep a queued run from starting."""
 
     agent: Agent | None
-    waits_for: Sequence[str] = ()
-    """Names of the tasks that have to be done first, such as ``#38``."""
+    waits_for: str = ""
+    """Names of the tasks that have to be done first: ``#38, #39 (not queued)``."""
     is_paused: bool = False
 
 
@@ -35,7 +35,7 @@ async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
     prerequisites = await services.tasks.dependencies(execution.task_id)
     return Obstacles(
         agent=await services.agents.get(execution.agent_id),
-        waits_for=[task.awaited_name for task in prerequisites if not task.releases],
+        waits_for=awaited_text(prerequisites),
         is_paused=await services.queue.find_pause() is not None,
     )
 
@@ -51,7 +51,7 @@ def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
     parking = _parking(execution, obstacles.agent)
     reasons = []
     if obstacles.waits_for:
-        reasons.append("starts after " + ", ".join(obstacles.waits_for))
+        reasons.append(f"starts after {obstacles.waits_for}")
     if parking is None and execution.not_before is not None and execution.not_before > SystemClock().now():
         verb = "is tried again" if execution.wait_reason is WaitReason.RETRY else "starts"
         reasons.append(f"{verb} at {local_words(execution.not_before)}")

@@ -9,6 +9,7 @@ from agentmon.domain.amounts import DOLLARS, MoneyFormat
 from agentmon.domain.live_state import LiveState, elapsed_text, seen_state, state_label
 from agentmon.domain.sightings import NO_SIGHTING
 from agentmon.domain.spending import Spent
+from agentmon.domain.task_status import AwaitedState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.sightings import Sighting
-    from agentmon.domain.task_status import AwaitedState, TaskStatus
+    from agentmon.domain.task_status import TaskStatus
 
 ALL_WORKSPACES: Final = "All workspaces"
 
@@ -96,8 +97,16 @@ class Card(NamedTuple):
 
     @property
     def awaited_text(self) -> str:
-        """What it waits for, and what became of those that will not be done by themselves: ``#7, #8 (cancelled)``."""
-        states = self.awaited_states
+        """What it waits for, and why those that will not be done by themselves are not: ``#7, #8 (cancelled)``.
+
+        That one of them is not queued says something only beside a card that is.
+        """
+        is_queued = self.state is LiveState.QUEUED
+        states = {
+            number: state
+            for number, state in self.awaited_states.items()
+            if is_queued or state is not AwaitedState.NOT_QUEUED
+        }
         return ", ".join(states[one].named(one) if one in states else f"#{one}" for one in self.waits_for)
 
     @property
@@ -125,7 +134,7 @@ class Card(NamedTuple):
             now=now,
             exit_code=self.exit_code,
             error=self.error,
-            waits_for=self.waits_for,
+            waits_for=self.awaited_text,
             waits_until=self.waits_until,
             is_retry=self.is_retry,
             sighting=self.sighting,

@@ -12,7 +12,7 @@ from agentmon.domain.live_state import LiveState, elapsed_seconds, elapsed_text,
 from agentmon.domain.sightings import NO_SIGHTING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import datetime
 
     from agentmon.domain.activity import Activity
@@ -200,13 +200,13 @@ class Execution:
         return seen_state(state, self.sighting.last_seen_at)
 
     def state_label(
-        self, now: datetime, *, waits_for: Sequence[int] = (), parked_until: datetime | None = None
+        self, now: datetime, *, waits_for: str = "", parked_until: datetime | None = None
     ) -> tuple[LiveState, str]:
         """Return its state and the words for it, as every place shows them.
 
         Args:
             now: The present.
-            waits_for: Numbers of the tasks that have to be done first.
+            waits_for: Names of the tasks that have to be done first: ``#38, #39 (not queued)``.
             parked_until: The time before which nothing of its agent starts.
         """
         is_queued = self.status is ExecutionStatus.QUEUED and self.live_state is not LiveState.NEEDS_YOU
@@ -217,7 +217,7 @@ class Execution:
             now=now,
             exit_code=self.exit_code,
             error=self.error,
-            waits_for=waits_for if is_queued else (),
+            waits_for=waits_for if is_queued else "",
             waits_until=max(times, default=None),
             is_retry=self.wait_reason is WaitReason.RETRY,
             sighting=self.sighting,

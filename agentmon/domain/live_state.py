@@ -134,7 +134,7 @@ def state_label(
     now: datetime,
     exit_code: int | None = None,
     error: str | None = None,
-    waits_for: Sequence[int] = (),
+    waits_for: str = "",
     waits_until: datetime | None = None,
     is_retry: bool = False,
     sighting: Sighting = NO_SIGHTING,
@@ -146,7 +146,7 @@ def state_label(
         now: The present; a time that is over is not told.
         exit_code: Of the program.
         error: What is wrong; names the processes that could not be stopped.
-        waits_for: Numbers of the tasks that a queued execution waits for.
+        waits_for: Names of the tasks that a queued execution waits for: ``#38, #39 (not queued)``.
         waits_until: The time before which a queued execution does not start.
         is_retry: Whether it waits since its last try failed.
         sighting: What is known of it while no worker is at work.
@@ -162,7 +162,7 @@ def state_label(
     elif state is LiveState.PARKED and waits_until is not None:
         words = f"{words} until {short_moment(waits_until, now)}"
     elif state is LiveState.QUEUED and waits_for:
-        words = f"{words} · after {numbers_text(waits_for)}"
+        words = f"{words} · after {waits_for}"
     elif state is LiveState.QUEUED and waits_until is not None:
         words = f"{words} · {'retry at' if is_retry else 'at'} {short_moment(waits_until, now)}"
     if sighting.last_seen_at is not None:

@@ -39,7 +39,9 @@ class AwaitedState(StrEnum):
     """Why what waits for a task may not start: only a task that is done, of which nothing runs, lets others start."""
 
     OPEN = ""
-    """It may still be done."""
+    """It is queued or runs, or a person has to do it."""
+    NOT_QUEUED = "not queued"
+    """It may still be done, but its program runs only when somebody queues it."""
     RUNNING = "still running"
     """Somebody said that it is done while it runs; how the run ends decides."""
     CANCELLED = "cancelled"
@@ -49,11 +51,12 @@ class AwaitedState(StrEnum):
     LOST = "lost"
     TIMED_OUT = "timed out"
     STOPPED = "stopped"
+    BUDGET_SPENT = "budget spent"
 
     @property
     def is_given_up(self) -> bool:
         """Whether it will not be done as things stand: a person has to decide what becomes of what waits."""
-        return self not in {AwaitedState.OPEN, AwaitedState.RUNNING}
+        return self not in {AwaitedState.OPEN, AwaitedState.NOT_QUEUED, AwaitedState.RUNNING}
 
     def named(self, number: int) -> str:
         """Return the number of the task with this state behind it: ``#8 (cancelled)``."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.task_status import Priority, TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from agentmon.domain.ids import AgentId, TaskId, UserId, WorkspaceId
@@ -101,6 +101,11 @@ class AwaitedTask(Task):
     def awaited_name(self) -> str:
         """Its number, and behind it why it will not be done by itself: ``#8 (cancelled)``."""
         return f"#{self.number}" if self.awaited_state is None else self.awaited_state.named(self.number)
+
+
+def awaited_text(tasks: Iterable[AwaitedTask]) -> str:
+    """Return the names of those of the tasks that keep another one from starting: ``#7, #8 (cancelled)``."""
+    return ", ".join(task.awaited_name for task in tasks if not task.releases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

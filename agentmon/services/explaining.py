@@ -15,6 +15,7 @@ from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitRea
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
+from agentmon.domain.tasks import awaited_text
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.screens.reading import ScreenText, box_text, read_screen, read_title
 from agentmon.runners.screens.rules import NO_RULES, find_agent_rules
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.runners.screens.rules import ScreenRules
     from agentmon.services.agents import AgentService
+    from agentmon.services.settings import SettingsService
     from agentmon.services.sightings import SightingService
     from agentmon.store.claims import ClaimRepository
     from agentmon.store.dependencies import DependencyRepository
@@ -50,6 +52,7 @@ _END_SOURCES: Final = {
     EndReason.TERMINATED: "a signal that its host got from elsewhere",
     EndReason.LOST: "the lock of its host, which is gone without a word",
     EndReason.REFUSED: "what the vendor said",
+    EndReason.BUDGET: "a budget that was spent",
 }
 _WAIT_SOURCES: Final = {
     WaitReason.RETRY: "its last try, which failed",
@@ -63,6 +66,7 @@ _FULL_WORDS: Final = {
     "folder": "another agent works in its folder",
     "agent": "its agent has no place free",
     "workspace": "its workspace has no place free",
+    "all": "as many runs as worker.max_running allows are at work",
 }
 _STATE_EVENTS: Final = (EventType.STATUS_CHANGE, EventType.APPROVAL, EventType.ERROR)
 _MAX_EVENTS: Final = 5
@@ -122,12 +126,14 @@ class ExplainService:
         dependencies: DependencyRepository,
         pauses: QueuePauseRepository,
         claims: ClaimRepository,
+        settings: SettingsService,
         paths: Paths,
         clock: Clock,
     ) -> None:
         self._dependencies = dependencies
         self._pauses = pauses
         self._claims = claims
+        self._settings = settings
         self._executions = executions
         self._sightings = sightings
         self._events = events
@@ -146,8 +152,8 @@ class ExplainService:
         if not found:
             raise ConflictError("it was never run, so there is no state to explain", hint="r on the card runs it")
         execution = found[0]
-        source, note = await self._decided(execution)
-        waits_for = [one.number for one in await self._dependencies.of_task(task_id) if not one.releases]
+        waits_for = awaited_text(await self._dependencies.of_task(task_id))
+        source, note = await self._decided(execution, waits_for)
         agent = await self._agents.get(execution.agent_id)
         events = await self._events.last(execution_id=execution.id, types=_STATE_EVENTS, limit=_MAX_EVENTS)
         changes = [event for event in events if event.type is EventType.STATUS_CHANGE]
@@ -165,7 +171,7 @@ class ExplainService:
             return explanation
         return await self._with_look(explanation, agent)
 
-    async def _decided(self, execution: Execution) -> tuple[str, str]:
+    async def _decided(self, execution: Execution, waits_for: str) -> tuple[str, str]:
         """Return the signal that decides the state of an execution, and what it says."""
         note = execution.activity_note or execution.error or ""
         match execution.live_state:
@@ -180,15 +186,14 @@ class ExplainService:
             case LiveState.FINALIZING:
                 return "the journal of its host: all its processes are gone", note
         if execution.status is ExecutionStatus.QUEUED:
-            return await self._queued(execution, note)
+            return await self._queued(execution, note, waits_for)
         if execution.end_reason is not None:
             return _END_SOURCES.get(execution.end_reason, _JOURNAL), note
         return execution.activity_source or _JOURNAL, note
 
-    async def _queued(self, execution: Execution, note: str) -> tuple[str, str]:
+    async def _queued(self, execution: Execution, note: str, waits_for: str) -> tuple[str, str]:
         """Return what keeps a queued execution from starting: what a person sees first comes first."""
         agent, now = await self._agents.get(execution.agent_id), self._clock.now()
-        awaited = [one.awaited_name for one in await self._dependencies.of_task(execution.task_id) if not one.releases]
         if execution.live_state is LiveState.NEEDS_YOU:
             return execution.activity_source or "approval", note
         is_time = execution.not_before is not None and execution.not_before <= now
@@ -196,15 +201,18 @@ class ExplainService:
             return _WAIT_SOURCES[execution.wait_reason], note
         if agent.parked_until is not None and agent.parked_until > now:
             return f"{agent.slug} is parked", agent.park_note or ""
-        if awaited:
-            return DEPENDENCY_SOURCE, f"starts after {', '.join(awaited)}"
+        if waits_for:
+            return DEPENDENCY_SOURCE, f"starts after {waits_for}"
         if agent.off_words:
             return "the registry of agents", agent.off_words
         if await self._pauses.get() is not None:
             return "the pause of the queue", note
         if self._sightings.worker_seen_at() is not None:
             return "the worker, which is not at work", "`agentmon` or a run brings one back"
-        full = await self._claims.find_full(execution.id)
+        limits = await self._settings.worker()
+        full = await self._claims.find_full(
+            execution.id, max_running=limits.max_running, park_after=limits.park_after_failures, at=now
+        )
         return ("its turn in the queue", note) if full is None else ("the limit of runs at one time", _FULL_WORDS[full])
 
     async def _with_look(self, explanation: Explanation, agent: Agent) -> Explanation:

@@ -21,7 +21,7 @@ from agentmon.domain.spending import Spent
 from agentmon.domain.task_status import AwaitedState, TaskStatus
 from agentmon.store.board_counts import BOARD_COUNTS
 from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting, own_limits
-from agentmon.store.card_states import ARCHIVED, AWAITED, HOLDS, NO_RANK, ON_BOARD, RANKS
+from agentmon.store.card_states import ARCHIVED, NO_RANK, ON_BOARD, RANKS, awaited, holds
 from agentmon.store.moments import moment_text
 from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
@@ -89,10 +89,10 @@ as going from an index to each of its rows, and adding up a third of what groupi
 _WORKSPACE: Final = "SELECT id, name, root_path, settings FROM workspaces WHERE id = :workspace_id"
 _WORKSPACES: Final = "SELECT id, name, root_path, settings FROM workspaces ORDER BY root_path"
 _WAITS_FOR: Final = f"""
-SELECT d.task_id, p.number, {AWAITED} FROM task_dependencies d
+SELECT d.task_id, p.number, {awaited("p")} FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
 JOIN tasks t ON t.id = d.task_id
-WHERE d.task_id IN ({{ids}}) AND {HOLDS} AND t.status IN ('todo', 'in_progress', 'blocked')
+WHERE d.task_id IN ({{ids}}) AND {holds("p")} AND t.status IN ('todo', 'in_progress', 'blocked')
 ORDER BY p.number
 """
 _SUBTASKS: Final = """

@@ -15,21 +15,6 @@ OPEN: Final = "o.status IN ('cancelling', 'finalizing', 'queued', 'running')"
 NEEDS_YOU: Final = """((o.status = 'running' AND o.activity = 'waiting' AND o.paused_at IS NULL AND o.error IS NULL)
             OR (o.status = 'queued' AND (o.is_held OR o.activity = 'waiting')))"""
 """An open execution ``o`` needs a person, as ``domain.live_state.live_state`` says it."""
-HOLDS: Final = """(p.status <> 'done' OR EXISTS (SELECT 1 FROM executions r
-            WHERE r.task_id = p.id AND r.status IN ('cancelling', 'finalizing', 'queued', 'running')))"""
-"""A task ``p`` keeps what waits for it from starting: only one that is done and has no open execution does not."""
-AWAITED: Final = f"""CASE WHEN NOT {HOLDS} THEN NULL
-            WHEN p.status = 'done' THEN 'still running'
-            WHEN p.deleted_at IS NOT NULL THEN 'deleted'
-            WHEN p.status = 'cancelled' THEN 'cancelled'
-            WHEN p.archived_at IS NOT NULL THEN 'archived'
-            ELSE coalesce((
-                SELECT CASE WHEN l.status = 'timed_out' THEN 'timed out' WHEN l.status = 'cancelled' THEN 'stopped'
-                    WHEN l.status = 'failed' AND l.end_reason = 'lost' THEN 'lost'
-                    WHEN l.status = 'failed' THEN 'failed' ELSE '' END
-                FROM executions l WHERE l.task_id = p.id
-                ORDER BY l.created_at DESC, l.id DESC LIMIT 1), '') END"""
-"""The ``domain.task_status.AwaitedState`` of a task ``p``; NULL when what waits for it may start."""
 FAILED_TASKS: Final = """SELECT f.task_id FROM executions f WHERE f.status IN ('failed', 'timed_out') AND NOT EXISTS (
             SELECT 1 FROM executions n WHERE n.task_id = f.task_id AND n.created_at >= f.created_at
             AND (n.created_at > f.created_at OR n.id > f.id))"""
@@ -43,3 +28,32 @@ RANKS: Final = f"""ranks(task_id, place) AS MATERIALIZED (
 """The places of the tasks that come before the rest where cards are sorted by state."""
 NO_RANK: Final = 4
 """The place of the rest."""
+
+
+def holds(task: str) -> str:
+    """Return the condition that a task keeps what waits for it from starting, for the name of its row in a statement.
+
+    Only one that is done and has no open execution does not.
+    """
+    return f"""({task}.status <> 'done' OR EXISTS (SELECT 1 FROM executions r
+            WHERE r.task_id = {task}.id AND r.status IN ('cancelling', 'finalizing', 'queued', 'running')))"""
+
+
+def awaited(task: str) -> str:
+    """Return the ``domain.task_status.AwaitedState`` of a task, likewise; NULL when what waits for it may start."""
+    return f"""CASE WHEN NOT {holds(task)} THEN NULL
+            WHEN {task}.deleted_at IS NOT NULL THEN 'deleted'
+            WHEN {task}.status = 'cancelled' THEN 'cancelled'
+            WHEN {task}.archived_at IS NOT NULL THEN 'archived'
+            ELSE coalesce((
+                SELECT CASE WHEN l.status = 'queued' THEN ''
+                    WHEN l.status IN ('cancelling', 'finalizing', 'running')
+                        THEN CASE WHEN {task}.status = 'done' THEN 'still running' ELSE '' END
+                    WHEN l.status = 'timed_out' THEN 'timed out'
+                    WHEN l.status = 'cancelled' AND l.end_reason = 'budget' THEN 'budget spent'
+                    WHEN l.status = 'cancelled' THEN 'stopped'
+                    WHEN l.status = 'failed' AND l.end_reason = 'lost' THEN 'lost'
+                    WHEN l.status = 'failed' THEN 'failed' END
+                FROM executions l WHERE l.task_id = {task}.id
+                ORDER BY l.created_at DESC, l.id DESC LIMIT 1),
+                CASE WHEN {task}.assignee_agent_id IS NULL THEN '' ELSE 'not queued' END) END"""

@@ -16,7 +16,7 @@ from agentmon.store import tables
 from agentmon.store.agent_rows import read_agents
 from agentmon.store.audit import append_task_events
 from agentmon.store.budget_reach import HOLDS_BACK
-from agentmon.store.card_states import HOLDS
+from agentmon.store.card_states import holds
 from agentmon.store.column_types import Moment
 from agentmon.store.conversation_starts import read_origins
 from agentmon.store.mapping import execution_of, task_of
@@ -49,8 +49,8 @@ q.wait_reason IN ('failures', 'rate_limit', 'retry', 'usage_limit') AND (
 # agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
 # one that failed too often gets a single place until it succeeds. The folder is as `Agent.work_folder` names it, and is
 # held from the claim on: the AI agents in one folder are counted among what has a worker.
-_CLAIM: Final = text(f"""
-WITH agent_room AS MATERIALIZED (
+_ROOMS: Final = """
+agent_room AS MATERIALIZED (
     SELECT a.id, a.tool_type, nullif(a.working_dir, '') AS working_dir, CASE
         WHEN a.max_concurrent = 0 AND (:park_after = 0 OR a.failure_streak < :park_after) THEN 1000000
         ELSE min(
@@ -73,10 +73,22 @@ workspace_room AS MATERIALIZED (
             CROSS JOIN tasks t ON t.id = e.task_id AND t.workspace_id = w.id)
         END AS room
     FROM workspaces w
-),
+)
+"""
+_FOLDER: Final = "coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), a.working_dir, w.root_path)"
+_IN_FOLDER: Final = f"""(
+    SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
+    WHERE e.status IN ('cancelling', 'finalizing', 'queued', 'running') AND e.status <> 'queued'
+      AND e.working_dir = {_FOLDER})"""
+_IN_ALL: Final = """(
+    SELECT count(*) FROM agents a
+    CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
+        ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running'))"""
+_CLAIM: Final = text(f"""
+WITH {_ROOMS},
 ready AS (
     SELECT q.id, q.priority, q.queued_at, q.agent_id, t.workspace_id, a.room AS agent_room, w.room AS workspace_room,
-        coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), a.working_dir, w.root_path) AS folder,
+        {_FOLDER} AS folder,
         CASE WHEN a.tool_type = 'ai-agent' THEN w.max_per_folder ELSE 0 END AS max_per_folder
     FROM executions q INDEXED BY ix_executions_queued
     CROSS JOIN tasks t ON t.id = q.task_id
@@ -90,13 +102,9 @@ ready AS (
       AND NOT EXISTS (
           SELECT 1 FROM task_dependencies d
           JOIN tasks p ON p.id = d.depends_on_task_id
-          WHERE d.task_id = q.task_id AND {HOLDS})
+          WHERE d.task_id = q.task_id AND {holds("p")})
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
-      AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > (
-          SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
-          WHERE e.status IN ('cancelling', 'finalizing', 'queued', 'running') AND e.status <> 'queued'
-            AND e.working_dir =
-                coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), a.working_dir, w.root_path)))
+      AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > {_IN_FOLDER})
     ORDER BY q.priority, q.queued_at, q.id
     LIMIT :candidates
 ),
@@ -116,37 +124,27 @@ WHERE status = 'queued' AND id IN (
     WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
       AND (max_per_folder = 0 OR folder_rank = 1)
     ORDER BY priority, queued_at, id
-    LIMIT max(0, min(:limit, :max_running - (
-        SELECT count(*) FROM agents a
-        CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
-            ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running')))))
+    LIMIT max(0, min(:limit, :max_running - {_IN_ALL})))
 RETURNING id
 """).bindparams(
     *(bindparam(name, type_=Moment()) for name in ("at", "last_written", "last_retry", "last_rest", "last_reset"))
 )
 
 
-# What `_CLAIM` counts, for one execution in the queue: the places that are taken beside how many there are.
-_FULL: Final = text("""
+# By the counts of `_CLAIM`, for one execution in the queue.
+_FULL: Final = text(f"""
+WITH {_ROOMS}
 SELECT CASE
-    WHEN a.tool_type = 'ai-agent' AND coalesce(json_extract(w.settings, '$.max_per_folder'), 0) BETWEEN 1 AND (
-        SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
-        WHERE e.status IN ('cancelling', 'finalizing', 'running') AND e.working_dir =
-            coalesce(
-                nullif(json_extract(t.input_context, '$.working_dir'), ''), nullif(a.working_dir, ''), w.root_path))
-    THEN 'folder'
-    WHEN a.max_concurrent BETWEEN 1 AND (
-        SELECT count(*) FROM executions e
-        WHERE e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running'))
-    THEN 'agent'
-    WHEN coalesce(json_extract(w.settings, '$.max_running'), 0) BETWEEN 1 AND (
-        SELECT count(*) FROM executions e JOIN tasks s ON s.id = e.task_id AND s.workspace_id = w.id
-        WHERE e.status IN ('cancelling', 'finalizing', 'running'))
-    THEN 'workspace' END
+    WHEN a.tool_type = 'ai-agent' AND w.max_per_folder > 0 AND w.max_per_folder <= {_IN_FOLDER} THEN 'folder'
+    WHEN a.room <= 0 THEN 'agent'
+    WHEN w.room <= 0 THEN 'workspace'
+    WHEN :max_running <= {_IN_ALL} THEN 'all' END
 FROM executions q
-JOIN tasks t ON t.id = q.task_id JOIN agents a ON a.id = q.agent_id JOIN workspaces w ON w.id = t.workspace_id
+CROSS JOIN tasks t ON t.id = q.task_id
+CROSS JOIN agent_room a ON a.id = q.agent_id
+CROSS JOIN workspace_room w ON w.id = t.workspace_id
 WHERE q.id = :execution_id
-""")
+""").bindparams(bindparam("at", type_=Moment()))
 
 
 class ClaimRepository:
@@ -229,10 +227,16 @@ class ClaimRepository:
         async with self._database.writing() as connection:
             await ask_about_waiting(connection, None, at=at)
 
-    async def find_full(self, execution_id: ExecutionId) -> str | None:
-        """Return what has no room for a queued execution: ``folder``, ``agent`` or ``workspace``; None for none."""
+    async def find_full(
+        self, execution_id: ExecutionId, *, max_running: int, park_after: int, at: datetime
+    ) -> str | None:
+        """Return what has no room for a queued execution: ``folder``, ``agent``, ``workspace`` or ``all``.
+
+        None for none of them; the limits are those of ``claim``.
+        """
+        parameters = {"execution_id": execution_id, "max_running": max_running, "park_after": park_after, "at": at}
         async with self._database.reading() as connection:
-            full: str | None = (await connection.execute(_FULL, {"execution_id": execution_id})).scalar()
+            full: str | None = (await connection.execute(_FULL, parameters)).scalar()
         return full
 
     async def count_waiting(self) -> int:

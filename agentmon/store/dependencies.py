@@ -15,7 +15,7 @@ from agentmon.domain.task_graph import TaskGraph, find_rings
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
-from agentmon.store.card_states import AWAITED, HOLDS
+from agentmon.store.card_states import awaited, holds
 from agentmon.store.mapping import awaited_task_of, task_of
 from agentmon.store.stops import find_open
 from agentmon.store.task_labels import select_tasks
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from agentmon.store.database import Database
 
 _LONGEST_SHOWN_RING: Final = 20
-_AWAITED: Final[ColumnElement[str | None]] = literal_column(AWAITED.replace("p.", "tasks."))
-_HOLDS: Final = text(HOLDS.replace("p.", "tasks."))
+_AWAITED: Final[ColumnElement[str | None]] = literal_column(awaited("tasks"))
+_HOLDS: Final = text(holds("tasks"))
 """A task holds up what waits for it."""
 
 

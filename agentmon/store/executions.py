@@ -12,6 +12,7 @@ from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, Execution
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId, TaskId
 from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import awaited_text
 from agentmon.store import tables
 from agentmon.store.approvals import hold_for_approval
 from agentmon.store.audit import append_task_event
@@ -405,9 +406,8 @@ async def _require_no_prerequisites(connection: AsyncConnection, task_id: TaskId
     prerequisites = await read_prerequisites(connection, task_id, holding_only=True)
     if not prerequisites:
         return
-    named = ", ".join(one.awaited_name for one in prerequisites)
     raise WaitsForTasksError(
-        f"#{number} waits for {named}",
+        f"#{number} waits for {awaited_text(prerequisites)}",
         hint=(
             "only a task that is done lets others start; "
             if any(one.is_given_up for one in prerequisites)

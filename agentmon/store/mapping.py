@@ -77,7 +77,7 @@ def task_of(row: RowMapping) -> Task:
 
 
 def awaited_task_of(row: RowMapping) -> AwaitedTask:
-    """Return the task of a row of ``tasks`` with the column ``awaited_state``; see ``card_states.AWAITED``."""
+    """Return the task of a row of ``tasks`` with the column ``awaited_state``; see ``card_states.awaited``."""
     task = task_of(row)
     known = {one.name: getattr(task, one.name) for one in fields(task)}
     return AwaitedTask(**known, awaited_state=optional(AwaitedState, row["awaited_state"]))

@@ -130,14 +130,14 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
 
 def has_startable(database_path: str) -> bool:
     """Return whether anything queued needs nothing but a worker, now or at its time: no person, no pause, no task."""
-    from agentmon.store.card_states import HOLDS, NEEDS_YOU, OPEN  # noqa: PLC0415 - only who misses a worker asks
+    from agentmon.store.card_states import NEEDS_YOU, OPEN, holds  # noqa: PLC0415 - only who misses a worker asks
 
     statement = f"""
         SELECT 1 FROM executions o JOIN agents a ON a.id = o.agent_id AND a.is_active AND a.removed_at IS NULL
         WHERE {OPEN} AND o.status = 'queued' AND {NEEDS_YOU} IS NOT TRUE
           AND NOT EXISTS (SELECT 1 FROM settings WHERE key = '{_PAUSE_KEY}')
           AND NOT EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
-              WHERE d.task_id = o.task_id AND {HOLDS})
+              WHERE d.task_id = o.task_id AND {holds("p")})
         LIMIT 1"""
     try:
         with closing(_opened(database_path, timeout_s=_BUSY_TIMEOUT_S)) as connection:

@@ -15,7 +15,7 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import SORT_ORDER_GAP
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event, append_task_events
-from agentmon.store.card_states import AWAITED
+from agentmon.store.card_states import OPEN, awaited, holds
 from agentmon.store.columns import top_of
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ _UNSUCCESSFUL = [ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT]
 _ASKING: Final = f"""
 SELECT q.id, q.task_id, q.activity_note AS known, (
     SELECT group_concat(a.name, ', ') FROM (
-        SELECT '#' || p.number || ' (' || {AWAITED} || ')' AS name
+        SELECT '#' || p.number || ' (' || {awaited("p")} || ')' AS name
         FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
-        WHERE d.task_id = q.task_id AND {AWAITED} NOT IN ('', 'still running')
+        WHERE d.task_id = q.task_id AND {awaited("p")} NOT IN ('', 'still running', 'not queued')
         ORDER BY p.number) a) AS names
 FROM ({{tasks}}) t
 CROSS JOIN executions q ON q.task_id = t.id
@@ -47,7 +47,9 @@ _ASKING_AROUND: Final = text(
         " SELECT w.task_id FROM task_dependencies w WHERE w.depends_on_task_id = :task_id"
     )
 )
-_ASKING_ALL: Final = text(_ASKING.format(tasks="SELECT DISTINCT w.task_id AS id FROM task_dependencies w"))
+_ASKING_ALL: Final = text(
+    _ASKING.format(tasks=f"SELECT o.task_id AS id FROM executions o WHERE {OPEN} AND o.status = 'queued'")
+)
 
 
 def require_on_board(task: RowMapping, refusal: str) -> None:
@@ -246,13 +248,11 @@ async def ask_about_waiting(connection: AsyncConnection, task_id: str | None, *,
 
 
 def waits(task_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition that some task it depends on is not done, or still runs; see ``card_states.HOLDS``."""
+    """Return the condition that some task that it depends on holds it; see ``card_states.holds``."""
     dependencies = tables.task_dependencies.alias("links")
     prerequisites = tables.tasks.alias("prerequisites")
-    executions = tables.executions
-    runs = exists().where(executions.c.task_id == prerequisites.c.id, tables.IS_OPEN).correlate(prerequisites)
     return exists().where(
         dependencies.c.task_id == task_id,
         prerequisites.c.id == dependencies.c.depends_on_task_id,
-        or_(prerequisites.c.status != TaskStatus.DONE, runs),
+        text(holds(prerequisites.name)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.labels import labels_text
-from agentmon.domain.live_state import LiveState, short_moment
+from agentmon.domain.live_state import LiveState, numbers_text, short_moment
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.state_words import (
@@ -132,18 +132,21 @@ def _state_line(card: Card, width: int, now: datetime, *, is_pulse_low: bool) ->
     program = card.command_word or card.agent_slug
     parts = [Part(even_line(program, max_characters=40) if program else "no program", "muted")]
     told = find_state_words(card, now)
+    left_over: list[Part] = []
     if told is None:
         if card.waits_for and card.status is not TaskStatus.BLOCKED:
             parts.append(Part(f" · after {card.awaited_text}", "muted"))
     else:
         room = width - cells(parts[0].text) - len(" ◌ ")
         words = told.words if cells(told.words) <= room else told.short_words
+        if card.waits_for and card.state is LiveState.QUEUED and cells(words) > room:
+            words = f"after {numbers_text(card.waits_for)}"
+            left_over.append(Part(card.awaited_text, "muted"))
         told = told._replace(words=words)
         parts += _state_parts(card, told, width - cells(parts[0].text), now, is_pulse_low=is_pulse_low)
     cost = card.spent_text
     is_cost_here = bool(cost) and _width(parts) + 1 + cells(cost) <= width
     room = width - 1 - cells(cost) if is_cost_here else width
-    left_over: list[Part] = []
     for extra in _extras(card, now):
         text = f" · {extra.text}" if len(parts) == 1 else f"  {extra.text}"
         if not left_over and _width(parts) + cells(text) <= room:

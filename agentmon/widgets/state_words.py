@@ -54,8 +54,8 @@ class StateWords(NamedTuple):
 class Wait(NamedTuple):
     """What a queued execution waits for beside what its own row says."""
 
-    waits_for: tuple[int, ...] = ()
-    """Numbers of tasks that are not done."""
+    waits_for: str = ""
+    """Names of the tasks that have to be done first: ``#38, #39 (not queued)``."""
     parked_until: datetime | None = None
     """Nothing of its agent starts before."""
     park_note: str | None = None

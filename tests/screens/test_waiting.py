@@ -156,9 +156,10 @@ async def test_running_a_card_that_waits_for_tasks_offers_to_start_it_after_them
         await board.press("l", "l", "r")
         asked = await question(board)
         await board.press("enter")
-        await board.until(lambda: "◌ queued · after #1" in column_text(board, BLOCKED), "it is queued")
+        await board.until(lambda: "◌ after #1" in column_text(board, BLOCKED), "it is queued")
+        await board.until(lambda: "#1 (not queued)" in column_text(board, BLOCKED), "so far for nothing")
 
-        assert asked.startswith("#2 waits for #1.\nStart it by itself when it is done?")
+        assert asked.startswith("#2 waits for #1 (not queued).\nStart it by itself when it is done?")
         await board.told("#2 is queued: it starts after #1")
 
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import update
 
 from agentmon.bootstrap import open_services
 from agentmon.cli.explain import explanation_lines
@@ -13,16 +15,28 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
+from agentmon.store import tables
+from tests.idle_worker import idle_worker
 from tests.live_home import add_command, run_to_end
 from tests.stored_runs import stored
 from tests.worker.screen_stubs import start_stub, until_note
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.live_home import LiveHome
+    from tests.stored_runs import Stored
 
 pytestmark = pytest.mark.timeout(60)
+
+
+@asynccontextmanager
+async def at_work(folder: Path) -> AsyncIterator[Stored]:
+    """Keep a database whose worker is there and does nothing."""
+    async with stored(folder) as place:
+        with idle_worker(place.services.paths):
+            yield place
 
 
 async def test_a_screen_is_explained_by_the_rule_that_decided_and_by_what_each_source_says_now(
@@ -109,7 +123,7 @@ ENDED = {"ended_at": datetime(2026, 1, 1, tzinfo=UTC)}
 async def test_every_state_is_explained_by_what_decides_it(
     tmp_path: Path, state: str, columns: dict[str, object], source: str
 ) -> None:
-    async with stored(tmp_path) as place:
+    async with at_work(tmp_path) as place:
         task = await place.add_task("it")
         run = await place.add_run(task.id, ExecutionStatus.QUEUED)
         place.set_columns(run.id, **columns)
@@ -121,7 +135,7 @@ async def test_every_state_is_explained_by_what_decides_it(
 
 
 async def test_what_holds_a_queued_run_is_explained(tmp_path: Path) -> None:
-    async with stored(tmp_path) as place:
+    async with at_work(tmp_path) as place:
         services, workspace = place.services, place.workspace
         explain = services.explaining.explain
         first, task = await place.add_task("first"), await place.add_task("it")
@@ -134,19 +148,30 @@ async def test_what_holds_a_queued_run_is_explained(tmp_path: Path) -> None:
         await place.add_run(first.id, ExecutionStatus.RUNNING)
         await services.settings.set("workspace.max_running", "1", workspace=workspace, actor=services.actor)
         full = await explain(task.id)
+        await services.settings.reset("workspace.max_running", workspace=workspace, actor=services.actor)
+        await services.settings.set("worker.max_running", "1", actor=services.actor)
+        full_machine = await explain(task.id)
+        await services.settings.set("worker.max_running", "4", actor=services.actor)
+        free = await explain(task.id)
+        async with services.database.writing() as connection:
+            await connection.execute(update(tables.agents).values(failure_streak=5))
+        full_after_failures = await explain(task.id)
         await services.queue.pause(actor=USER_ACTOR)
         paused = await explain(task.id)
 
     number = first.number
-    assert (waiting.source, waiting.note) == ("dependency", f"starts after #{number}")
-    assert (waiting.state, asking.state) == (f"queued · after #{number}", "needs you")
+    assert (waiting.source, waiting.note) == ("dependency", f"starts after #{number} (not queued)")
+    assert (waiting.state, asking.state) == (f"queued · after #{number} (not queued)", "needs you")
     assert (asking.source, asking.note) == ("dependency", f"waits for #{number} (cancelled)")
     assert full.note == "its workspace has no place free"
+    assert "worker.max_running" in full_machine.note
+    assert free.source == "its turn in the queue"
+    assert full_after_failures.note == "its agent has no place free"
     assert paused.source == "the pause of the queue"
 
 
 async def test_an_agent_that_waits_for_its_folder_is_explained(tmp_path: Path) -> None:
-    async with stored(tmp_path) as place:
+    async with at_work(tmp_path) as place:
         services, workspace = place.services, place.workspace
         await services.agents.add(make_demo_agent())
         await services.settings.set("workspace.max_per_folder", "1", workspace=workspace, actor=services.actor)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import update
 
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.errors import ConflictError, WaitsForTasksError
@@ -14,6 +15,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft, draft_of
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store import tables
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.executions import ExecutionRepository
 from tests.stored_runs import stored
@@ -271,3 +273,51 @@ async def test_a_start_anyway_drops_however_many_dependencies(tmp_path: Path) ->
 
         assert await services.tasks.dependencies(waiting.id) == ()
         assert [one.execution.id for one in await _claim(ClaimRepository(services.database))] == [run.id]
+
+
+@pytest.mark.parametrize(
+    ("other_state", "column", "label"),
+    [
+        (None, TaskStatus.TODO, "queued · after #1 (not queued)"),
+        ("succeeded", TaskStatus.TODO, "queued · after #1 (not queued)"),
+        ("queued", TaskStatus.TODO, "queued · after #1"),
+        ("running", TaskStatus.IN_PROGRESS, "queued · after #1"),
+        ("running", TaskStatus.DONE, "queued · after #1 (still running)"),
+        ("queued", TaskStatus.DONE, "queued · after #1"),
+        ("budget", TaskStatus.BLOCKED, "needs you"),
+        ("by hand", TaskStatus.TODO, "queued · after #1"),
+    ],
+)
+async def test_a_queued_run_says_whether_what_it_waits_for_is_queued(
+    tmp_path: Path, other_state: str | None, column: TaskStatus, label: str
+) -> None:
+    async with stored(tmp_path) as place:
+        services, tasks = place.services, place.services.tasks
+        other = (
+            await tasks.add(place.workspace, TaskDraft(title="by hand"), actor=USER_ACTOR)
+            if other_state == "by hand"
+            else await place.add_task("the other")
+        )
+        waiting, planned = await place.add_task("waits"), await place.add_task("is planned")
+        for one in (waiting, planned):
+            await tasks.add_dependency(one.id, other.number, actor=USER_ACTOR)
+        if other_state == "budget":
+            budget = await place.add_run(other.id, ExecutionStatus.CANCELLED)
+            place.set_columns(budget.id, end_reason="budget")
+        elif other_state not in {None, "by hand"}:
+            await place.add_run(other.id, ExecutionStatus(other_state))
+        async with services.database.writing() as connection:
+            await connection.execute(update(tables.tasks).where(tables.tasks.c.id == other.id).values(status=column))
+        run = await place.add_run(waiting.id, ExecutionStatus.QUEUED, may_wait=True)
+
+        page = await services.board.page(place.workspace, [ColumnRequest(TaskStatus.BLOCKED)])
+        cards = {card.task_id: card for card in page.columns[TaskStatus.BLOCKED].cards}
+        shown = cards[waiting.id].state_label(datetime.now(UTC))
+        explanation = await services.explaining.explain(waiting.id)
+        listed = await services.executions.without_request(place.workspace)
+
+    assert shown is not None
+    assert shown[1] == explanation.state == label
+    assert "not queued" not in cards[planned.id].awaited_text
+    assert [one.execution.id for one in listed] == ([run.id] if other_state == "budget" else [])
+    assert explanation.note == ("waits for #1 (budget spent)" if other_state == "budget" else f"starts {label[9:]}")

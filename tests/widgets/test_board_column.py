@@ -12,7 +12,7 @@ from textual.app import App
 from agentmon.domain.board import Card, ColumnPage
 from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.live_state import LiveState
-from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.task_status import AwaitedState, TaskStatus
 from agentmon.widgets.board_column import BoardColumn
 from agentmon.widgets.card_text import card_lines
 from agentmon.widgets.cells import cells, cut, even_line, pad
@@ -193,6 +193,20 @@ def test_a_blocked_card_says_what_it_waits_for() -> None:
     lines = card_lines(card, width=40, now=NOW)
 
     assert "".join(part.text for part in lines[2]).rstrip() == "waits for #38, #39"
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [(40, ["sh ◌ queued · after #38 (not queued)"]), (21, ["sh ◌ after #38", "#38 (not queued)"])],
+)
+def test_a_queued_card_says_that_what_it_waits_for_is_not_queued(width: int, lines: list[str]) -> None:
+    card = make_card(40, status=TaskStatus.BLOCKED)._replace(
+        state=LiveState.QUEUED, waits_for=(38,), awaited_states={38: AwaitedState.NOT_QUEUED}
+    )
+
+    shown = ["".join(part.text for part in line).rstrip() for line in card_lines(card, width=width, now=NOW)]
+
+    assert shown[1:] == lines
 
 
 async def test_the_selection_stays_on_its_task_when_cards_come_above_it() -> None:

@@ -27,7 +27,7 @@ def clock(moment: datetime) -> str:
     ("state", "facts", "text"),
     [
         (LiveState.QUEUED, {}, "◌ queued"),
-        (LiveState.QUEUED, {"waits_for": (38, 39)}, "◌ queued · after #38, #39"),
+        (LiveState.QUEUED, {"waits_for": "#38, #39"}, "◌ queued · after #38, #39"),
         (LiveState.QUEUED, {"waits_until": SOON}, f"◌ queued · at {clock(SOON)}"),
         (LiveState.QUEUED, {"waits_until": SOON, "is_retry": True}, f"◌ queued · retry at {clock(SOON)}"),
         (LiveState.QUEUED, {"waits_until": NOW}, "◌ queued"),

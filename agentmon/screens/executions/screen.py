@@ -144,7 +144,7 @@ class ExecutionsScreen(ServiceScreen[None]):
                 if card.execution_id is not None and card.state in WAITING_STATES:
                     is_parked = card.state is LiveState.PARKED
                     waits[card.execution_id] = Wait(
-                        waits_for=card.waits_for,
+                        waits_for=card.awaited_text,
                         parked_until=card.waits_until if is_parked else None,
                         park_note=card.error if is_parked else None,
                     )

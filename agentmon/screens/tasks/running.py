@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import AgentmonError, ConflictError, WaitsForTasksError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import numbers_text, short_moment
+from agentmon.domain.tasks import awaited_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Failed
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import TaskId
-    from agentmon.domain.tasks import AwaitedTask
     from agentmon.screens.frame import ServiceScreen
     from agentmon.screens.tasks.run_dialog import RunChoice
 
@@ -112,7 +112,7 @@ async def decide_waiting(screen: ServiceScreen[None], task_id: TaskId) -> None:
     task = await services.tasks.get(task_id)
     awaited = [one for one in await services.tasks.dependencies(task_id) if not one.releases]
     given_up = [one for one in awaited if one.is_given_up]
-    names = ", ".join(_awaited_names(awaited))
+    names = awaited_text(awaited)
     dropped = numbers_text([one.number for one in given_up])
     answers = [Answer(_ANYWAY, "Start anyway"), Answer(_DROP, f"Drop {dropped}"), Answer(_STOP, "Take out of queue")]
     if len(given_up) == len(awaited):
@@ -261,9 +261,9 @@ async def _obstacle(services: Services, execution: Execution, *, now: datetime) 
     if agent.parked_until is not None and agent.parked_until > now:
         return f"{_parked_words(agent, agent.parked_until, now)} · U lets it start again"
     prerequisites = await services.tasks.dependencies(execution.task_id)
-    awaited = _awaited_names(prerequisites)
+    awaited = awaited_text(prerequisites)
     ways = " · y shows the ways out" if any(one.is_given_up for one in prerequisites) else ""
-    return f"it starts after {', '.join(awaited)}{ways}" if awaited else ""
+    return f"it starts after {awaited}{ways}" if awaited else ""
 
 
 def _parked_words(agent: Agent, until: datetime, now: datetime) -> str:
@@ -277,9 +277,9 @@ async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_
     told = []
     for task_id in task_ids:
         task = await services.tasks.get(task_id)
-        told.append((task, _awaited_names(await services.tasks.dependencies(task_id))))
+        told.append((task, [one for one in await services.tasks.dependencies(task_id) if not one.releases]))
     is_one = len(told) == 1
-    lines = [f"#{task.number} waits for {', '.join(names)}" for task, names in told[:_MOST_NAMED]]
+    lines = [f"#{task.number} waits for {awaited_text(awaited)}" for task, awaited in told[:_MOST_NAMED]]
     if len(told) > _MOST_NAMED:
         lines.append(f"and {len(told) - _MOST_NAMED} more wait as well")
     them = "it is" if is_one and len(told[0][1]) == 1 else "they are"
@@ -288,7 +288,3 @@ async def _ask_when_ready(screen: ServiceScreen[None], services: Services, task_
     detail = "The run stands in the queue until then; x takes it out." if is_one else "x takes them out of the queue."
     answer = await screen.ask(ChoiceDialog(question, detail=detail, answers=[Answer(_QUEUE, "Start when ready")]))
     return answer == _QUEUE
-
-
-def _awaited_names(tasks: Sequence[AwaitedTask]) -> list[str]:
-    return [task.awaited_name for task in tasks if not task.releases]

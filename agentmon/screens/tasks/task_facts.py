@@ -18,6 +18,7 @@ from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState, short_moment
 from agentmon.domain.moments import moment_words
 from agentmon.domain.spending import spent_by
+from agentmon.domain.tasks import awaited_text
 from agentmon.screens.tasks.command_preview import find_recorded_command, planned_command
 from agentmon.screens.tasks.start_note import judge_finder, start_note
 from agentmon.widgets.card_text import subtask_words
@@ -101,7 +102,7 @@ class TaskFacts:
             return NO_WAIT
         agent = self.agents.get(newest.agent_id)
         return Wait(
-            waits_for=tuple(task.number for task in self.waits_for if not task.releases),
+            waits_for=awaited_text(self.waits_for),
             parked_until=None if agent is None else agent.parked_until,
             park_note=None if agent is None or agent.parked_until is None else agent.park_note,
         )

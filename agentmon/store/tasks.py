@@ -183,7 +183,6 @@ class TaskRepository:
                 else await place_at(connection, row["workspace_id"], target, index, moved_id=task_id)
             )
             await move_task(connection, row, target, actor=actor, at=at, sort_order=sort_order)
-            await ask_about_waiting(connection, task_id, at=at)
             return task_of(await _row(connection, task_id))
 
     async def shift(self, task_id: TaskId, steps: int, *, actor: Actor, at: datetime) -> Task:

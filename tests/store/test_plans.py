@@ -58,6 +58,9 @@ def _plans(path: Path, statements: list[str]) -> list[str]:
         ]
 
 
+_OPEN_ONES = ("uq_executions_open_task_id", "ix_executions_queued")
+
+
 def _scans_what_grows(plan: str) -> bool:
     """Whether it reads a table from end to end; of agents there are few."""
     step = plan.split(" in ", maxsplit=1)[0]
@@ -95,6 +98,22 @@ async def test_commands_that_hosts_have_got_are_passed_over(database: Database) 
     plans = _plans(database.path, statements)
 
     assert [plan for plan in plans if " USING INDEX ix_execution_commands_undelivered" in plan]
+
+
+async def test_what_runs_and_what_asks_is_found_among_what_is_open(database: Database) -> None:
+    statements = _recorded(database)
+    claims = ClaimRepository(database)
+    await LiveExecutionRepository(database).live()
+    await claims.ask_about_waiting(at=SystemClock().now())
+    await claims.find_full(ExecutionId(new_id()), max_running=4, park_after=5, at=SystemClock().now())
+
+    looks = [f"SELECT * FROM ({statement})" for statement in statements if not statement.startswith("BEGIN")]
+    steps = [plan.split(" in ", maxsplit=1)[0] for plan in _plans(database.path, looks)]
+    scanned = [step for step in steps if step.startswith("SCAN ") and not step.endswith((*_OPEN_ONES, "(subquery-1)"))]
+
+    # What one task waits for, agents and workspaces: of all of them there are few.
+    assert set(scanned) <= {"SCAN a", "SCAN a USING COVERING INDEX sqlite_autoindex_agents_1", "SCAN w"}
+    assert len([step for step in steps if step.startswith("SCAN") and step.endswith(_OPEN_ONES)]) == len(looks)
 
 
 async def test_the_failures_of_a_command_are_found_by_its_newest_runs(tmp_path: Path) -> None:

@@ -267,12 +267,22 @@ class TaskRepository:
             return task_of(await _row(connection, task_id))
 
     async def last_agent_id(self, workspace_id: WorkspaceId) -> AgentId | None:
-        """Return the program of the newest task of the workspace that has one; also of one that was deleted."""
+        """Return the program of the newest task of the workspace that has one; also of one that was deleted.
+
+        Looks at the newest thousand: where none of them has one there is no habit to go by.
+        """
         tasks = tables.tasks
-        statement = (
-            select(tasks.c.assignee_agent_id)
-            .where(tasks.c.workspace_id == workspace_id, tasks.c.assignee_agent_id.is_not(None))
+        newest = (
+            select(tasks.c.number, tasks.c.assignee_agent_id)
+            .where(tasks.c.workspace_id == workspace_id)
             .order_by(tasks.c.number.desc())
+            .limit(1000)
+            .subquery()
+        )
+        statement = (
+            select(newest.c.assignee_agent_id)
+            .where(newest.c.assignee_agent_id.is_not(None))
+            .order_by(newest.c.number.desc())
             .limit(1)
         )
         async with self._database.reading() as connection:

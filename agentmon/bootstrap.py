@@ -189,7 +189,8 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         )
         background = BackgroundService(paths, clock)
         workers = WorkerService(paths, background)
-        sightings = SightingService(LiveExecutionRepository(database), paths, clock)
+        live = LiveExecutionRepository(database)
+        sightings = SightingService(live, paths, clock)
         workspaces = WorkspaceService(workspace_rows, WorkspaceCountRepository(database), clock)
         cards = TaskService(
             tasks,
@@ -203,6 +204,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         keys = IdempotencyRepository(database)
         queue = QueueService(
             executions=executions,
+            live=live,
             keys=keys,
             pauses=QueuePauseRepository(database),
             schedules=ScheduleRepository(database),
@@ -312,7 +314,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                     tasks=cards,
                     settings=settings,
                     heartbeats=HeartbeatRepository(database),
-                    live=LiveExecutionRepository(database),
+                    live=live,
                     clock=clock,
                 ),
                 requests=RequestChecks(approvals=approvals, clock=clock),

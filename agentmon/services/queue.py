@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.idempotency import IdempotencyRepository
+    from agentmon.store.live_executions import LiveExecutionRepository
     from agentmon.store.queue_pause import QueuePauseRepository
     from agentmon.store.schedules import ScheduleRepository
     from agentmon.store.task_authors import TaskAuthorRepository
@@ -67,6 +68,7 @@ class QueueService:
         self,
         *,
         executions: ExecutionRepository,
+        live: LiveExecutionRepository,
         keys: IdempotencyRepository,
         pauses: QueuePauseRepository,
         schedules: ScheduleRepository,
@@ -82,6 +84,7 @@ class QueueService:
     ) -> None:
         self._data_version = data_version
         self._executions = executions
+        self._live = live
         self._keys = keys
         self._pauses = pauses
         self._schedules = schedules
@@ -312,8 +315,7 @@ class QueueService:
                 await self._workers.hand_over()
             except UndeliveredError:
                 # A host obeys without a worker too; the next one records what became of it.
-                host_lock = ExecutionFolder(self._paths.execution_dir(execution.id)).host_lock
-                if not is_locked(host_lock) or await self._stop_past_the_worker(task_id, command_type) is None:
+                if not await self._hand_over_stops(execution.id):
                     raise
         return execution
 
@@ -419,6 +421,23 @@ class QueueService:
         with contextlib.suppress(StoreError):
             if not await self._executions.was_queued(execution_id):
                 folder.remove()
+
+    async def _hand_over_stops(self, execution_id: ExecutionId) -> bool:
+        """Hand a host that lives the stops that no worker hands over; return whether it has them all."""
+        folder = ExecutionFolder(self._paths.execution_dir(execution_id))
+        if not is_locked(folder.host_lock):
+            return False
+        waiting = [one for one in await self._live.waiting_commands() if one.execution_id == execution_id]
+        stops = [one for one in waiting if one.type in {CommandType.STOP, CommandType.KILL}]
+        try:
+            for one in stops:
+                # Under its own id it is obeyed once, whoever else hands it over.
+                line = {**one.payload, "id": one.id, "type": one.type.value}
+                await asyncio.to_thread(folder.append_command, line)
+        except OSError:
+            return False
+        await self._live.mark_delivered([one.id for one in stops], at=self._clock.now())
+        return True
 
     async def _stop_past_the_worker(self, task_id: TaskId, command_type: CommandType) -> Execution | None:
         """Ask the host of the task's running execution to end it; None when there is none that can be reached.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import select, true, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
@@ -65,12 +65,12 @@ class LiveExecutionRepository:
         async with self._database.reading() as connection:
             return tuple(execution_of(row) for row in (await connection.execute(statement)).mappings())
 
-    async def waiting_commands(self, before: datetime) -> tuple[ExecutionCommand, ...]:
-        """Return the commands that no host has got yet and that were written before then, oldest first."""
+    async def waiting_commands(self, before: datetime | None = None) -> tuple[ExecutionCommand, ...]:
+        """Return the commands that no host has got yet, oldest first; those written before then where one is given."""
         commands = tables.execution_commands
         statement = (
             select(commands)
-            .where(commands.c.delivered_at.is_(None), commands.c.created_at < before)
+            .where(commands.c.delivered_at.is_(None), true() if before is None else commands.c.created_at < before)
             .order_by(commands.c.id)
             .limit(10_000)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from contextlib import contextmanager
@@ -22,9 +23,9 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.loop_report import write_loop_report
 from agentmon.worker.presence import read_presence
 from tests.idle_worker import idle_worker
-from tests.live_home import add_command, marked_processes
+from tests.live_home import add_command, marked_processes, until_started
 from tests.services.test_live_decisions import add_conversation, waiting
-from tests.services.test_sightings import card_of, halt_worker, let_time_pass
+from tests.services.test_sightings import AGO, card_of, halt_worker, let_time_pass
 from tests.waiting import until, wait_for
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from agentmon.bootstrap import Services
     from agentmon.domain.approvals import Approval
-    from agentmon.domain.ids import TaskId
+    from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.domain.tasks import Workspace
     from agentmon.paths import Paths
     from tests.live_home import LiveHome
@@ -258,3 +259,39 @@ async def test_nobody_is_needed_for_a_rule_or_a_budget_while_nothing_runs(
     )
 
     assert not read_presence(services.paths.worker_lock).is_running
+
+
+async def test_a_stop_past_the_worker_is_handed_over_once_and_is_no_kill(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    await services.settings.set("worker.grace_s", "300", actor=services.actor)
+    script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.1; done"
+    task = await add_command(services, workspace, "sh", "-c", script)
+    execution = await until_started(services, await services.queue.run(task.id, actor=USER_ACTOR))
+    folder = services.paths.execution_dir(execution.id)
+    wait_for(lambda: (folder / "output.log").read_bytes() == b"ready\n")
+    live_home.kill_worker()
+
+    with no_worker_can_start(services.paths):
+        for _ in range(2):
+            await services.queue.stop(task.id, actor=USER_ACTOR)
+        wait_for(lambda: b"asked" in (folder / "output.log").read_bytes())
+        let_time_pass(services.paths, execution)
+        unrecorded = await services.executions.get(execution.id)
+    await services.workers.ensure_running()
+    await until(lambda: is_taken_over(services, execution.id), "a worker that looks after it")
+    await until(lambda: is_delivered(services), "the delivery of what was kept")
+    handed_over = [json.loads(line)["type"] for line in (folder / "control.jsonl").read_text().split("\n") if line]
+    still_alive = marked_processes(execution.id)
+    await services.queue.stop(task.id, actor=USER_ACTOR, kill=True)
+    ended = await services.queue.wait(execution.id)
+
+    assert unrecorded.sighting.undelivered == ()
+    assert handed_over == ["stop"]
+    assert still_alive
+    assert ended.status is ExecutionStatus.CANCELLED
+
+
+async def is_taken_over(services: Services, execution_id: ExecutionId) -> bool:
+    present = await services.executions.get(execution_id)
+    return present.heartbeat_at is not None and present.heartbeat_at > datetime.now(UTC) - AGO / 2

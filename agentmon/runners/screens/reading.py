@@ -25,7 +25,7 @@ _CHOICE: Final = re.compile(r"[ │┃║]*([❯›>▶●◉]?)\s*\d{1,2}[.)] \
 
 
 _DRAWN: Final = re.compile(r"[\s\u2500-\u259f❯›●]+")
-"""Blanks, frames and marks of choice: what differs when the same dialog is drawn in another width."""
+"""Blanks, frames and marks of choice: what differs when the same words are drawn in another width."""
 
 
 _EDGE_CELLS: Final = 4
@@ -65,15 +65,12 @@ class Dialog:
     rule: ScreenRule
     text: str
     command: tuple[str, ...]
-    """The lines of what it wants to run, as they are drawn."""
+    """The lines of what it wants to run or to write, as they are drawn."""
     path: str
     """The file that it wants to write, as it is drawn; empty when it does not tell one."""
+    digest: str
+    """SHA-256 of its words, wherever the mark of choice is, and of the command and the path to the blank."""
     answers: Mapping[AskDecision, Answer]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of its words, however wide it is drawn and wherever the mark of choice is."""
-        return hashlib.sha256(_DRAWN.sub("", self.text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +124,19 @@ def read_dialog(rules: ScreenRules, screen: ScreenText) -> Dialog | None:
             label = _line(named.get("label") or options[-1].group(0))
             keys = one.keys.replace("{key}", named.get("key") or "")
             answers[one.decision] = Answer(label=label, moves=one.moves, keys=keys, marked=one.marked)
+    if not answers:
+        return None
     command, path = (match.groupdict().get(name) or "" for name in ("command", "path"))
-    lines = tuple(line.strip(_FRAME) for line in command.strip("\n").split("\n")) if command.strip() else ()
-    return Dialog(rule=rule, text=text, command=lines, path=path.strip(), answers=answers) if answers else None
+    rows = command.strip("\n").split("\n") if command.strip() else []
+    asked = "\n".join((_DRAWN.sub("", text), path.strip(), *(row.rstrip(_FRAME) for row in rows)))
+    return Dialog(
+        rule=rule,
+        text=text,
+        command=tuple(row.strip(_FRAME) for row in rows),
+        path=path.strip(),
+        digest=hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest(),
+        answers=answers,
+    )
 
 
 def _within_edge(rules: ScreenRules, screen: ScreenText) -> ScreenText:

@@ -33,8 +33,8 @@ def dialog_of(name: str, screen: ScreenText | None = None) -> Dialog | None:
 
 KNOWN = {
     "claude-20_permission_bash": ({ALLOW: "1", DENY: "4"}, TOUCH),
-    "claude-22_permission_write": ({ALLOW: "1", SESSION: "2", DENY: "3"}, ()),
-    "claude-43_permission_edit": ({ALLOW: "1", SESSION: "2", DENY: "3"}, ()),
+    "claude-22_permission_write": ({ALLOW: "1", SESSION: "2", DENY: "3"}, ("1 hello",)),
+    "claude-43_permission_edit": ({ALLOW: "1", SESSION: "2", DENY: "3"}, ("1 -hello", "1 +bye", "2  world")),
     "claude-44_permission_lines": ({ALLOW: "1", DENY: "3"}, LINES),
     "claude-01_dialog1": ({ALLOW: "↓ ⏎", DENY: "esc"}, ()),
     "claude-46_trust_marked": ({ALLOW: "⏎", DENY: "esc"}, ()),
@@ -109,6 +109,35 @@ def test_the_digest_is_that_of_the_words_and_not_of_how_they_are_drawn(name: str
     assert same.digest == before.digest
     assert changed is not None
     assert changed.digest != before.digest
+
+
+@pytest.mark.parametrize("name", sorted(name for name, (_, command) in KNOWN.items() if command))
+@pytest.mark.parametrize("other", [r"\1 \2", r"\1  \2", "\\1{right}\n{left}\\2"])
+def test_a_blank_more_or_another_line_makes_it_another_dialog(name: str, other: str) -> None:
+    screen, before = shown(name), dialog_of(name)
+    assert before is not None
+    command = KNOWN[name][1][0]
+    begin, row = command[:3], [row for row in before.text.split("\n") if command in row][-1]
+    left, right = row[: row.index(begin)].replace("$", " "), row[len(row.rstrip(" │")) :]
+    at = max(place for place, line in enumerate(screen.lines) if row in line)
+    changed = re.sub(f"({re.escape(begin)})(.*)", other.format(left=left, right=right), screen.lines[at])
+
+    dialog = dialog_of(name, ScreenText.of("", [*screen.lines[:at], *changed.split("\n"), *screen.lines[at + 1 :]]))
+
+    assert dialog is not None
+    assert dialog.digest != before.digest
+
+
+def test_a_blank_in_the_path_makes_it_another_dialog() -> None:
+    screen, before = shown("claude-43_permission_edit"), dialog_of("claude-43_permission_edit")
+    assert before is not None
+
+    dialog = dialog_of(
+        "claude-43_permission_edit", ScreenText.of("", [re.sub("^ hello", " he llo", line) for line in screen.lines])
+    )
+
+    assert dialog is not None
+    assert dialog.digest != before.digest
 
 
 def test_the_mark_of_choice_changes_what_is_typed_and_not_the_dialog() -> None:

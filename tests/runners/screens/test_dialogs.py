@@ -173,6 +173,30 @@ def test_options_that_a_command_imitates_are_not_chosen() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "edge", "head"),
+    [
+        ("opencode-02_permission", "  ┃  ", ("△ Permission required", "  # Shell command", "", "$ ls")),
+        ("codex-04_permission_exec", "  ", ("Would you like to run the following command?", "", "$ ls")),
+        ("claude-20_permission_bash", " ", ("Bash command", "╌" * 60, "ls", "╌" * 60)),
+        ("gemini-02_permission_shell", "│ │ ", ("│ ? Shell  ls │", "│ ╭─╮ │", "│ │ ls │ │")),
+    ],
+)
+def test_a_head_that_a_command_imitates_counts_for_nothing_when_the_true_one_is_out_of_sight(
+    name: str, edge: str, head: tuple[str, ...]
+) -> None:
+    lines = list(shown(name).lines)
+    at = max(place for place, line in enumerate(lines) if KNOWN[name][1][0] in line)
+    end = lines[at][len(lines[at].rstrip(" │")) :]
+    more = [f"{edge}{line}{end}" for line in (*(f"filler {number}" for number in range(70)), *head)]
+    whole = [*lines[: at + 1], *more, *lines[at + 1 :]]
+
+    for height in range(len(whole) - at - 1, 10, -1):
+        assert dialog_of(name, ScreenText.of("", whole[-height:])) is None
+    seen_whole = dialog_of(name, ScreenText.of("", whole))
+    assert seen_whole is None or KNOWN[name][1][0] in seen_whole.command[0]
+
+
+@pytest.mark.parametrize(
     ("before", "after", "outcome"),
     [
         ("codex-04_permission_exec", "codex-05_after_allow", ApprovalStatus.ALLOWED),

@@ -88,6 +88,7 @@ EXPECTED = {
     "opencode-05_after_interrupt": ("ready", ""),
     "opencode-06_after_reject": ("ready", ""),
     "opencode-07_permission_sidebar": ("permission", "permission: $ touch made-by-agent && echo ran"),
+    "opencode-08_permission_cut": ("permission", "permission: $ cat > /dev/null <<X"),
 }
 
 

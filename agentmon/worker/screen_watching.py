@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.runners.screens.judging import Verdict
+    from agentmon.runners.screens.reading import Dialog
     from agentmon.runners.screens.rules import ScreenRules
     from agentmon.runners.tmux import Tmux
     from agentmon.store.activity import ActivityRepository
@@ -424,22 +425,24 @@ class ScreenWatch:
         screen.first_look_at = now if screen.first_look_at is None else screen.first_look_at
         screen.pace.note_look(now, is_new=screen.judge.same_since == now)
         self._note_work(screen, verdict)
+        dialog = read_dialog(screen.rules, shown) if shown is not None else None
         if shown is not None:
-            dialog = read_dialog(screen.rules, shown)
             digest = dialog.digest if dialog is not None else ""
             screen.shows = screen.shows if screen.shows[0] == digest else (digest, now)
             if dialog is not None and (screen.seen is None or screen.seen.dialog.digest != dialog.digest):
                 screen.seen = SeenDialog.of(dialog, screen.rules, shown, at=now)
-            await self._answer(screen, shown, verdict, now)
+            await self._answer(screen, shown, dialog, verdict, now)
             await self._deliver(screen, shown, verdict, now)
             await self._finish_when_free(screen, shown, verdict, now)
         await self._interrupt_again(screen, verdict, now)
-        await self._publish(screen, shown, verdict, now)
+        await self._publish(screen, shown, dialog, verdict, now)
         await self._name_conversation(screen)
 
-    async def _answer(self, screen: _Screen, shown: ScreenText, verdict: Verdict, now: float) -> None:
+    async def _answer(
+        self, screen: _Screen, shown: ScreenText, dialog: Dialog | None, verdict: Verdict, now: float
+    ) -> None:
         """Type the decision that is on its way into the dialog that it is about, and see what becomes of it."""
-        answer, dialog = screen.answer, read_dialog(screen.rules, shown)
+        answer = screen.answer
         if answer is None or screen.files.is_halted:
             return
         if dialog is None or dialog.digest != answer.digest:
@@ -606,7 +609,9 @@ class ScreenWatch:
         else:
             screen.handed.add(key)
 
-    async def _publish(self, screen: _Screen, shown: ScreenText | None, verdict: Verdict, now: float) -> None:
+    async def _publish(
+        self, screen: _Screen, shown: ScreenText | None, dialog: Dialog | None, verdict: Verdict, now: float
+    ) -> None:
         news = news_of(
             verdict,
             pending=screen.pending,
@@ -622,7 +627,7 @@ class ScreenWatch:
         is_drawing = shown is not None and now - screen.shows[1] < screen.rules.settled_s
         if is_request and (is_drawing or (screen.answer is not None and screen.answer.is_typed)):
             return
-        dialog = read_dialog(screen.rules, shown) if is_request and shown is not None else None
+        dialog = dialog if is_request else None
         digest = dialog.digest if dialog is not None else ""
         told = _Published(news.activity, news.note, is_request, news.source in _ASSUMING_SOURCES, digest)
         before = screen.published

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 from agentmon.domain.errors import UsageError
-from agentmon.runners.screens.reading import ScreenText, box_rows, box_text, read_screen, read_title
+from agentmon.runners.screens.reading import ScreenText, box_rows, box_text, read_dialog, read_screen, read_title
 from agentmon.runners.screens.rules import NO_RULES, find_rules
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -105,6 +106,26 @@ def test_a_captured_screen_is_read_as_what_it_was(name: str) -> None:
     finding = read_screen(find_rules(name.split("-", maxsplit=1)[0]), screen_of(name))
 
     assert (None if finding is None else (finding.state.value, finding.note)) == EXPECTED[name]
+
+
+@pytest.mark.parametrize(
+    ("agent", "lines"),
+    [
+        ("claude", [" Bash command", "╌" * 200] * 60),
+        ("claude", [" Edit file", " /x", "╌" * 200, " a"] * 15),
+        ("codex", ["• x", *["  Would you like to run the following command?", "  $ x"] * 100]),
+        ("gemini", ["│ ? Shell  " + " " * 180 + "│"] * 60),
+        ("gemini", ["│ ? Shell  Allow execution of x? 1. Allow"] * 60),
+        ("opencode", ["  ┃", "  ┃  △ Permission required", "  ┃  # Shell command"] + ["  ┃ " * 47] * 36),
+    ],
+)
+def test_no_screen_holds_up_whoever_reads_it(agent: str, lines: list[str]) -> None:
+    rules, screen, begun = find_rules(agent), ScreenText.of("", lines), process_time()
+
+    read_screen(rules, screen)
+    read_dialog(rules, screen)
+
+    assert process_time() - begun < 2
 
 
 @pytest.mark.parametrize(

@@ -50,16 +50,19 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
         lines += [*detail[:_DETAIL_LINES], f"    … {len(detail) - _DETAIL_LINES} more lines: agentmon inbox --whole"]
     if approval.danger_level >= DangerLevel.DANGEROUS or approval.danger_reason:
         lines.append(f"    ▲ {plain_line(danger_text(approval.danger_level, approval.danger_reason))}")
-    if approval.name_to_type and approval.status is ApprovalStatus.PENDING:
+    is_pending = approval.status is ApprovalStatus.PENDING
+    if approval.name_to_type and is_pending:
         lines.append(f"    agentmon approve {approval.id} --name '{plain_line(approval.name_to_type)}' allows it")
+    if approval.decision_reason and is_pending:
+        lines.append(f"    back: {plain_line(approval.decision_reason, max_characters=300)}")
     if approval.reason:
         lines.append(f"    why: {plain_line(approval.reason, max_characters=300)}")
     for question in () if approval.is_in_screen else approval.questions:
         lines += question_lines(question)
-    for decision, choice in approval.typed.items():
-        label = plain_line(choice.label, max_characters=200)
-        lines.append(f"    agentmon {_COMMANDS[decision]} {choice.description} into its terminal: {label}")
-    if approval.ask_kind is AskKind.BUDGET and approval.status is ApprovalStatus.PENDING:
+    for decision, choice in approval.typed.items() if is_pending else ():
+        label, command = plain_line(choice.label, max_characters=200), f"agentmon {_COMMANDS[decision]} {approval.id}"
+        lines.append(f"    {command}  {choice.description} into its terminal: {label}")
+    if approval.ask_kind is AskKind.BUDGET and is_pending:
         lines.append(f"    agentmon answer {approval.id} raise, once or stop; --text AMOUNT raises it to another limit")
     return [*lines, f"  {approval.id}"]
 

@@ -92,6 +92,7 @@ class Approval:
     scope: ApprovalScope | None = None
     decided_by: Actor | None = None
     decision_reason: str | None = None
+    """Why it was decided so; of what waits for a person again: why the decision did not reach the agent."""
     rule_id: ApprovalRuleId | None = None
     """The rule that decided."""
     asked_at: datetime

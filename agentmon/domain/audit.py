@@ -223,7 +223,9 @@ def _queue_paused(payload: Mapping[str, object]) -> str:
 
 
 def _asked(payload: Mapping[str, object]) -> str:
-    return f"noted that a decision is needed: {_part(payload.get('title'))}"
+    cause = payload.get("cause")
+    again = f" – {_part(cause)}" if cause else ""
+    return f"noted that a decision is needed: {_part(payload.get('title'))}{again}"
 
 
 def _decided(payload: Mapping[str, object]) -> str:

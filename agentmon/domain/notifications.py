@@ -181,11 +181,12 @@ def notifications_in(lines: Sequence[tuple[TaskEvent, int | None, str, str]]) ->
     Args:
         lines: Each with number, title and workspace of the task it is about.
     """
-    settled = {event.payload.get("approval_id") for event, *_ in lines if event.event_type in _SETTLED_BY}
+    settled = {event.payload.get("approval_id"): event.id for event, *_ in lines if event.event_type in _SETTLED_BY}
     retried = {event.payload.get("execution_id") for event, *_ in lines if event.event_type in _TRIED_AGAIN_BY}
     found = []
     for event, number, title, workspace in lines:
-        if event.event_type is TaskEventType.APPROVAL_ASKED and event.payload.get("approval_id") in settled:
+        settled_at = settled.get(event.payload.get("approval_id"), 0)
+        if event.event_type is TaskEventType.APPROVAL_ASKED and event.id < settled_at:
             continue
         one = notification_of(event, task_number=number, task_title=title, workspace=workspace)
         if one is None or (one.kind is NotificationKind.FAILED and one.execution_id in retried):

@@ -13,10 +13,10 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import EventType, TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.ids import LOCAL_USER_ID, new_id
+from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.store import tables
-from agentmon.store.approvals import ask_columns
-from agentmon.store.audit import append_task_event, append_task_events
+from agentmon.store.approvals import add_request, put_back
+from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_names import name_conversation, name_found_conversation, refs_of_others
 from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import APPROVAL_SOURCE, find_oldest_request, move_session, status_of_activity
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import ColumnElement, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.conversation import ActivityNews, AskNews
@@ -97,7 +97,9 @@ class ActivityRepository:
                     payload={"activity": news.activity.value, "note": news.note, "source": news.source, **evidence},
                 )
             )
-            await _close_dialogs(connection, row, ask, gone, at=at)
+            is_other = tables.approvals.c.input_digest != ("" if ask is None else ask.input_digest)
+            of_run = tables.approvals.c.execution_id == row["id"]
+            await _close(connection, and_(tables.IS_PENDING_APPROVAL, _IS_OPEN_DIALOG, of_run, is_other), gone, at=at)
             if ask is not None:
                 await _add_dialog(connection, row, ask, at=at)
             if row["session_id"] is not None:
@@ -157,40 +159,16 @@ class ActivityRepository:
         Args:
             command_id: The command of the decision.
             error: Why it was not.
-            status: Pending when the agent still asks; else what the screen tells of it.
+            status: Pending when the agent still asks; else what the screen tells of it. What is settled stays so.
             at: The time now.
         """
-        approvals, executions = tables.approvals, tables.executions
-        is_over = status is not ApprovalStatus.PENDING
-        undecided = dict.fromkeys(("scope", "decided_by_type", "decided_by_id", "rule_id"))
-        reason = None if not is_over else f"{_reason_of(status)}; {error}" if _reason_of(status) else error
-        settled = (
-            update(approvals)
-            .where(approvals.c.command_id == command_id)
-            .values(
-                **undecided,
-                status=status,
-                decision_reason=reason,
-                command_id=command_id if is_over else None,
-                decided_at=at if is_over else None,
-                closed_at=at if is_over else None,
-                updated_at=at,
-            )
-            .returning(approvals.c.id, approvals.c.title, approvals.c.execution_id)
-        )
+        of_command = tables.approvals.c.command_id == command_id
         async with self._database.writing() as connection:
+            if status is ApprovalStatus.PENDING:
+                await put_back(connection, command_id, cause=error, at=at)
+            else:
+                await _close(connection, of_command, status, error=error, at=at)
             await _settle_command(connection, command_id, error=error, at=at)
-            for row in (await connection.execute(settled)).all():
-                task_id = select(executions.c.task_id).where(executions.c.id == row.execution_id)
-                payload = {"execution_id": row.execution_id, "approval_id": row.id, "title": row.title, "cause": error}
-                await append_task_event(
-                    connection,
-                    task_id=(await connection.execute(task_id)).scalar_one(),
-                    actor=SYSTEM_ACTOR,
-                    event_type=TaskEventType.APPROVAL_WITHDRAWN,
-                    payload=payload,
-                    at=at,
-                )
 
 
 async def _settle_command(
@@ -213,7 +191,7 @@ async def _settle_command(
 
 async def _add_dialog(connection: AsyncConnection, row: RowMapping, ask: AskNews, *, at: datetime) -> None:
     approvals = tables.approvals
-    approval_id, request_ref = new_id(), f"{row['attempt']}:{ask.request_id}"
+    request_ref = f"{row['attempt']}:{ask.request_id}"
     is_same = or_(
         approvals.c.request_ref == request_ref,
         and_(_IS_OPEN_DIALOG, approvals.c.input_digest == ask.input_digest),
@@ -221,61 +199,52 @@ async def _add_dialog(connection: AsyncConnection, row: RowMapping, ask: AskNews
     known = select(approvals.c.id).where(approvals.c.execution_id == row["id"], is_same)
     if (await connection.execute(known)).first() is not None:
         return
-    await connection.execute(
-        insert(approvals).values(
-            id=approval_id,
-            execution_id=row["id"],
-            session_id=row["session_id"],
-            request_ref=request_ref,
-            **ask_columns(ask),
-            status=ApprovalStatus.PENDING,
-            asked_at=at,
-            created_at=at,
-            updated_at=at,
-        )
-    )
-    await append_task_event(
+    await add_request(
         connection,
+        ask,
+        request_ref,
+        execution_id=row["id"],
+        session_id=row["session_id"],
         task_id=row["task_id"],
-        actor=SYSTEM_ACTOR,
-        event_type=TaskEventType.APPROVAL_ASKED,
-        payload={
-            "execution_id": row["id"],
-            "approval_id": approval_id,
-            "ask_kind": ask.ask_kind.value,
-            "title": ask.title,
-        },
         at=at,
     )
 
 
-async def _close_dialogs(
-    connection: AsyncConnection, row: RowMapping, ask: AskNews | None, gone: ApprovalStatus, *, at: datetime
+async def _close(
+    connection: AsyncConnection,
+    which: ColumnElement[bool],
+    status: ApprovalStatus,
+    *,
+    error: str = "",
+    at: datetime,
 ) -> None:
-    approvals = tables.approvals
+    """Settle what was open of these requests as the screen tells, and note it in the audit trail.
+
+    Args:
+        connection: Of the caller's transaction.
+        which: The requests.
+        status: What became of them.
+        error: Why the decision that was made here is none; empty when there was none.
+        at: The time now.
+    """
+    approvals, executions = tables.approvals, tables.executions
+    undecided = dict.fromkeys(("scope", "decided_by_type", "decided_by_id", "rule_id"))
+    is_withdrawn = status is ApprovalStatus.WITHDRAWN
+    reason = "; ".join(part for part in ("" if is_withdrawn else "in its terminal", error) if part)
     closed = await connection.execute(
         update(approvals)
-        .where(
-            tables.IS_PENDING_APPROVAL,
-            _IS_OPEN_DIALOG,
-            approvals.c.execution_id == row["id"],
-            approvals.c.input_digest != ("" if ask is None else ask.input_digest),
+        .where(which, approvals.c.closed_at.is_(None))
+        .values(**undecided, status=status, decision_reason=reason or None, decided_at=at, closed_at=at, updated_at=at)
+        .returning(approvals.c.id, approvals.c.title, approvals.c.execution_id)
+    )
+    told = {"cause": error} if is_withdrawn else {"status": status.value, "reason": reason}
+    for row in closed.all():
+        task_id = await connection.execute(select(executions.c.task_id).where(executions.c.id == row.execution_id))
+        await append_task_event(
+            connection,
+            task_id=task_id.scalar_one(),
+            actor=SYSTEM_ACTOR,
+            event_type=TaskEventType.APPROVAL_WITHDRAWN if is_withdrawn else TaskEventType.APPROVAL_DECIDED,
+            payload={"execution_id": row.execution_id, "approval_id": row.id, "title": row.title, **told},
+            at=at,
         )
-        .values(status=gone, decision_reason=_reason_of(gone), decided_at=at, closed_at=at, updated_at=at)
-        .returning(approvals.c.id, approvals.c.title)
-    )
-    told = {} if gone is ApprovalStatus.WITHDRAWN else {"status": gone.value, "reason": _reason_of(gone)}
-    await append_task_events(
-        connection,
-        [
-            (row["task_id"], {"execution_id": row["id"], "approval_id": one.id, "title": one.title, **told})
-            for one in closed.all()
-        ],
-        actor=SYSTEM_ACTOR,
-        event_type=TaskEventType.APPROVAL_DECIDED if told else TaskEventType.APPROVAL_WITHDRAWN,
-        at=at,
-    )
-
-
-def _reason_of(gone: ApprovalStatus) -> str | None:
-    return None if gone is ApprovalStatus.WITHDRAWN else "in its terminal"

@@ -10,10 +10,10 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskClosedNews, AskNews, AskOutcome
-from agentmon.domain.events import ActorType, TaskEventType
-from agentmon.domain.ids import new_id
+from agentmon.domain.events import TaskEventType
+from agentmon.domain.ids import CommandId, new_id
 from agentmon.store import tables
-from agentmon.store.approvals import ask_columns
+from agentmon.store.approvals import ask_columns, put_back
 from agentmon.store.audit import append_task_event
 from agentmon.store.operation_rows import find_operation_ids
 from agentmon.store.task_moves import SYSTEM_ACTOR
@@ -46,7 +46,7 @@ _ASKED: Final = (
     "danger_reason",
 )
 _FORGED: Final = "its agent got the answer “{}” from somewhere else: nobody decided that here"
-_STANDING: Final = ("status", "decided_at", "closed_at", "updated_at")
+_STANDING: Final = ("status", "decision_reason", "decided_at", "closed_at", "updated_at")
 
 
 async def write_approvals(
@@ -115,9 +115,9 @@ async def write_command_outcomes(
 ) -> None:
     """Write what became of commands; one that nobody knows is passed over.
 
-    An answer of a person that was not taken, while the agent still asks, puts its request back for another decision.
+    An answer that was not taken, while the agent still asks, puts its request back for a person.
     """
-    commands, approvals = tables.execution_commands, tables.approvals
+    commands = tables.execution_commands
     for at_ms, news in told:
         at = moment_of(at_ms)
         outcome: dict[str, object] = {"is_queued": news.is_queued and not news.was_obeyed}
@@ -131,27 +131,9 @@ async def write_command_outcomes(
             .values(**outcome)
         )
         if obeyed.rowcount and not news.was_obeyed and not news.is_queued:
-            await connection.execute(
-                update(approvals)
-                .where(
-                    approvals.c.execution_id == execution_id,
-                    approvals.c.command_id == news.command_id,
-                    approvals.c.closed_at.is_(None),
-                    approvals.c.decided_by_type == ActorType.USER,
-                )
-                .values(
-                    status=ApprovalStatus.PENDING,
-                    scope=None,
-                    decided_by_type=None,
-                    decided_by_id=None,
-                    decision_reason=None,
-                    rule_id=None,
-                    command_id=None,
-                    decided_at=None,
-                    updated_at=at,
-                )
-            )
-            await _tell_unheard(connection, execution_id, news.command_id, str(outcome["error"]), at=at)
+            cause = str(outcome["error"])
+            await put_back(connection, CommandId(news.command_id), cause=cause, at=at)
+            await _tell_unheard(connection, execution_id, news.command_id, cause, at=at)
 
 
 async def _tell_unheard(
@@ -186,7 +168,7 @@ def _close(row: dict[str, object], news: AskClosedNews, at: datetime) -> bool:
         return False
     row |= {"closed_at": at, "updated_at": at}
     if row["status"] is ApprovalStatus.PENDING:
-        row |= {"status": ApprovalStatus(news.outcome.value), "decided_at": at}
+        row |= {"status": ApprovalStatus(news.outcome.value), "decision_reason": None, "decided_at": at}
     return True
 
 

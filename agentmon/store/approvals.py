@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from agentmon.domain.conversation import AskNews
     from agentmon.domain.events import Actor
     from agentmon.domain.idempotency import IdempotencyKey
-    from agentmon.domain.ids import ApprovalRuleId, WorkspaceId
+    from agentmon.domain.ids import ApprovalRuleId, CommandId, WorkspaceId
     from agentmon.store.database import Database
 
 _MAX_PENDING: Final = 1000
@@ -127,8 +127,8 @@ class ApprovalRepository:
         """Return what has waited since before that time, oldest first, for the caller to decide.
 
         Dialogs of an agent's own screen that are about no tool are left out: they wait for whoever sits there. So are
-        budgets, which only more money or a person lets go on. What was asked by a clock that has been set back since
-        then waits from now on.
+        budgets, which only more money or a person lets go on, and what was put back once. What was asked by a clock
+        that has been set back since then waits from now on.
         """
         approvals = tables.approvals
         is_ahead = (tables.IS_PENDING_APPROVAL, approvals.c.asked_at > at + CLOCK_JITTER)
@@ -143,6 +143,7 @@ class ApprovalRepository:
                 tables.IS_PENDING_APPROVAL,
                 approvals.c.asked_at < min(asked_before, at),
                 approvals.c.ask_kind.not_in([AskKind.DIALOG, AskKind.BUDGET]),
+                approvals.c.decision_reason.is_(None),
             )
             .order_by(approvals.c.asked_at, approvals.c.id)
             .limit(_MAX_PENDING)
@@ -284,14 +285,31 @@ async def hold_for_approval(
         .returning(executions.c.task_id, executions.c.session_id, executions.c.attempt)
     )
     row = held.one()
+    # Requests of the agent begin with the number of the try, so that none has the name of this one.
+    ref = f"start:{row.attempt}:{ask.request_id}"
+    return await add_request(
+        connection, ask, ref, execution_id=execution_id, session_id=row.session_id, task_id=row.task_id, at=at
+    )
+
+
+async def add_request(
+    connection: AsyncConnection,
+    ask: AskNews,
+    request_ref: str,
+    *,
+    execution_id: str,
+    session_id: str | None,
+    task_id: str,
+    at: datetime,
+) -> ApprovalId:
+    """Write a request that waits for a decision, and the line of the audit trail that tells of it."""
     approval_id = ApprovalId(new_id())
     await connection.execute(
         insert(tables.approvals).values(
             id=approval_id,
             execution_id=execution_id,
-            session_id=row.session_id,
-            # Requests of the agent begin with the number of the try, so that none has the name of this one.
-            request_ref=f"start:{row.attempt}:{ask.request_id}",
+            session_id=session_id,
+            request_ref=request_ref,
             **ask_columns(ask),
             status=ApprovalStatus.PENDING,
             asked_at=at,
@@ -299,20 +317,33 @@ async def hold_for_approval(
             updated_at=at,
         )
     )
-    await append_task_event(
-        connection,
-        task_id=row.task_id,
-        actor=SYSTEM_ACTOR,
-        event_type=TaskEventType.APPROVAL_ASKED,
-        payload={
-            "execution_id": execution_id,
-            "approval_id": approval_id,
-            "ask_kind": ask.ask_kind.value,
-            "title": ask.title,
-        },
-        at=at,
-    )
+    told = {"execution_id": execution_id, "approval_id": approval_id, "ask_kind": ask.ask_kind, "title": ask.title}
+    await _tell_asked(connection, task_id, told, at=at)
     return approval_id
+
+
+async def put_back(connection: AsyncConnection, command_id: CommandId, *, cause: str, at: datetime) -> None:
+    """Let the request of a decision that did not reach its agent wait for a person, who reads why.
+
+    One that is settled stays so: nobody asks it any more.
+    """
+    approvals, executions = tables.approvals, tables.executions
+    undecided = dict.fromkeys(("scope", "decided_by_type", "decided_by_id", "rule_id", "command_id", "decided_at"))
+    waiting = (
+        update(approvals)
+        .where(approvals.c.command_id == command_id, approvals.c.closed_at.is_(None))
+        .values(**undecided, status=ApprovalStatus.PENDING, decision_reason=cause, updated_at=at)
+        .returning(approvals.c.id, approvals.c.execution_id, approvals.c.ask_kind, approvals.c.title)
+    )
+    for row in (await connection.execute(waiting)).all():
+        task_id = await connection.execute(select(executions.c.task_id).where(executions.c.id == row.execution_id))
+        told = {"execution_id": row.execution_id, "approval_id": row.id, "ask_kind": row.ask_kind, "title": row.title}
+        await _tell_asked(connection, task_id.scalar_one(), {**told, "cause": cause}, at=at)
+
+
+async def _tell_asked(connection: AsyncConnection, task_id: str, told: Mapping[str, object], *, at: datetime) -> None:
+    asked = TaskEventType.APPROVAL_ASKED
+    await append_task_event(connection, task_id=task_id, actor=SYSTEM_ACTOR, event_type=asked, payload=told, at=at)
 
 
 def ask_columns(ask: AskNews) -> dict[str, object]:

@@ -6,19 +6,18 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import bindparam, insert, select, text, update
+from sqlalchemy import bindparam, select, text, update
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.budget_requests import CONTINUE, budget_ask, is_granted
 from agentmon.domain.clock import CLOCK_JITTER
-from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import new_id
 from agentmon.domain.sessions import SessionStatus
 from agentmon.store import tables
-from agentmon.store.approvals import ask_columns
+from agentmon.store.approvals import add_request, ask_columns
 from agentmon.store.audit import append_task_event
 from agentmon.store.budget_reach import COVERS
 from agentmon.store.column_types import Json, Moment
@@ -209,24 +208,17 @@ async def _ask(
 ) -> str:
     """Write the request, and let the run be one that waits; return its title."""
     ask = budget_ask(holder, **circumstances)
-    approval_id = new_id()
-    await connection.execute(
-        insert(tables.approvals).values(
-            id=approval_id,
-            execution_id=execution.id,
-            session_id=execution.session_id,
-            # The agent's own requests begin with the number of the try.
-            request_ref=f"budget:{approval_id}",
-            **ask_columns(ask),
-            status=ApprovalStatus.PENDING,
-            asked_at=at,
-            created_at=at,
-            updated_at=at,
-        )
+    # The agent's own requests begin with the number of the try.
+    await add_request(
+        connection,
+        ask,
+        f"budget:{new_id()}",
+        execution_id=execution.id,
+        session_id=execution.session_id,
+        task_id=execution.task_id,
+        at=at,
     )
     await _show(connection, execution, ask.title, APPROVAL_SOURCE, at=at)
-    told = {"execution_id": execution.id, "approval_id": approval_id, "ask_kind": AskKind.BUDGET.value}
-    await _tell(connection, execution, TaskEventType.APPROVAL_ASKED, told | {"title": ask.title}, at=at)
     return ask.title
 
 

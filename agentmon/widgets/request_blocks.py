@@ -51,8 +51,7 @@ class RequestHead:
         target = near_text(approval.target, listing.working_dir)
         is_asked_below = any(even_line(one.question) == title for one in approval.questions)
         rows = [] if is_asked_below else text_rows(title, width, "bold")
-        is_pending = approval.status is ApprovalStatus.PENDING
-        if not is_pending:
+        if approval.status is not ApprovalStatus.PENDING or approval.decision_reason:
             rows += text_rows(decision_words(approval), width, decision_style(approval))
         if approval.status is ApprovalStatus.WITHDRAWN:
             rows += text_rows(_GONE, width, "muted")

@@ -95,7 +95,12 @@ class Approver:
         return any(denied)
 
     async def _judge(self, waiting: Sequence[ApprovalListing]) -> list[tuple[ApprovalListing, RuleVerdict]]:
-        asked = [listing for listing in waiting if listing.approval.ask_kind is AskKind.PERMISSION]
+        # What was put back says why, and is for a person: the rule would decide the same again, without end.
+        asked = [
+            listing
+            for listing in waiting
+            if listing.approval.ask_kind is AskKind.PERMISSION and not listing.approval.decision_reason
+        ]
         rules = await self._rules.list() if asked else ()
         if not rules:
             return []

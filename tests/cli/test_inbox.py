@@ -476,8 +476,8 @@ def test_a_request_of_an_own_screen_says_what_is_typed(talk: Talk) -> None:
     listed = json.loads(talk.cli("inbox", "--json").stdout)
     document = next(one for one in listed if one["approval"]["id"] == approval_id)
 
-    assert "agentmon approve types 1 into its terminal: Yes" in told
-    assert "agentmon deny types 3 into its terminal: No" in told
+    assert f"agentmon approve {approval_id}  types 1 into its terminal: Yes" in told
+    assert f"agentmon deny {approval_id}  types 3 into its terminal: No" in told
     choices = document["approval"]["questions"][0]["choices"]
     assert [(one["key"], one["label"], one["description"]) for one in choices] == [
         ("allow", "Yes", "types 1"),
@@ -487,6 +487,7 @@ def test_a_request_of_an_own_screen_says_what_is_typed(talk: Talk) -> None:
     assert talk.cli("deny", approval_id, "--interrupt").code != 0
     decided = json.loads(talk.cli("approve", approval_id, "--json").stdout)
     assert decided["status"] == "allowed"
+    assert approval_id not in talk.cli("inbox").stdout
     assert [payload["decision"] for payload in talk.payloads(execution)] == ["allow"]  # type: ignore[index] # JSON
     assert talk.cli("deny", f"#{number}").code != 0
 

@@ -102,9 +102,12 @@ def test_a_request_that_was_settled_and_a_failure_that_is_tried_again_are_left_o
         (_event(TaskEventType.EXECUTION_REQUEUED, {"execution_id": "e3"}, 4), 2, "Two", "w"),
         (_event(TaskEventType.APPROVAL_ASKED, {"approval_id": "b", "title": "y"}, 5), 1, "One", "w"),
         (_ended("failed", 6), 3, "Three", "w"),
+        (_event(TaskEventType.APPROVAL_DECIDED, {"approval_id": "c"}, 7), 4, "Four", "w"),
+        (_event(TaskEventType.APPROVAL_ASKED, {"approval_id": "c", "title": "put back"}, 8), 4, "Four", "w"),
     ]
 
-    assert [one.title for one in notifications_in(lines)] == ["#1 One: needs you", "#3 Three: failed"]
+    titles = [one.title for one in notifications_in(lines)]
+    assert titles == ["#1 One: needs you", "#3 Three: failed", "#4 Four: needs you"]
 
 
 def test_many_of_one_kind_are_told_in_one_sentence() -> None:

@@ -204,6 +204,7 @@ async def test_an_answer_that_the_agent_did_not_take_puts_the_request_back(place
 
     again = (await place.approvals.get(approval.id)).approval
     assert (again.status, again.decided_by, again.decided_at) == (ApprovalStatus.PENDING, None, None)
+    assert again.decision_reason == "not now"
     assert (await place.queue.executions.get(execution_id)).live_state is LiveState.NEEDS_YOU
 
 

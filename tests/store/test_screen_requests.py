@@ -13,11 +13,12 @@ from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.conversation import ActivityNews, AskChoice, AskKind, AskNews, AskQuestion
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
 from agentmon.domain.live_state import LiveState
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.activity import ActivityRepository
-from tests.store.conversation_place import opened_place
+from tests.store.conversation_place import an_ending, opened_place
 from tests.store.queue_place import NOON
 
 if TYPE_CHECKING:
@@ -163,13 +164,48 @@ async def test_a_decision_that_was_not_typed_is_none(place: ConversationPlace, s
 
     (approval,) = await place.approvals.of_execution(execution.id)
     assert (approval.status, approval.decided_by, approval.scope) == (status, None, None)
-    assert ("gone" in (approval.decision_reason or "")) is (status is not ApprovalStatus.PENDING)
+    assert "the dialog was gone" in (approval.decision_reason or "")
     (command,) = place.rows("SELECT error, obeyed_at FROM execution_commands")
     assert command == {"error": "the dialog was gone", "obeyed_at": None}
     if status is ApprovalStatus.PENDING:
         await _record(place, execution, replace(ASK, request_id="screen:2:d1"))
         assert (await place.queue.executions.get(execution.id)).live_state is LiveState.NEEDS_YOU
         assert len(await place.approvals.of_execution(execution.id)) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "last"),
+    [
+        (ApprovalStatus.PENDING, "approval_asked"),
+        (ApprovalStatus.ANSWERED, "approval_decided"),
+        (ApprovalStatus.DENIED, "approval_decided"),
+        (ApprovalStatus.WITHDRAWN, "approval_withdrawn"),
+    ],
+)
+async def test_the_trail_says_what_became_of_a_decision_that_was_not_typed(
+    place: ConversationPlace, status: ApprovalStatus, last: str
+) -> None:
+    _, approval = await _asked(place)
+    command_id = await _decide(place, approval)
+
+    await ActivityRepository(place.database).settle_answer(command_id, error="gone", status=status, at=LATER)
+
+    told = place.rows("SELECT event_type FROM task_events WHERE event_type LIKE 'approval%' ORDER BY id")
+    assert [line["event_type"] for line in told] == ["approval_asked", "approval_decided", last]
+
+
+@pytest.mark.parametrize("status", [ApprovalStatus.PENDING, ApprovalStatus.ANSWERED])
+async def test_what_the_end_of_its_run_has_settled_is_not_asked_again(
+    place: ConversationPlace, status: ApprovalStatus
+) -> None:
+    execution, approval = await _asked(place)
+    command_id = await _decide(place, approval)
+    await place.tell(execution.id, ending=an_ending(ExecutionStatus.FAILED))
+
+    await ActivityRepository(place.database).settle_answer(command_id, error="still there", status=status, at=LATER)
+
+    assert (await place.approvals.get(approval.id)).approval.status is ApprovalStatus.ALLOWED
+    assert await place.approvals.pending(None) == ()
 
 
 async def test_what_the_screen_does_not_offer_is_not_decided(place: ConversationPlace) -> None:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from agentmon.cli.request_text import request_lines
-from agentmon.domain.approvals import Approval, ApprovalListing
+from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalStatus
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.ids import ApprovalId, ExecutionId, TaskId, WorkspaceId
 from agentmon.domain.operations import OperationType
 from agentmon.domain.request_words import wish_words
 from agentmon.widgets.request_blocks import request_blocks
+from tests.conversing import a_typed_wish
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -70,6 +72,24 @@ def test_a_detail_that_does_not_begin_with_the_command_is_shown_as_it_is() -> No
 
     at = rows.index("$ sh -c 'make'")
     assert rows[at + 1] == "  In /shop"
+
+
+def test_a_request_that_is_over_names_no_command_that_decides_it() -> None:
+    listing = a_request("", command="make")
+    ask = a_typed_wish()
+    typed = replace(listing.approval, request_id=ask.request_id, questions=ask.questions)
+
+    assert any("approve" in line for line in request_lines(replace(listing, approval=typed), AT))
+    over = replace(listing, approval=replace(typed, status=ApprovalStatus.WITHDRAWN))
+    assert not any("approve" in line for line in request_lines(over, AT))
+
+
+def test_what_waits_again_says_why() -> None:
+    listing = a_request("", command="make")
+    again = replace(listing, approval=replace(listing.approval, decision_reason="it was typed in vain"))
+
+    assert any("it was typed in vain" in row for row in shown(again))
+    assert any("it was typed in vain" in line for line in request_lines(again, AT))
 
 
 def test_what_a_command_hides_in_an_escape_sequence_is_seen_before_it_is_allowed() -> None:

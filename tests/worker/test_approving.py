@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentmon.cli.request_text import request_lines
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.conversation import AskKind
+from agentmon.domain.conversation import AskKind, CommandNews
 from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.operations import OperationType
 from agentmon.domain.requested_actions import requested_action
@@ -209,6 +210,30 @@ async def test_a_new_rule_decides_what_waits_already(tmp_path: Path) -> None:
         decided = (await stage.place.services.approvals.get(waiting.id)).approval
 
         assert decided.status is ApprovalStatus.ALLOWED
+
+
+async def test_what_a_rule_decided_in_vain_waits_for_a_person_and_is_not_decided_again(tmp_path: Path) -> None:
+    async with deciding(tmp_path) as stage:
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        decided = await stage.asked(a_wish("git status"))
+        (command,) = await stage.place.commands(stage.execution_id)
+        refusal = CommandNews(command_id=command.id, was_obeyed=False, error="it did not listen")
+        await stage.place.tell(stage.execution_id, refusal)
+
+        stage.watch.has_asked = True
+        is_decided = await stage.approver.apply_rules(has_news=True)
+        old = datetime.now(UTC) + timedelta(hours=1)
+        late = await stage.approver._approvals.expire(old, at=old)
+
+        (waiting,) = await stage.place.services.approvals.inbox(None)
+        assert decided.status is ApprovalStatus.ALLOWED
+        assert (is_decided, late) == (False, ())
+        assert (waiting.approval.rule_id, waiting.approval.decision_reason) == (None, "it did not listen")
+        assert "it did not listen" in "\n".join(request_lines(waiting, datetime.now(UTC)))
+        await stage.place.services.approvals.allow(
+            waiting.approval.id, actor=USER_ACTOR, seen_digest=waiting.approval.input_digest
+        )
+        assert len(await stage.place.commands(stage.execution_id)) == 2
 
 
 async def test_a_person_who_is_quicker_wins(tmp_path: Path) -> None:

@@ -43,14 +43,12 @@ def budget_ask(state: BudgetState, **circumstances: object) -> AskNews:
     budget, spent = state.budget, state.use.spent
     raised = budget.limit * ((spent + budget.limit // 2) // budget.limit + 1)
     limit = budget.amount_text(budget.limit)
-    told = {
+    decided_on = {
         "budget_id": budget.id,
         "unit": budget.unit.value,
         "limit": budget.limit,
-        "spent": spent,
         "raised_to": raised,
         "first_day": state.first_day,
-        **circumstances,
     }
     choices = (
         AskChoice(
@@ -69,8 +67,9 @@ def budget_ask(state: BudgetState, **circumstances: object) -> AskNews:
         request_id=f"budget:{budget.id}",
         ask_kind=AskKind.BUDGET,
         title=f"Budget spent: {budget.about}, {budget.amount_text(spent)} of {limit} {budget.period_words}",
-        tool_input=told,
-        input_digest=hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
+        tool_input={**decided_on, "spent": spent, **circumstances},
+        # What is spent moves on while somebody reads; the choices are the same.
+        input_digest=hashlib.sha256(json.dumps(decided_on, sort_keys=True).encode()).hexdigest(),
         questions=(AskQuestion(question=QUESTION, choices=choices),),
     )
 

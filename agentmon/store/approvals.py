@@ -253,7 +253,7 @@ class ApprovalRepository:
         actor: Actor,
         at: datetime,
     ) -> None:
-        """Stop the run or raise the budget; whether the run may go on then, the next look at the budgets tells."""
+        """Stop the run or raise the budget, unless somebody raised it further; the next look lets the run go on."""
         if status is ApprovalStatus.DENIED:
             await ask_to_stop(connection, execution_of(execution), CommandType.STOP, actor=actor, at=at)
             return
@@ -263,7 +263,7 @@ class ApprovalRepository:
             return
         budgets = await read_budgets(connection, self._money_words)
         budget = next((one for one in budgets if one.id == row["tool_input"].get("budget_id")), None)
-        if budget is not None:
+        if budget is not None and limit > budget.limit:
             await set_budget(connection, replace(budget, limit=limit), self._money_words, actor=actor, at=at)
 
     async def _read(self, statement: Select[Any]) -> tuple[ApprovalListing, ...]:

@@ -51,7 +51,7 @@ JOIN tasks t ON t.id = q.task_id
 JOIN budgets b ON b.action = 'stop' AND b.spent_until > :at AND (
     {COVERS}
     OR (b.scope = 'all' OR b.scope = 'workspace' AND b.scope_id = t.workspace_id)
-        AND EXISTS (SELECT 1 FROM llm_interactions u WHERE u.execution_id = q.id))
+        AND EXISTS (SELECT 1 FROM llm_interactions u WHERE u.execution_id = q.id AND u.success))
 ORDER BY q.id, b.id
 """).bindparams(bindparam("at", type_=Moment()))
 _REQUESTS: Final = text(f"""
@@ -60,9 +60,15 @@ FROM {RUNNING_OF_AGENTS} = 'running'
 JOIN approvals p ON p.execution_id = q.id AND p.ask_kind = 'budget'
 ORDER BY p.id
 """).columns(tool_input=Json())
-# What became of the last interrupt since the request, how many answers were billed since, and what it asks itself.
+# What became of the last interrupt since the request, how many there were, how many answers were billed since, what it
+# asks itself, and when it was let go on after a pause, in which nobody obeys.
 _OBEYED: Final = text("""
 SELECT c.created_at, c.obeyed_at, c.error, (
+    SELECT max(coalesce(r.delivered_at, r.created_at)) FROM execution_commands r
+    WHERE r.execution_id = q.id AND r.type = 'resume') AS resumed_at, (
+    SELECT count(*) FROM execution_commands i
+    WHERE i.execution_id = q.id AND i.attempt = q.attempt AND i.cause = 'budget' AND i.type = 'interrupt'
+        AND i.created_at >= p.asked_at) AS interrupts, (
     SELECT count(*) FROM approvals o
     WHERE o.execution_id = q.id AND o.status = 'pending' AND o.ask_kind <> 'budget') AS asks, (
     SELECT count(*) FROM llm_interactions u
@@ -74,9 +80,11 @@ LEFT JOIN execution_commands c ON c.id = (
     WHERE i.execution_id = q.id AND i.attempt = q.attempt AND i.cause = 'budget' AND i.type = 'interrupt'
         AND i.created_at >= p.asked_at)
 WHERE p.id = :request_id AND q.paused_at IS NULL
-""").columns(created_at=Moment())
+""").columns(created_at=Moment(), resumed_at=Moment())
 _ANSWERS_OF_AN_INTERRUPT: Final = 1
 """The answer that is being written is billed, although it is cut off."""
+_MOST_INTERRUPTS: Final = 2
+"""What spends on after so many is asked to end, however it obeyed them."""
 
 
 class PauseStep(NamedTuple):
@@ -176,13 +184,15 @@ async def _find_again(
     if last is None:
         return None
     is_open = last.created_at is not None and last.obeyed_at is None and last.error is None
-    if is_open and not at - INTERRUPT_GRACE < max(last.created_at, began_at) <= at + CLOCK_JITTER:
+    since = max(last.created_at or began_at, last.resumed_at or began_at, began_at)
+    if is_open and not at - INTERRUPT_GRACE < since <= at + CLOCK_JITTER:
         return CommandType.STOP
     if last.created_at is None and last.asks:
         # It was taken for idle, and an answer to that would let it go on.
         return CommandType.INTERRUPT
     if not is_open and last.answers > _ANSWERS_OF_AN_INTERRUPT:
-        return CommandType.INTERRUPT if last.error is None else CommandType.STOP
+        is_heard = last.error is None and last.interrupts < _MOST_INTERRUPTS
+        return CommandType.INTERRUPT if is_heard else CommandType.STOP
     return None
 
 

@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import update
 
 from agentmon.cli.budget_text import budget_form
 from agentmon.domain.activity import Activity
+from agentmon.domain.agents import ToolType
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.budget_requests import CONTINUE, QUESTION
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit
@@ -18,14 +20,16 @@ from agentmon.domain.conversation import ActivityNews, AskKind, CommandNews
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
-from agentmon.domain.executions import ExecutionEnding
+from agentmon.domain.executions import CommandType, ExecutionEnding
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.costs.budget_line import budget_content
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.budgets import BudgetService
+from agentmon.store import tables
 from agentmon.store.activity import ActivityRepository
 from agentmon.store.approvals import ApprovalRepository
+from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.worker.budget_guarding import BudgetGuard
@@ -34,7 +38,10 @@ from tests.conversing import a_wish
 from tests.worker.test_budget_guarding import DOLLAR, Guarded, guarded
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
+
+    from sqlalchemy import Executable
 
     from agentmon.domain.approvals import ApprovalListing
     from agentmon.domain.executions import Execution
@@ -59,6 +66,16 @@ async def obey(home: Guarded, execution_id: ExecutionId) -> None:
     commands = await home.place.commands(execution_id)
     told = [CommandNews(command_id=one.id, was_obeyed=True) for one in commands]
     await home.place.tell(execution_id, *told, at=home.clock.now())
+
+
+async def write(home: Guarded, statement: Executable) -> None:
+    async with home.place.services.database.writing() as connection:
+        await connection.execute(statement)
+
+
+async def pause(home: Guarded, at: datetime | None) -> None:
+    """Let the host of all that runs say that it is paused, or not any more."""
+    await write(home, update(tables.executions).values(paused_at=at))
 
 
 async def the_request(home: Guarded) -> ApprovalListing:
@@ -336,6 +353,82 @@ async def test_what_spends_on_although_it_waits_is_interrupted_again(tmp_path: P
 
         assert cut_off == [INTERRUPT]
         assert told(home, execution.id) == [INTERRUPT, INTERRUPT]
+
+
+async def test_what_obeys_each_interrupt_and_spends_on_is_asked_to_end(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        execution, _ = await held_up(home)
+        for _ in range(5):
+            home.clock.move(timedelta(seconds=5))
+            for _ in range(2):
+                await home.spend(execution.id, 1)
+            await home.look()
+            await obey(home, execution.id)
+
+        assert told(home, execution.id) == [INTERRUPT, INTERRUPT, ("stop", "budget")]
+
+
+async def test_a_pause_gives_the_time_to_obey_an_interrupt_anew(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        execution = await home.place.begin((await home.place.add_task()).id)
+        await home.spend(execution.id, 3)
+        commands = CommandRepository(home.place.services.database)
+        await pause(home, home.clock.now())
+        await home.set(2 * DOLLAR)
+        await home.look()
+        home.clock.move(timedelta(minutes=5))
+        await home.look()
+        await commands.add(execution.id, (CommandType.RESUME, {}), actor=USER_ACTOR, at=home.clock.now())
+        await pause(home, None)
+        home.clock.move(timedelta(seconds=9))
+        await home.look()
+        within = told(home, execution.id)
+        home.clock.move(timedelta(seconds=2))
+        await home.look()
+
+        assert within == [INTERRUPT, ("resume", "person")]
+        assert told(home, execution.id) == [*within, ("stop", "budget")]
+
+
+async def test_a_budget_that_somebody_raised_further_meanwhile_is_not_lowered_by_an_answer(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        execution, _ = await held_up(home)
+        await home.set(100 * DOLLAR)
+        await answer(home, "raise")
+        await home.look()
+
+        (budget,) = await home.place.services.budgets.states()
+        assert budget.budget.limit == 100 * DOLLAR
+        assert told(home, execution.id) == [INTERRUPT, MESSAGE]
+
+
+async def test_what_others_spend_while_somebody_reads_refuses_no_answer(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        execution, listing = await held_up(home)
+        await home.spend(execution.id, 1)
+        await home.look()
+        shown = (await the_request(home)).approval
+        await home.place.services.approvals.allow(
+            listing.approval.id, actor=USER_ACTOR, seen_digest=listing.approval.input_digest
+        )
+
+        assert shown.title == "Budget spent: everything, $4.00 of $2.00 a day"
+
+
+async def test_a_command_whose_model_failed_is_no_agent_with_a_bill(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as home:
+        other = await home.place.begin((await home.place.add_task("talks")).id)
+        tool = await home.place.begin((await home.place.add_task()).id, mode=ExecutionMode.TEMPLATE)
+        await home.spend(other.id, 3)
+        await home.spend(tool.id, 0)
+        await write(home, update(tables.agents).values(tool_type=ToolType.CLI_TOOL))
+        calls = tables.llm_interactions
+        await write(home, update(calls).where(calls.c.execution_id == tool.id).values(success=False))
+        await home.set(2 * DOLLAR)
+        await home.look()
+
+        assert told(home, tool.id) == []
+        assert told(home, other.id) == [INTERRUPT]
 
 
 async def test_the_request_says_what_is_spent_by_now_and_an_answer_to_an_older_one_is_refused(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def waiting_lines(listing: ExecutionListing, now: datetime) -> list[str]:
     number, elapsed = listing.task_number, execution.elapsed_text(now)
     if execution.end_reason is EndReason.BUDGET:
         note = plain_line(execution.error or "", max_characters=300)
-        help_line = f"agentmon budget set AMOUNT raises it; agentmon run {number} runs it again"
+        help_line = f"agentmon budget lists it, and its help says how it is raised; agentmon run {number} runs it again"
     elif execution.status is ExecutionStatus.QUEUED:
         help_line = (
             f"agentmon run {number} --anyway starts it now; agentmon task after {number} --remove OTHER drops one "

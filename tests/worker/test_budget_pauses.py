@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import update
 
 from agentmon.cli.budget_text import budget_form
+from agentmon.cli.request_text import waiting_lines
 from agentmon.domain.activity import Activity
 from agentmon.domain.agents import ToolType
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
@@ -582,4 +583,8 @@ async def test_the_inbox_lists_what_a_budget_ended_until_somebody_decides(tmp_pa
 
         assert [one.execution.id for one in listed] == [execution.id]
         assert blocked.status is TaskStatus.BLOCKED
+        shown = waiting_lines(listed[0], home.clock.now())
+        assert "the budget of" in shown[1]
+        # An amount alone would set the budget of everything.
+        assert "budget set" not in shown[2]
         assert await services.executions.ended_by_budgets(home.place.workspace) == ()

@@ -153,6 +153,11 @@ class ActivityRepository:
         async with self._database.writing() as connection:
             await _settle_command(connection, command_id, error=error, at=at)
 
+    async def close_request(self, command_id: CommandId, *, at: datetime) -> None:
+        """Note that a decision was heard; its command stays open, since the reason is still to be said."""
+        async with self._database.writing() as connection:
+            await _close_request(connection, command_id, at=at)
+
     async def settle_answer(self, command_id: CommandId, *, error: str, status: ApprovalStatus, at: datetime) -> None:
         """Note that a decision was not carried to the agent's screen, and what became of its request.
 
@@ -181,6 +186,10 @@ async def _settle_command(
         .where(commands.c.id == command_id)
         .values(delivered_at=func.coalesce(commands.c.delivered_at, at), is_queued=False, **settled)
     )
+    await _close_request(connection, command_id, at=at)
+
+
+async def _close_request(connection: AsyncConnection, command_id: CommandId, *, at: datetime) -> None:
     approvals = tables.approvals
     await connection.execute(
         update(approvals)

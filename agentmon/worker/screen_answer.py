@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskDecision
-from agentmon.runners.screens.reading import Dialog, count_signs
+from agentmon.runners.screens.reading import Answer, Dialog, count_signs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,10 @@ class ScreenAnswer:
     def move_id(self) -> str:
         """The id of the command that brings the mark of choice to the option."""
         return f"{self.command_id}-move"
+
+    def option_of(self, dialog: Dialog) -> Answer | None:
+        """Return the option of the dialog that it chooses; None when that is not offered."""
+        return None if self.decision is None else dialog.answers.get(self.decision)
 
     def due_at(self, drawn_since: float, settled_s: float) -> float:
         """Return when it is known what became of it, or when its keys may be typed; monotonic."""

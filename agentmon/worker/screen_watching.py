@@ -118,6 +118,8 @@ class _Screen:
     """The dialog that it shows, where that is known whole; the last one after that is gone."""
     answer: ScreenAnswer | None = None
     """The decision that is on its way now."""
+    answered: set[CommandId] = field(default_factory=set)
+    """The commands of decisions that are through, which an older list may still name."""
     interrupt: Interrupt | None = None
     """Keys whose effect is still to be seen."""
     interrupted_at: float = float("-inf")
@@ -372,6 +374,8 @@ class ScreenWatch:
         """Let the next looks type it; it is settled by them. A reason of a denial is a message that follows."""
         if any(one.key == command.id for one in screen.deliveries):
             return await self._take_message(screen, command)
+        if command.id in screen.answered:
+            return True
         if screen.answer is None:
             has_keys = await asyncio.to_thread(screen.folder.has_command, command.id)
             now = time.monotonic()
@@ -428,9 +432,10 @@ class ScreenWatch:
         dialog = read_dialog(screen.rules, shown) if shown is not None else None
         if shown is not None:
             digest = dialog.digest if dialog is not None else ""
-            screen.shows = screen.shows if screen.shows[0] == digest else (digest, now)
-            if dialog is not None and (screen.seen is None or screen.seen.dialog.digest != dialog.digest):
-                screen.seen = SeenDialog.of(dialog, screen.rules, shown, at=now)
+            if screen.shows[0] != digest:
+                screen.shows = (digest, now)
+                # What comes again, with the same words, is another one.
+                screen.seen = SeenDialog.of(dialog, screen.rules, shown, at=now) if dialog is not None else screen.seen
             await self._answer(screen, shown, dialog, verdict, now)
             await self._deliver(screen, shown, verdict, now)
             await self._finish_when_free(screen, shown, verdict, now)
@@ -452,9 +457,15 @@ class ScreenWatch:
             return
         answer.gone_since = None
         is_late = now >= answer.due_at(now, screen.rules.settled_s)
+        option = answer.option_of(dialog)
+        is_moving = answer.has_moved and option is not None and bool(option.moves)
         if (answer.is_typed or answer.has_moved) and is_late:
             await self._put_back(screen, answer, "it was typed, and the dialog is still there")
-        elif not answer.is_typed and screen.seen is not None and now - screen.seen.since >= LISTENS_AFTER_S:
+        elif (
+            not (answer.is_typed or is_moving)
+            and screen.seen is not None
+            and now - screen.seen.since >= LISTENS_AFTER_S
+        ):
             await self._type_answer(screen, answer)
 
     async def _type_answer(self, screen: _Screen, answer: ScreenAnswer) -> None:
@@ -470,7 +481,7 @@ class ScreenWatch:
         dialog = read_dialog(screen.rules, ScreenText.of("", lines[0])) if len(lines) > 1 else None
         if dialog is None or dialog.digest != answer.digest:
             return
-        option = dialog.answers.get(answer.decision) if answer.decision is not None else None
+        option = answer.option_of(dialog)
         if option is None:
             await self._put_back(screen, answer, "its screen does not offer this")
             return
@@ -499,15 +510,18 @@ class ScreenWatch:
             error = "the dialog was gone before anything was typed"
             await self._activity.settle_answer(command_id, error=error, status=outcome, at=at)
         elif answer.reason:
+            await self._activity.close_request(command_id, at=at)
             screen.deliveries.append(_resumed(screen, answer.command_id, answer.reason))
         else:
             await self._activity.settle_command(command_id, at=at)
+        screen.answered.add(command_id)
         screen.answer = None
 
     async def _put_back(self, screen: _Screen, answer: ScreenAnswer, error: str) -> None:
         """Let the request wait for another decision."""
         command_id = CommandId(answer.command_id)
         await self._activity.settle_answer(command_id, error=error, status=ApprovalStatus.PENDING, at=self._clock.now())
+        screen.answered.add(command_id)
         screen.answer = screen.published = None
 
     async def _name_conversation(self, screen: _Screen) -> None:

@@ -154,6 +154,19 @@ async def test_the_same_dialog_once_more_is_another_request(place: ConversationP
     assert states == [ApprovalStatus.ALLOWED, ApprovalStatus.PENDING]
 
 
+async def test_a_denial_whose_reason_is_still_to_be_said_holds_back_no_dialog(place: ConversationPlace) -> None:
+    execution, approval = await _asked(place)
+    await ActivityRepository(place.database).close_request(
+        await _decide(place, approval, ApprovalStatus.DENIED), at=LATER
+    )
+
+    await _record(place, execution, replace(ASK, request_id="screen:2:d1"))
+
+    states = [one.status for one in await place.approvals.of_execution(execution.id)]
+    assert states == [ApprovalStatus.DENIED, ApprovalStatus.PENDING]
+    assert place.rows("SELECT obeyed_at, error FROM execution_commands") == [{"obeyed_at": None, "error": None}]
+
+
 @pytest.mark.parametrize("status", [ApprovalStatus.PENDING, ApprovalStatus.ANSWERED, ApprovalStatus.WITHDRAWN])
 async def test_a_decision_that_was_not_typed_is_none(place: ConversationPlace, status: ApprovalStatus) -> None:
     execution, approval = await _asked(place)

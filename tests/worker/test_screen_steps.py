@@ -23,6 +23,7 @@ from agentmon.runners.screens.rules import find_rules
 from agentmon.runners.tmux.pane_looks import PaneInfo, PaneLooks
 from agentmon.worker import screen_files, screen_watching
 from agentmon.worker.prompt_delivery import PROMPT_KEY, DeliveryStep, DeliverySteps
+from agentmon.worker.screen_answer import LISTENS_AFTER_S
 from agentmon.worker.screen_watching import ScreenWatch
 from tests.worker.screen_stubs import RULES
 
@@ -87,6 +88,7 @@ class Agent:
         self.wish = ""
         """The command that it asks leave for; empty while it asks nothing."""
         self.answers: list[str] = []
+        self.said: list[str] = []
 
     @staticmethod
     def dialog(wish: str) -> tuple[str, ...]:
@@ -116,22 +118,23 @@ class Agent:
             self.is_working = self.is_working and self.presses <= self.lost_presses
 
     def drawn(self) -> tuple[str, ...]:
+        said = (*self.said, "") if self.said else ()
         if self.wish:
-            return self.dialog(self.wish)
+            return (*said, *self.dialog(self.wish))
         work = ("esc to interrupt",) if self.is_working else ()
-        return (*work, _LINE, f"> {self._inside}".rstrip(), _LINE)
+        return (*said, *work, _LINE, f"> {self._inside}".rstrip(), _LINE)
 
 
 class Stage:
     """One agent, and the workers that look at its screen, one after the other."""
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: str = RULES) -> None:
         self.folder = ExecutionFolder(tmp_path / "e1")
         self.folder.make()
         self.folder.journal.write_text(json.dumps({"n": 1, "type": "agent_started", "pid": os.getpid()}) + "\n")
-        rules = tmp_path / "screens" / "stub.toml"
-        rules.parent.mkdir()
-        rules.write_text(RULES.replace('agent = "stub"\n', 'agent = "stub"\ninterrupt_keys = "\\u001b"\n'))
+        file = tmp_path / "screens" / "stub.toml"
+        file.parent.mkdir()
+        file.write_text(rules.replace('agent = "stub"\n', 'agent = "stub"\ninterrupt_keys = "\\u001b"\n'))
         self._config_dir = tmp_path
         self._now = 1000.0
         for module in (screen_watching, screen_files):
@@ -140,6 +143,8 @@ class Stage:
         self.faults: Faults | None = None
         self.settled: list[str] = []
         self.unheard: list[ApprovalStatus] = []
+        self.closed: list[str] = []
+        """The decisions that were heard, and have a reason that is still to be said."""
         self.asked: list[AskNews] = []
         self.gone: list[ApprovalStatus] = []
         self.commands: list[Any] = []
@@ -185,6 +190,10 @@ class Stage:
                 pass
         pytest.fail(f"not within 60 s: {self.steps}, {self.handed_on}, {self.agent.received}, {self.agent.presses}")
 
+    async def go_on(self, seconds: float) -> None:
+        until = self._now + seconds
+        await self.run_until(lambda: self._now >= until)
+
     async def _turn(self) -> None:
         if self._worker is None:
             self._worker = await self._begin()
@@ -213,6 +222,13 @@ class Stage:
             await settle_command(command_id)
             self.unheard.append(status)
 
+        async def close_request(command_id: str, **_: object) -> None:
+            if self.faults is not None:
+                self.faults.strike("before", StoreError("busy"))
+            self.closed.append(command_id)
+            if self.faults is not None:
+                self.faults.strike("after", None)
+
         async def settle_command(command_id: str, **_: object) -> None:
             if self.faults is not None:
                 self.faults.strike("before", StoreError("busy"))
@@ -229,7 +245,9 @@ class Stage:
         fields: dict[str, Any] = {
             "tmux": SimpleNamespace(look_at_panes=look_at_panes),
             "watch": _Watch(watched),
-            "activity": SimpleNamespace(record=record, settle_command=settle_command, settle_answer=settle_answer),
+            "activity": SimpleNamespace(
+                record=record, settle_command=settle_command, settle_answer=settle_answer, close_request=close_request
+            ),
             "paths": SimpleNamespace(config_dir=self._config_dir, danger_rules_file=self._config_dir / "danger.toml"),
             "clock": SimpleNamespace(now=lambda: datetime.now(UTC)),
         }
@@ -413,6 +431,91 @@ async def test_a_key_that_is_not_heard_puts_the_request_back_and_is_not_typed_ag
     await stage.run_until(stage.is_settled)
     assert stage.agent.answers == ["1", "1"]
     assert stage.agent.wish == ""
+
+
+async def test_the_same_dialog_once_more_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = RULES.replace("ready_s = 0.05\n", 'ready_s = 0.05\nallowed = "^OK ran"\n')
+    stage = Stage(tmp_path, monkeypatch, rules)
+    await stage.run_until(stage.has_given_its_prompt)
+    for said in (["OK ran"], ["OK ran"]):
+        stage.agent.wish = "touch it"
+        await stage.go_on(6)
+        stage.agent.wish, stage.agent.said = "", said
+        await stage.go_on(6)
+
+    outcomes = [gone for gone in stage.gone if gone is not ApprovalStatus.WITHDRAWN]
+    assert len(stage.asked) == 2
+    assert stage.gone[-1] is ApprovalStatus.ANSWERED
+    assert outcomes.count(ApprovalStatus.ALLOWED) == 1
+
+
+async def test_the_same_dialog_once_more_is_given_the_time_to_listen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish = "touch it"
+    await stage.go_on(6)
+    stage.agent.wish = ""
+    await stage.go_on(6)
+    stage.agent.wish = "touch it"
+    stage.decide("allow", wish="touch it")
+
+    await stage.go_on(LISTENS_AFTER_S - 0.3)
+
+    assert stage.agent.answers == []
+    await stage.run_until(lambda: stage.agent.answers == ["1"])
+
+
+async def test_a_denial_whose_reason_is_still_to_be_said_holds_back_no_dialog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish = "touch it"
+    stage.decide("deny", wish="touch it", reason="why")
+    stage.agent.works_on = stage.agent.is_working = True
+
+    await stage.run_until(lambda: stage.closed == ["c0"])
+    stage.agent.wish = "touch it"
+    await stage.run_until(lambda: len(stage.asked) == 2)
+
+    assert stage.settled == []
+    stage.agent.wish, stage.agent.works_on = "", False
+    await stage.run_until(stage.is_settled)
+    assert stage.agent.received == ["hello", "why"]
+
+
+async def test_a_decision_that_an_older_list_names_is_not_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish = "touch it"
+    stage.decide("allow_for_session", wish="touch it")
+    await stage.run_until(stage.is_settled)
+    assert stage._worker is not None
+
+    is_through = await stage._worker.take(stage.commands[0])
+    await stage.go_on(6)
+
+    assert is_through
+    assert stage.unheard == [ApprovalStatus.PENDING]
+    assert stage.agent.answers == []
+
+
+async def test_the_mark_of_choice_is_sent_to_the_option_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moves = 'decision = "allow"\nmoves = "\\u001b[B"\nkeys = "\\r"\n'
+    stage = Stage(tmp_path, monkeypatch, RULES.replace('decision = "allow"\n', moves))
+    await stage.run_until(stage.has_given_its_prompt)
+    stage.agent.wish, stage.agent.lost_presses = "touch it", 1
+    stage.decide("allow", wish="touch it")
+
+    await stage.run_until(stage.is_settled)
+
+    assert stage.folder.control.read_text().count('"c0-move"') == 1
+    assert stage.agent.answers == ["\x1b[B"]
+    assert stage.unheard == [ApprovalStatus.PENDING]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from agentmon.domain.conversation import AskDecision, AskKind, AskQuestion
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
-from agentmon.domain.request_words import is_command, status_words, wish_words
+from agentmon.domain.request_words import failure_words, is_command, status_words, wish_words
 from agentmon.domain.start_danger import danger_text
 
 _DETAIL_LINES = 12
@@ -53,8 +53,8 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
     is_pending = approval.status is ApprovalStatus.PENDING
     if approval.name_to_type and is_pending:
         lines.append(f"    agentmon approve {approval.id} --name '{plain_line(approval.name_to_type)}' allows it")
-    if approval.decision_reason and is_pending:
-        lines.append(f"    back: {plain_line(approval.decision_reason, max_characters=300)}")
+    if failure := failure_words(approval):
+        lines.append(f"    {failure}")
     if approval.reason:
         lines.append(f"    why: {plain_line(approval.reason, max_characters=300)}")
     for question in () if approval.is_in_screen else approval.questions:

@@ -53,6 +53,13 @@ def wish_words(approval: Approval, *, folder: str = "") -> str:
             return title
 
 
+def failure_words(approval: Approval) -> str:
+    """Return why a request waits again; empty for any other."""
+    reason = plain_line(approval.decision_reason or "", max_characters=MAX_WISH_CHARACTERS)
+    is_again = reason and approval.status is ApprovalStatus.PENDING
+    return f"the last answer failed: {reason}" if is_again else ""
+
+
 def status_words(status: ApprovalStatus) -> str:
     """Return what became of a request: ``✓ allowed``."""
     return f"{_STATUS_GLYPHS[status]} {status.value}"

@@ -10,7 +10,7 @@ from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.conversation import AskDecision
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.plain_text import exact_lines
-from agentmon.domain.request_words import is_command
+from agentmon.domain.request_words import failure_words, is_command
 from agentmon.domain.start_danger import danger_text
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
@@ -51,7 +51,7 @@ class RequestHead:
         target = near_text(approval.target, listing.working_dir)
         is_asked_below = any(even_line(one.question) == title for one in approval.questions)
         rows = [] if is_asked_below else text_rows(title, width, "bold")
-        if approval.status is not ApprovalStatus.PENDING or approval.decision_reason:
+        if approval.status is not ApprovalStatus.PENDING or failure_words(approval):
             rows += text_rows(decision_words(approval), width, decision_style(approval))
         if approval.status is ApprovalStatus.WITHDRAWN:
             rows += text_rows(_GONE, width, "muted")

@@ -60,7 +60,7 @@ def decision_words(approval: Approval) -> str:
     """Return what became of the request, by whom and why: ``✓ allowed once by you``, ``⊘ withdrawn``."""
     words = request_words.status_words(approval.status)
     if approval.status is ApprovalStatus.PENDING:
-        words += ": waits for you"
+        return f"{words}: {even_line(request_words.failure_words(approval)) or 'waits for you'}"
     if approval.status is ApprovalStatus.ALLOWED:
         words += _SCOPE_WORDS[approval.scope]
     if approval.decided_by is not None and approval.status is not ApprovalStatus.WITHDRAWN:

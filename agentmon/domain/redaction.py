@@ -27,10 +27,15 @@ _AUTHORIZATION: Final = re.compile(
     r"(?i)\b((?:proxy-)?authorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:bearer|basic|token)?\s{1,9})(\S{6,})"
 )
 _URL_PASSWORD: Final = re.compile(r"\b([a-z][a-z0-9+.-]{0,30}://[^\s:/@]*+:)([^\s/@]++)(@)")
-_PRIVATE_KEY: Final = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
-    re.DOTALL,
+KEY_BEGIN: Final = re.compile("-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
+KEY_END: Final = re.compile("-----END [A-Z ]{0,40}PRIVATE KEY-----")
+_PRIVATE_KEY: Final = re.compile(rf"{KEY_BEGIN.pattern}.*?(?:{KEY_END.pattern}|\Z)", re.DOTALL)
+_NAME_END: Final = re.compile(
+    rf"(?i)(?:{'|'.join(_SECRET_WORDS)})[a-z0-9_.-]{{0,60}}[\"']?\s{{0,9}}(?:[=:]\s{{0,9}}\S?)?\Z"
+    r"|authorization[\"']?\s{0,9}(?:[=:]\s{0,9}[\"']?(?:bearer|basic|token)?\s{0,9}\S?)?\Z"
 )
+LONGEST_NAME: Final = 100
+"""More characters than the name of a secret has with all that may stand between it and the secret."""
 
 
 def redact(text: str) -> str:
@@ -72,6 +77,11 @@ def _redact_assignments(text: str) -> str:
             pieces += [text[shown:start], MASK]
         shown = max(shown, end)
     return "".join([*pieces, text[shown:]])
+
+
+def is_named(text: str, at: int) -> bool:
+    """Whether the word that begins at ``at``, behind a blank, is or may become a secret for what stands before it."""
+    return _NAME_END.search(text, max(0, at - LONGEST_NAME), at + 1) is not None
 
 
 def has_secret(text: str) -> bool:

@@ -6,18 +6,20 @@ import json
 import math
 import re
 
-from agentmon.domain.redaction import MASK, redact
+from agentmon.domain.redaction import KEY_BEGIN, KEY_END, LONGEST_NAME, MASK, is_named, redact
 
 _SECRET_NAME = re.compile(r"(?i)api[_-]?key|secret|passw(?:or)?d|credential|authorization|(?:^|[_-])token$")
 _SHORTEST_SECRET = 6
 _SHORTEST_SECRET_NAME = 16
 """A shorter name of a field is no secret of any shape."""
 _MAX_DEPTH = 100
-_KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END "
-_MAX_WORD_CHARACTERS = 4_000
-"""A longer word that is still being written is shown unfinished."""
-_MAX_LINE_CHARACTERS = 1_000
-_CONTEXT_CHARACTERS = 200
+_MAX_HELD_CHARACTERS = 4_000
+_LEFT_OUT = "…"
+_BEGUN_MARKER = re.compile(r"-{1,5}\Z|-----[BE][A-Z -]*\Z")
+_LONGEST_MARKER = 80
+_BLANKS = re.compile(r"\s+")
+_TO_LAST_BLANK = re.compile(r".*\s", re.DOTALL)
+_HOLDS_TOGETHER = re.compile(r"[\s=:]")
 
 
 def mask(value: object, depth: int = 0) -> object:
@@ -74,71 +76,84 @@ def _mask_line(line: str) -> str:
 
 
 class StreamMask:
-    """Masks a text that comes in pieces cut anywhere: a word is shown once it is whole."""
+    """Masks a text that comes in pieces cut anywhere as ``redact`` masks the whole.
 
-    __slots__ = ("_cut", "_is_in_key", "_line", "_shown")
+    What may become a secret is held back, so that a word is shown once it is whole. One that is too long to be held is
+    left out, up to the next blank.
+    """
+
+    __slots__ = ("_held", "_is_in_key", "_is_leaving_out", "_marker")
 
     def __init__(self) -> None:
-        self._line = ""
-        """The line so far, as it came."""
-        self._cut = 0
-        """Up to where it was shown."""
-        self._shown = ""
-        """What was returned of it."""
+        self._marker = ""
+        """What may be the beginning of the line at either end of a private key."""
         self._is_in_key = False
+        self._held = ""
+        """What is before that and was not shown, without private keys; it begins where no secret is open."""
+        self._is_leaving_out = False
+        """Whether the end of a word that is left out is held, for what its end may name."""
 
     def feed(self, piece: str) -> str:
         """Return what can be shown now."""
-        *whole, rest = piece.split("\n")
-        shown = "".join([self._end_line(part) for part in whole])
-        self._line += rest
-        if self._is_in_key:
-            return shown
-        cut = self._find_cut()
-        if cut > self._cut:
-            self._cut = cut
-            shown += self._show(self._line[:cut])
-        if cut > _MAX_LINE_CHARACTERS:
-            self._line = self._line[cut - _CONTEXT_CHARACTERS :]
-            self._cut = _CONTEXT_CHARACTERS
-            self._shown = redact(self._line[:_CONTEXT_CHARACTERS])
+        start = len(self._held)
+        self._held += self._without_keys(piece)
+        if self._is_leaving_out:
+            if not self._find_end(start):
+                self._held = self._held[-LONGEST_NAME:]
+                return ""
+            self._is_leaving_out = False
+            start = 0
+        cut = self._find_cut(start)
+        shown, self._held = redact(self._held[:cut]), self._held[cut:]
+        if len(self._held) > _MAX_HELD_CHARACTERS:
+            shown += _LEFT_OUT
+            self._is_leaving_out = True
+            self._held = self._held[-LONGEST_NAME:]
         return shown
-
-    def _find_cut(self) -> int:
-        """Return up to where nothing that comes later makes a secret of the line."""
-        line = self._line
-        cut = max(line.rfind(" "), line.rfind("\t")) + 1
-        word = line[cut:]
-        # Scripts without blanks: a secret that is not assigned to a name is ASCII throughout.
-        if not word.isascii() and "=" not in line and ":" not in line:
-            cut += max(at for at, letter in enumerate(word, 1) if not letter.isascii())
-        return len(line) if len(line) - cut > _MAX_WORD_CHARACTERS else cut
 
     def flush(self) -> str:
         """Return what was held back; nothing follows."""
-        shown = "" if self._is_in_key else self._show(self._line)
-        self._line = self._shown = ""
-        self._cut = 0
-        self._is_in_key = False
-        return shown
+        rest = "" if self._is_leaving_out else self._held + ("" if self._is_in_key else self._marker)
+        self._marker = self._held = ""
+        self._is_in_key = self._is_leaving_out = False
+        return redact(rest)
 
-    def _end_line(self, rest: str) -> str:
-        self._line += rest
-        line = self._line
-        if self._is_in_key:
-            self._is_in_key = _KEY_END not in line
-            shown = ""
-        else:
-            shown = self._show(line) + "\n"
-            self._is_in_key = _KEY_BEGIN in line and _KEY_END not in line
-        self._line = self._shown = ""
-        self._cut = 0
-        return shown
+    def _without_keys(self, piece: str) -> str:
+        """Return the text with each private key masked, but for the end that may begin or end one."""
+        text = self._marker + piece
+        kept = []
+        at = 0
+        while marker := (KEY_END if self._is_in_key else KEY_BEGIN).search(text, at):
+            if not self._is_in_key:
+                kept += [text[at : marker.start()], MASK]
+            self._is_in_key = not self._is_in_key
+            at = marker.end()
+        begun = _BEGUN_MARKER.search(text, max(at, len(text) - _LONGEST_MARKER))
+        end = begun.start() if begun else len(text)
+        if not self._is_in_key:
+            kept.append(text[at:end])
+        self._marker = text[end:]
+        return "".join(kept)
 
-    def _show(self, text: str) -> str:
-        """Return what of the masked beginning of the line was not returned yet."""
-        masked = redact(text)
-        added = masked[len(self._shown) :]
-        if added:
-            self._shown = masked
-        return added
+    def _find_end(self, start: int) -> bool:
+        """Hold what follows the word that is left out, and all that it names; return whether there is any."""
+        for blanks in _BLANKS.finditer(self._held, max(0, start - 1)):
+            if not is_named(self._held, blanks.end()):
+                self._held = self._held[blanks.end() - 1 :]
+                return True
+        return False
+
+    def _find_cut(self, start: int) -> int:
+        """Return up to where nothing that comes later makes a secret of it; before ``start`` there is no such place."""
+        held = self._held
+        at = len(held)
+        while blank := _TO_LAST_BLANK.match(held, max(0, start - 1), at):
+            if not is_named(held, blank.end()):
+                break
+            at = blank.end() - 1
+        cut = blank.end() if blank else 0
+        word = held[cut:]
+        # Scripts without blanks: a secret that is not assigned to a name is ASCII throughout.
+        if not word.isascii() and not _HOLDS_TOGETHER.search(word):
+            cut += max(at for at, letter in enumerate(word, 1) if not letter.isascii())
+        return cut

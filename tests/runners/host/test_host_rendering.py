@@ -103,28 +103,72 @@ def test_cleaned_text_moves_no_cursor_and_turns_nothing_round(text: str) -> None
     assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", cleaned) is None
 
 
-@settings(deadline=None)
-@given(cuts=st.lists(st.integers(0, 200), max_size=20))
-def test_a_secret_cut_anywhere_is_never_shown(cuts: list[int]) -> None:
-    text = f"The key\nis {_SECRET}, the password = hunter2hunter2 and\nTOKEN={_SECRET}\nbye"
+_NAMES = ("password", "api_key", "GITHUB_TOKEN", "Authorization", "authorization: Bearer", "proxy-authorization: basic")
+_BLANK = st.text("\n \t\r", max_size=4)
+_WORD = st.text("abcXYZ09_-.:=/@\"',;é好", min_size=1, max_size=12)
+_LONG = st.builds(
+    lambda start, letters, count: start + letters * (count // len(letters)),
+    st.sampled_from(["secret=", "eyJ", "ghp_", "sk-ant-", "https://me:", "https://", "", "好:", "token:"]),
+    st.sampled_from(["abcXYZ09", "ghp_", "pw:"]),
+    st.integers(3_000, 9_000),
+)
+_PEM = st.builds(
+    lambda kind, words, blank, end: f"-----BEGIN {kind}PRIVATE KEY-----{blank}{blank.join(words)}{blank}{end}",
+    st.sampled_from(["", "RSA ", "ENCRYPTED "]),
+    st.lists(st.text("abcXYZ09+/", min_size=6, max_size=64), min_size=1, max_size=40),
+    st.sampled_from([" ", "\n", "\\n", "\r\n"]),
+    st.sampled_from(["-----END PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "-----END CERTIFICATE-----", ""]),
+)
+_SAID = st.one_of(
+    st.tuples(st.sampled_from(_NAMES), _BLANK, st.sampled_from(["", ":", "=", '": "', "='"]), _BLANK, _WORD).map(
+        "".join
+    ),
+    st.sampled_from([_SECRET, "-----", "-----BEGIN ", "PRIVATE KEY-----", "-----END PRIVATE KEY-----"]),
+    _BLANK,
+    _WORD,
+    _PEM,
+    _LONG,
+)
+
+
+def _streamed(text: str, cuts: list[int]) -> str:
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     stream = StreamMask()
+    return "".join([stream.feed(text[start:end]) for start, end in itertools.pairwise(places)]) + stream.flush()
 
-    shown = "".join([stream.feed(text[start:end]) for start, end in itertools.pairwise(places)])
 
-    assert shown + stream.flush() == redact(text)
+def _parts(text: str) -> set[str]:
+    return {text[at : at + 6] for at in range(len(text) - 5)}
+
+
+@settings(deadline=None)
+@given(said=st.lists(_SAID, max_size=12), cuts=st.lists(st.integers(0, 20_000), max_size=20), step=st.integers(1, 400))
+def test_of_a_text_cut_anywhere_nothing_is_shown_that_is_masked_in_the_whole(
+    said: list[str], cuts: list[int], step: int
+) -> None:
+    text = "".join(said)
+    shown = _streamed(text, [*cuts, *range(0, len(text), step)])
+
+    assert _parts(shown) & _parts(text) <= _parts(redact(text))
+
+
+@settings(deadline=None)
+@given(
+    said=st.lists(st.one_of(_PEM, _SAID.filter(lambda part: len(part) < 100 and part.isascii())), max_size=12),
+    cuts=st.lists(st.integers(0, 1_000), max_size=20),
+)
+def test_a_text_cut_anywhere_is_masked_as_the_whole(said: list[str], cuts: list[int]) -> None:
+    text = "".join(said)
+
+    assert _streamed(text, cuts) == redact(text)
 
 
 @settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, 200), max_size=20))
 def test_a_secret_in_a_script_without_blanks_is_never_shown(cuts: list[int]) -> None:
     text = f"钥匙 {_SECRET}好的\n密码在这里password=密码密码密码密码好\nhttps://人:密码密码@例子\n再见"
-    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
-    stream = StreamMask()
 
-    shown = "".join([stream.feed(text[start:end]) for start, end in itertools.pairwise(places)])
-
-    assert shown + stream.flush() == redact(text)
+    assert _streamed(text, cuts) == redact(text)
 
 
 def test_a_script_without_blanks_is_shown_as_it_comes() -> None:
@@ -133,16 +177,26 @@ def test_a_script_without_blanks_is_shown_as_it_comes() -> None:
     assert [stream.feed(piece) for piece in ("我先看", "看文", "件a", "b。")] == ["我先看", "看文", "件", "ab。"]
 
 
-def test_a_private_key_is_not_shown_line_by_line() -> None:
-    stream = StreamMask()
-    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\ndef\n-----END RSA PRIVATE KEY-----\nafter\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "before\n-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\ndef\n-----END RSA PRIVATE KEY-----\nafter\n",
+        f"here: -----BEGIN PRIVATE KEY----- {'MIIEabcdefgh ' * 200}-----END PRIVATE KEY----- after",
+        f"here: -----BEGIN PRIVATE KEY----- {'MIIEabcdefgh ' * 200}",
+        "password:\nhunter2hunter2 after",
+        "Authorization:\n Bearer\n abcdefgh after",
+        "Authorization: Bearer abc after",
+    ],
+)
+def test_a_secret_that_is_no_single_word_is_masked(text: str) -> None:
+    assert _streamed(text, list(range(len(text)))) == redact(text)
 
-    shown = "".join([stream.feed(letter) for letter in f"before\n{key}"])
 
-    assert shown.startswith("before\n-----BEGIN RSA")
-    assert shown.endswith("\nafter\n")
-    assert "MIIE" not in shown
-    assert "def" not in shown
+@pytest.mark.parametrize("start", ["secret=", "eyJabcdefghijkl.eyJ", "https://me:", ""])
+def test_a_word_too_long_to_be_held_is_left_out(start: str) -> None:
+    text = f"one {start}{'abc0' * 2_500}token:\n abcdefgh two "
+
+    assert _streamed(text, list(range(0, len(text), 7))) == "one … two "
 
 
 @pytest.mark.proof
@@ -152,6 +206,17 @@ def test_a_very_long_line_is_shown_while_it_comes() -> None:
     shown = "".join([stream.feed("word ") for _ in range(20_000)])
 
     assert shown == "word " * 20_000
+
+
+@pytest.mark.parametrize("text", ["x", " ", "-", "token: ", "token", "-----BEGIN ", "-----END ", "好=", "a://b:"])
+def test_what_is_held_of_a_text_is_bounded_whatever_comes(text: str) -> None:
+    stream = StreamMask()
+
+    stream.feed("-----BEGIN PRIVATE KEY-----" if "END" in text else "")
+    for _ in range(0, 200_000, 1_000):
+        stream.feed(text * (1_000 // len(text)))
+
+        assert len(stream._held) + len(stream._marker) < 5_000
 
 
 @pytest.mark.parametrize(

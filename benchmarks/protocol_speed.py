@@ -105,6 +105,6 @@ def _show_draft(size_bytes: int) -> float:
                 log.add({"kind": "delta", "message_ref": "m", "text": letter})
             log.write(batch * INTERVAL_S)
             reader.poll()
-            for draft in reader.drafts(0, {}):
+            for draft in reader.drafts(0):
                 rows.rows(draft.text.rstrip(), 78)
         return time.perf_counter() - started

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -226,21 +226,27 @@ async def _follow_conversation(services: Services, session: Session, *, as_json:
         await _print_conversation(services, session, as_json=as_json)
         return
     printed = _Printed(as_json=as_json)
-    reader = services.executions.draft_reader(newest)
-    journal_offset = 0
+    execution = newest
+    reader = services.executions.draft_reader(execution)
 
     async def read() -> bool:
-        nonlocal journal_offset
+        nonlocal execution, reader
         # Before the messages: what was in the database then is among these.
-        journal_offset = (await services.executions.get(newest.id)).journal_offset
-        printed.messages(await _all_messages(services, session.id, printed.before_last))
-        printed.operations(await services.conversations.operations(session_id=session.id, limit=_MOST_OPERATIONS))
-        printed.drafts(reader.drafts(journal_offset, printed.stored))
+        attempt, execution = execution.attempt, await services.executions.get(newest.id)
+        if execution.attempt != attempt:
+            reader = services.executions.draft_reader(execution)
+        messages = await _all_messages(services, session.id, printed.before_open)
+        operations = await services.conversations.operations(session_id=session.id, limit=_MOST_OPERATIONS)
+        reader.poll()
+        drafts = reader.drafts(execution.journal_offset) if execution.status.is_open else ()
+        printed.messages(messages, drafts)
+        printed.operations(operations)
+        printed.drafts(drafts)
         return True
 
     def poll() -> None:
         if reader.poll():
-            printed.drafts(reader.drafts(journal_offset, printed.stored))
+            printed.drafts(reader.drafts(execution.journal_offset))
             flush()
 
     await _follow(services, newest.id, read, poll)
@@ -252,62 +258,76 @@ async def _newest_execution(services: Services, session: Session) -> Execution |
     return executions[-1] if executions else None
 
 
+_Name: TypeAlias = tuple[ExecutionId | None, str]
+
+
+def _name(said: Draft | Message) -> _Name:
+    """Return what a message and its draft have in common; runs of one conversation may give the same references."""
+    return said.execution_id, said.message_ref or (said.id if isinstance(said, Message) else "")
+
+
 class _Printed:
-    """What has been printed of a conversation; the last message may still grow."""
+    """What has been printed of a conversation; messages that are being written, and the last one, may still grow."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._operations: dict[OperationId, OperationStatus] = {}
-        self._last: tuple[MessageId, str] | None = None
-        self.before_last: MessageId | None = None
-        self.stored: dict[str, int] = {}
-        """Lengths of the messages that are stored, by their names."""
-        self._drafts: dict[str, str] = {}
-        """What was printed of messages while they were written; as text, of one at a time."""
+        self._messages: dict[_Name, str] = {}
+        """Printed texts of the stored messages that may still grow and of those after them."""
+        self.before_open: MessageId | None = None
+        """The message before them."""
+        self._parts: dict[_Name, str] = {}
+        """What was printed of messages in parts; as text, of one at a time."""
         self._is_mid_line = False
 
-    def messages(self, messages: Sequence[Message]) -> None:
-        """Print what is new of messages after ``before_last``."""
-        for message in messages:
-            ref = message.message_ref or ""
-            self.stored[ref] = len(message.content)
-            drafted = self._drafts.get(ref, "")
-            if len(drafted) > len(message.content):
-                continue
-            is_last = self._last is not None and self._last[0] == message.id
-            shown = self._last[1] if is_last and self._last is not None else ""
-            if is_last and shown == message.content:
-                continue
-            if not is_last:
-                self.before_last = None if self._last is None else self._last[0]
-            if self._as_json:
-                say_document_line({"kind": "message", **_fields(json_form(message))})
-            elif drafted and message.content.startswith(drafted):
-                self._print_part(message.content[len(drafted) :])
-                self.end_line()
-            elif shown and message.content.startswith(shown):
-                say("\n".join(f"  {line}" for line in message.content[len(shown) :].strip("\n").split("\n")))
-            else:
-                self.end_line()
-                say(message_text(message))
-            self._drafts.pop(ref, None)
-            self._last = (message.id, message.content)
+    def messages(self, messages: Sequence[Message], drafts: Sequence[Draft]) -> None:
+        """Print what is new of messages after ``before_open``, but for those that are being written."""
+        writing = {_name(draft) for draft in drafts}
+        names = [_name(message) for message in messages]
+        for name, message in zip(names, messages, strict=True):
+            if name not in writing and self._messages.get(name) != message.content:
+                self._print_message(name, message)
+                self._messages[name] = message.content
+        first_open = next((at for at, name in enumerate(names) if name in writing), len(names) - 1)
+        if first_open > 0:
+            self.before_open = messages[first_open - 1].id
+            for name in names[:first_open]:
+                self._messages.pop(name, None)
+
+    def _print_message(self, name: _Name, message: Message) -> None:
+        if self._as_json:
+            say_document_line({"kind": "message", **_fields(json_form(message))})
+            return
+        part = self._parts.get(name, "")
+        self._parts[name] = message.content
+        if not part or not message.content.startswith(part):
+            self.end_line()
+            say(message_text(message))
+            return
+        rest = message.content[len(part) :]
+        if rest:
+            self._print_part(rest)
+        self.end_line()
 
     def drafts(self, drafts: Sequence[Draft]) -> None:
         """Print what was written since, and leave what came to nothing."""
-        refs = {draft.message_ref for draft in drafts}
-        self._drafts = {ref: text for ref, text in self._drafts.items() if ref in refs}
-        if not self._drafts:
+        names = {_name(draft) for draft in drafts}
+        self._parts = {name: text for name, text in self._parts.items() if name in names or name in self._messages}
+        if not names:
             self.end_line()
         for draft in drafts if self._as_json else drafts[:1]:
-            known = self._drafts.get(draft.message_ref, "")
+            name = _name(draft)
+            known = self._parts.get(name, "")
             added = draft.text[len(known) :]
-            self._drafts[draft.message_ref] = draft.text
-            if self._as_json and added:
+            if not added:
+                continue
+            self._parts[name] = draft.text
+            if self._as_json:
                 part = {"message_ref": draft.message_ref, "is_thinking": draft.is_thinking, "text": added}
                 say_document_line({"kind": "draft", **part})
-            elif added:
+            else:
                 if not known:
+                    self.end_line()
                     say(draft_head(draft))
                 self._print_part(added)
 

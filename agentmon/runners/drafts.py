@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import ExecutionId
 
 _MAX_READ_BYTES: Final = 8 * 1024 * 1024
-"""More than a file holds, whatever its texts are."""
+"""Most that is read at once; more than a line."""
 _MAX_KEPT: Final = 100
+"""More messages than are written at one time."""
 _MAX_AT_MS: Final = 253_370_764_799_999
 
 
@@ -54,6 +55,8 @@ class DraftReader:
         self._offset = 0
         self._number = 0
         """That of the last line that was read."""
+        self._is_own = False
+        """Whether the file is of this try, and not of one whose host was killed."""
         self._messages: dict[str, _Pieces] = {}
 
     def poll(self) -> bool:
@@ -70,12 +73,17 @@ class DraftReader:
                 # Another file, which got the inode of the one before it.
                 start = 0
                 added, end = self._read(start)
-            if not start and added and added[0].get("n") == 1:
-                # The first file of a host: the next try has begun.
-                self._number = 0
-                self._messages.clear()
             self._offset = end
+        except FileNotFoundError:
+            # Nothing more comes of what is unfinished.
+            is_news, self._inode, self._offset = self._inode != 0, 0, 0
+            self._settle(0)
+            return is_news
         except OSError:
+            return False
+        if not start and added:
+            self._is_own = added[0].get("attempt") == self._attempt
+        if not self._is_own:
             return False
         known = self._number
         for line in added:
@@ -85,22 +93,19 @@ class DraftReader:
                 self._take(line)
         return self._number > known
 
-    def drafts(self, journal_offset: int, stored: Mapping[str, int]) -> tuple[Draft, ...]:
+    def drafts(self, journal_offset: int) -> tuple[Draft, ...]:
         """Return the messages that are ahead of the database, in the order in which they were begun.
 
         Args:
             journal_offset: Bytes of the journal that were in the database before its messages were read.
-            stored: Length of the messages of the execution that are stored, by their names.
         """
         newest = next(reversed(self._messages), None)
         ahead = []
         for ref, pieces in list(self._messages.items()):
-            is_stored = len(pieces.text) <= stored.get(ref, -1)
-            is_settled = pieces.settled_at is not None and pieces.settled_at <= journal_offset
-            if is_settled or (is_stored and ref != newest):
-                del self._messages[ref]
-            elif not is_stored:
+            if pieces.settled_at is None or pieces.settled_at > journal_offset:
                 ahead.append(self._draft(ref, pieces))
+            elif ref != newest:  # that one may be stored in parts, and go on
+                del self._messages[ref]
         return tuple(ahead)
 
     def _read(self, offset: int) -> tuple[list[dict[str, object]], int]:
@@ -125,23 +130,30 @@ class DraftReader:
 
     def _take(self, document: Mapping[str, object]) -> None:
         settled, at_ms = document.get("settled"), document.get("at_ms")
-        if type(settled) is int:
-            for pieces in self._messages.values():
-                if pieces.settled_at is None:
-                    pieces.settled_at = settled
-            return
         ref, text = text_in(document, "message_ref"), text_in(document, "text")
+        name = f"{self._attempt}:{storable(ref)}"
+        known = self._messages.get(name)
+        if type(settled) is int:
+            if not ref:
+                self._settle(settled)
+            elif known is not None:
+                known.settled_at = settled
+            return
         if not ref or not text or type(at_ms) is not int or not 0 <= at_ms <= _MAX_AT_MS:
             return
-        ref = f"{self._attempt}:{storable(ref)}"
-        known = self._messages.get(ref)
         if known is None:
             if len(self._messages) >= _MAX_KEPT:
-                del self._messages[next(iter(self._messages))]
-            known = self._messages[ref] = _Pieces(
+                whole = (other for other, pieces in self._messages.items() if pieces.settled_at is not None)
+                del self._messages[next(whole, next(iter(self._messages)))]
+            known = self._messages[name] = _Pieces(
                 datetime.fromtimestamp(at_ms / 1000, UTC),
                 document.get("is_thinking") is True,
                 text_in(document, "parent_tool_ref") or None,
             )
         known.text += storable(text)
         known.settled_at = known.draft = None
+
+    def _settle(self, journal_bytes: int) -> None:
+        for pieces in self._messages.values():
+            if pieces.settled_at is None:
+                pieces.settled_at = journal_bytes

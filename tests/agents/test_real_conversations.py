@@ -72,8 +72,7 @@ async def test_a_message_can_be_read_while_it_is_written_also_without_a_worker(
     async def written(characters: int) -> str:
         reader.poll()
         found = await drive.services.executions.get(execution.id)
-        stored = {row["message_ref"]: len(row["content"]) for row in drive.rows("messages", execution)}
-        texts = [draft.text for draft in reader.drafts(found.journal_offset, stored) if not draft.is_thinking]
+        texts = [draft.text for draft in reader.drafts(found.journal_offset) if not draft.is_thinking]
         return texts[0] if texts and len(texts[0]) >= characters else ""
 
     begun = await drive.until(lambda: written(20), "the beginning of the message")
@@ -96,7 +95,7 @@ async def test_what_was_written_before_an_interrupt_is_no_draft_afterwards(drive
     async def drafts() -> list[Draft]:
         reader.poll()
         found = await drive.services.executions.get(execution.id)
-        return list(reader.drafts(found.journal_offset, {}))
+        return list(reader.drafts(found.journal_offset))
 
     await drive.until(drafts, "the beginning of the message")
     await drive.services.conversations.interrupt(execution.task_id, actor=USER_ACTOR)

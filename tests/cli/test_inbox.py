@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import select
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +38,7 @@ from tests.idle_worker import idle_worker
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
+    from typing import Self
 
     from agentmon.domain.conversation import AskNews, ConversationNews
     from agentmon.domain.executions import Execution
@@ -49,13 +52,13 @@ class Talk:
 
     def __init__(self, cli: CommandLine) -> None:
         self.cli = cli
-        self._offsets: dict[str, int] = {}
+        self.offsets: dict[str, int] = {}
 
     def do(self, work: Callable[[Conversing], Awaitable[_Made]]) -> _Made:
         async def opened() -> _Made:
             async with open_services(self.cli.paths) as services:
                 workspace = await services.workspaces.open(self.cli.workspace)
-                place = Conversing(services=services, workspace=workspace, offsets=self._offsets)  # type: ignore[arg-type] # ids are texts
+                place = Conversing(services=services, workspace=workspace, offsets=self.offsets)  # type: ignore[arg-type] # ids are texts
                 return await work(place)
 
         return asyncio.run(opened())
@@ -332,56 +335,161 @@ def test_following_goes_on_until_the_run_is_over(cli: CommandLine, talk: Talk) -
     assert following.returncode == 0
 
 
+class Following:
+    """``conversation -f`` of a run, and the host that writes what it prints."""
+
+    def __init__(self, cli: CommandLine, talk: Talk, number: str, execution: Execution, *arguments: str) -> None:
+        self._talk = talk
+        self._execution = execution
+        self._path = cli.paths.execution_dir(execution.id) / "drafts.jsonl"
+        self._log = DraftLog(str(self._path))
+        self._moments = itertools.count()
+        self._process = cli.start("conversation", number, "-f", *arguments)
+        self.printed = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.__exit__(None, None, None)
+
+    def write(self, text: str, ref: str = "m") -> None:
+        self._log.add({"kind": "delta", "message_ref": ref, "text": text})
+        self._log.write(float(next(self._moments)))
+
+    def tell(self, *news: ConversationNews) -> None:
+        for one in news:
+            if isinstance(one, MessageNews):
+                self._log.settle(self._talk.offsets[self._execution.id] + 10, one.message_ref)
+        self._talk.do(lambda place: place.tell(self._execution.id, *news))
+
+    def retry(self) -> None:
+        with closing(sqlite3.connect(self._talk.cli.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET attempt = 1 WHERE id = ?", (self._execution.id,))
+        self._log = DraftLog(str(self._path), attempt=1)
+
+    def wait_for(self, words: str) -> None:
+        while words.encode() not in self.printed:
+            assert select.select([self._process.stdout], [], [], DEADLINE_S)[0], self.printed
+            part = os.read(self._process.stdout.fileno(), 65536)
+            assert part, self.printed
+            self.printed += part
+
+    def end(self) -> list[str]:
+        """End the run, and return the lines that were printed."""
+        self._talk.do(lambda place: place.end(self._execution.id))
+        while part := os.read(self._process.stdout.fileno(), 65536):
+            self.printed += part
+        assert self._process.wait() == 0
+        return self.printed.decode().splitlines()
+
+
+def a_message(text: str, ref: str = "m", *, continues: bool = False) -> MessageNews:
+    return MessageNews(message_ref=ref, role=MessageRole.ASSISTANT, text=text, continues=continues)
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_message_is_followed_while_it_is_written(cli: CommandLine, talk: Talk, form: str) -> None:
-    number, execution = talk.begin()
-    log = DraftLog(str(cli.paths.execution_dir(execution.id) / "drafts.jsonl"))
-    moments = itertools.count()
-
-    def write(text: str) -> None:
-        log.add({"kind": "delta", "message_ref": "m", "text": text})
-        log.write(float(next(moments)))
-
-    def tell(*news: ConversationNews) -> None:
-        talk.do(lambda place: place.tell(execution.id, *news))
-
-    printed = b""
-    with cli.start("conversation", number, "-f", *(["--json"] if form == "json" else [])) as following:
-
-        def wait_until_printed(words: bytes) -> None:
-            nonlocal printed
-            while words not in printed:
-                assert select.select([following.stdout], [], [], DEADLINE_S)[0], printed
-                part = os.read(following.stdout.fileno(), 65536)
-                assert part, printed
-                printed += part
-
-        try:
-            write("I look\nat the cl")
-            wait_until_printed(b"at the ")
-            write("ock and ")
-            wait_until_printed(b"clock and ")
-            tell(ToolStartedNews(tool_ref="t", tool_name="Bash", type=OperationType.EXECUTE, target="ls"))
-            wait_until_printed(b"ls")
-            tell(MessageNews(message_ref="m", role=MessageRole.ASSISTANT, text="I look\nat the clock and freeze it."))
-            wait_until_printed(b"freeze it.")
-            talk.do(lambda place: place.end(execution.id))
-            wait_until_printed(b"\n")
-            assert following.wait() == 0
-        finally:
-            following.kill()
+    with Following(cli, talk, *talk.begin(), *(["--json"] if form == "json" else [])) as following:
+        following.write("I look\nat the cl")
+        following.wait_for("at the ")
+        following.write("ock and ")
+        following.wait_for("clock and ")
+        following.tell(ToolStartedNews(tool_ref="t", tool_name="Bash", type=OperationType.EXECUTE, target="ls"))
+        following.wait_for("ls")
+        following.tell(a_message("I look\nat the clock and freeze it."))
+        following.wait_for("freeze it.")
+        printed = following.end()
 
     if form == "json":
-        lines = [json.loads(line) for line in printed.splitlines()]
+        lines = [json.loads(line) for line in printed]
         drafts = [line["text"] for line in lines if line["kind"] == "draft"]
         assert drafts == ["I look\nat the ", "clock and "]
         (message,) = [line for line in lines if line["kind"] == "message"]
         assert message["content"] == "I look\nat the clock and freeze it."
         assert {line["message_ref"] for line in lines if line["kind"] == "draft"} == {message["message_ref"]}
     else:
-        head, *rest = printed.decode().splitlines()
+        head, *rest = printed
         assert head.startswith("Agent  ")
-        assert rest == ["  I look", "  at the clock and ", "  … Bash: ls", "  freeze it."]
+        assert rest[:4] == ["  I look", "  at the clock and ", "  … Bash: ls", "  freeze it."]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_message_that_is_stored_shorter_than_it_was_written_is_printed(
+    cli: CommandLine, talk: Talk, form: str
+) -> None:
+    with Following(cli, talk, *talk.begin(), *(["--json"] if form == "json" else [])) as following:
+        following.write("All the thoughts, word by word, ")
+        following.write("Then ", "n")
+        following.wait_for("word by word")
+        following.tell(a_message("Thoughts."), a_message("Then", "n"))
+        following.wait_for("Thoughts.")
+        following.wait_for("Then")
+        following.write("later ", "n")
+        following.wait_for("later")
+        following.tell(a_message("Next.", "o"), a_message("Over.", "p"))
+        following.wait_for("Over.")
+        following.tell(a_message("Then later on.", "n"), a_message("Last.", "q"))
+        following.wait_for("Last.")
+        printed = following.end()
+
+    if form == "json":
+        lines = [json.loads(line) for line in printed]
+        told = [line["content"] for line in lines if line["kind"] == "message"]
+        assert told == ["Thoughts.", "Then", "Next.", "Over.", "Then later on.", "Last."]
+    else:
+        told = ["Thoughts.", "Next.", "Over.", "on.", "Last."]
+        assert [word for word in " ".join(printed).split() if word in told] == told
+
+
+def test_a_message_that_is_stored_in_parts_is_printed_once(cli: CommandLine, talk: Talk) -> None:
+    with Following(cli, talk, *talk.begin()) as following:
+        following.write("The first part ")
+        following.wait_for("The first part")
+        following.tell(a_message("The first part is here, "))
+        following.wait_for("is here,")
+        following.write("is here, and the second ")
+        following.wait_for("and the second")
+        following.tell(a_message("and the second too.", continues=True))
+        following.wait_for("too.")
+        printed = following.end()
+
+    assert printed[0].startswith("Agent  ")
+    assert " ".join(printed[1:]).split() == ["The", "first", "part", "is", "here,", "and", "the", "second", "too."]
+
+
+def test_the_next_try_is_followed_like_the_first_one(cli: CommandLine, talk: Talk) -> None:
+    with Following(cli, talk, *talk.begin()) as following:
+        following.write("Of the first try ")
+        following.wait_for("Of the first try")
+        following.retry()
+        following.tell(a_message("Something before.", "n"))
+        following.wait_for("Something before.")
+        following.write("Of the second try ")
+        following.wait_for("Of the second try")
+        following.tell(a_message("Of the second try too."))
+        following.wait_for("too.")
+        printed = "\n".join(following.end())
+
+    assert printed.count("Of the second try") == 1
+
+
+def test_messages_of_an_earlier_run_of_the_same_names_hold_back_none(cli: CommandLine, talk: Talk) -> None:
+    _, first = talk.begin()
+    talk.do(lambda place: place.tell(first.id, a_message("What an earlier run said at some length.")))
+    talk.do(lambda place: place.end(first.id))
+    number, second = talk.begin("resumed")
+    with closing(sqlite3.connect(cli.paths.database_path)) as connection, connection:
+        connection.execute("UPDATE executions SET session_id = ? WHERE id = ?", (first.session_id, second.id))
+        connection.execute("UPDATE messages SET session_id = ? WHERE execution_id = ?", (first.session_id, second.id))
+    with Following(cli, talk, number, second, "--session", str(first.session_id)) as following:
+        following.wait_for("at some length.")
+        following.write("This one ")
+        following.wait_for("This one ")
+        printed = following.end()
+
+    assert [line for line in printed if "some length" in line] == ["  What an earlier run said at some length."]
 
 
 def test_a_task_without_an_agent_says_that_nothing_was_said(cli: CommandLine) -> None:

@@ -13,7 +13,6 @@ from agentmon.runners.drafts import DraftReader
 from agentmon.runners.host.draft_log import INTERVAL_S, MAX_CHARACTERS, DraftLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 _SECRET = "sk-ant-" + "api03-abcdefghijklmnopqrst"
@@ -24,7 +23,7 @@ class Writing:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "drafts.jsonl"
-        self.log = DraftLog(str(self.path))
+        self.log = DraftLog(str(self.path), attempt=2)
         self.reader = self.new_reader()
         self._now = 0.0
 
@@ -37,12 +36,10 @@ class Writing:
         self._now += INTERVAL_S
         self.log.write(self._now)
 
-    def seen(
-        self, journal_offset: int = 0, stored: Mapping[str, int] | None = None, reader: DraftReader | None = None
-    ) -> dict[str, str]:
+    def seen(self, journal_offset: int = 0, reader: DraftReader | None = None) -> dict[str, str]:
         reader = reader or self.reader
         reader.poll()
-        return {one.message_ref: one.text for one in reader.drafts(journal_offset, stored or {})}
+        return {one.message_ref: one.text for one in reader.drafts(journal_offset)}
 
 
 @pytest.fixture
@@ -81,16 +78,20 @@ def test_pieces_are_written_in_batches(writing: Writing) -> None:
     assert writing.log.next_write <= 11 * INTERVAL_S
 
 
-def test_a_message_that_is_stored_is_no_draft_any_more(writing: Writing) -> None:
+def test_a_message_that_is_stored_is_no_draft_any_more_whatever_became_of_it(writing: Writing) -> None:
     writing.write("m", "one two ")
     writing.write("n", "three ")
+    writing.log.settle(500, "m")
+    writing.log.add({"kind": "delta", "message_ref": "n", "text": "four "})
+    writing.log.settle(700, "n")
+    writing.write("o")
 
-    assert writing.seen(stored={"2:m": 8}) == {"2:n": "three "}
-    assert writing.seen(stored={"2:m": 8, "2:n": 5}) == {"2:n": "three "}
-    assert writing.seen(stored={"2:m": 8, "2:n": 6}) == {}
+    assert writing.seen(499) == {"2:m": "one two ", "2:n": "three "}
+    assert writing.seen(500) == {"2:n": "three "}
+    assert writing.seen(700) == {}
     # What is long is stored in parts, and goes on.
-    writing.write("n", "four ")
-    assert writing.seen(stored={"2:m": 8, "2:n": 6}) == {"2:n": "three four "}
+    writing.write("n", "five ")
+    assert writing.seen(700) == {"2:n": "three four five "}
 
 
 def test_what_came_to_nothing_goes_once_the_database_has_what_became_of_it(writing: Writing) -> None:
@@ -116,16 +117,76 @@ def test_pieces_that_were_not_written_when_the_turn_ended_are_left_out(writing: 
 def test_the_file_stays_small_and_a_reader_goes_on_in_the_next_one(writing: Writing) -> None:
     late = writing.new_reader()
     sizes = []
-    texts: dict[str, int] = {}
     for number in range(40):
         writing.write(f"m{number}", "word " * 5_000)
-        texts |= {ref: len(text) for ref, text in writing.seen(stored=texts).items()}
+        assert writing.seen(number)[f"2:m{number}"] == "word " * 5_000
+        writing.log.settle(number + 1, f"m{number}")
         sizes.append(writing.path.stat().st_size)
 
     assert max(sizes) < 300_000
-    assert texts == {f"2:m{number}": 25_000 for number in range(40)}
+    assert writing.seen(39).keys() == {"2:m39"}
     assert set(writing.seen(reader=late)) <= {f"2:m{number}" for number in range(25, 40)}
     assert writing.seen(reader=late)["2:m39"] == "word " * 5_000
+
+
+def test_the_file_is_not_begun_anew_while_another_message_is_written(writing: Writing) -> None:
+    writing.write("a", "begun ")
+    writing.write("b", "word " * 60_000)
+    writing.log.settle(5, "b")
+    writing.write("c", "other ")
+    writing.write("a", "and more ")
+
+    assert writing.seen(5, writing.new_reader()) == {"2:a": "begun and more ", "2:c": "other "}
+    assert writing.seen(5) == {"2:a": "begun and more ", "2:c": "other "}
+    writing.log.settle(6, "a")
+    writing.log.settle(7, "c")
+    writing.write("d", "new ")
+    assert writing.path.stat().st_size < 1_000
+    assert writing.seen(6) == {"2:a": "begun and more ", "2:c": "other ", "2:d": "new "}
+    assert writing.seen(7) == {"2:d": "new "}
+
+
+def test_of_a_message_whose_beginning_is_in_the_file_no_more_nothing_is_shown(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentmon.runners.host.draft_log._MAX_FILE_BYTES", 2_000_000)
+    for _ in range(3):
+        for ref in "abcd":
+            writing.write(ref, "word " * 50_000)
+    late = writing.new_reader()
+    writing.write("a", "later ")
+    writing.write("e", "new ")
+
+    assert writing.path.stat().st_size < 2_300_000
+    assert writing.seen() == writing.seen(reader=late)
+    assert writing.seen()["2:e"] == "new "
+    assert all(text.startswith("word ") for ref, text in writing.seen().items() if ref != "2:e")
+
+
+def test_a_reader_goes_on_whatever_comes_at_once(writing: Writing) -> None:
+    writing.write("m", "\U0001f600 " * (MAX_CHARACTERS // 2))
+    while writing.reader.poll():
+        pass
+    writing.write("n", "after ")
+
+    assert writing.seen() == {"2:m": "\U0001f600 " * (MAX_CHARACTERS // 2), "2:n": "after "}
+
+
+def test_no_message_is_begun_in_its_middle_however_many_there_are(writing: Writing) -> None:
+    writing.write("m", "my password = ")
+    for number in range(150):
+        writing.write(f"s{number}", "x ")
+        if number < 50:
+            writing.log.settle(5, f"s{number}")
+    writing.write("m", "hunter2hunter2 ")
+    full = writing.seen(5)
+    writing.write("s149", "more ")
+
+    assert full["2:m"] == "my password = [secret] "
+    assert "2:s149" not in writing.seen(5)
+    writing.log.settle(6)
+    writing.write("t", "the next turn ")
+    assert writing.seen(6) == {"2:t": "the next turn "}
 
 
 def test_another_file_with_the_inode_of_the_one_before_is_read_from_its_beginning(writing: Writing) -> None:
@@ -133,7 +194,7 @@ def test_another_file_with_the_inode_of_the_one_before_is_read_from_its_beginnin
     writing.seen()
     # As a new file that got the same inode, and is longer already.
     lines = [
-        {"n": 3, "settled": 0},
+        {"n": 3, "settled": 0, "attempt": 2},
         *({"n": number, "message_ref": "n", "at_ms": 5, "text": f"{number} "} for number in range(4, 20)),
     ]
     with writing.path.open("r+") as file:
@@ -142,16 +203,28 @@ def test_another_file_with_the_inode_of_the_one_before_is_read_from_its_beginnin
     assert writing.seen()["2:n"] == "".join(f"{number} " for number in range(4, 20))
 
 
-def test_the_file_of_the_next_host_is_read_from_its_beginning(writing: Writing) -> None:
+def test_what_a_killed_host_left_is_not_taken_for_the_next_try(writing: Writing) -> None:
+    left = DraftLog(str(writing.path), attempt=1)
+    left.add({"kind": "delta", "message_ref": "m", "text": "of the try before "})
+    left.write(1.0)
+
+    assert writing.seen() == {}
+    writing.write("m", "of this try, as much or more than before ")
+    assert writing.seen() == {"2:m": "of this try, as much or more than before "}
+
+
+def test_what_is_unfinished_when_the_file_goes_is_no_draft_any_more(writing: Writing) -> None:
     writing.write("m", "one ")
     writing.write("n", "two ")
-    assert len(writing.seen()) == 2
-    # A host that was killed leaves its file, which is set aside.
-    writing.path.rename(writing.path.with_name("try-1"))
-    writing.log = DraftLog(str(writing.path))
-    writing.write("o", "three ")
+    writing.log.settle(500, "m")
+    before = writing.seen()
+    writing.log.remove()
 
-    assert writing.seen() == {"2:o": "three "}
+    assert before == {"2:m": "one ", "2:n": "two "}
+    assert writing.reader.poll()
+    assert not writing.reader.poll()
+    assert writing.seen(0) == {"2:m": "one "}
+    assert writing.seen(500) == {}
 
 
 def test_a_message_without_an_end_is_bounded(writing: Writing) -> None:
@@ -171,11 +244,26 @@ def test_where_nothing_can_be_written_nobody_waits_and_no_half_message_is_shown(
     unwritten = writing.seen()
     writing.log.settle(10)
     writing.write("n", "three ")
+    writing.log.settle(20, "m")
 
     assert unwritten == {}
     assert writing.seen() == {"2:n": "three "}
     writing.log.remove()
     assert list(folder.iterdir()) == []
+
+
+def test_a_turn_whose_end_cannot_be_written_costs_the_next_one_nothing(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing.write("m", "one ")
+    before = writing.seen()
+    with monkeypatch.context() as patch:
+        patch.setattr("agentmon.runners.host.draft_log.os.write", lambda *_: 0)
+        writing.log.settle(10)
+    writing.write("n", "two ")
+
+    assert before == {"2:m": "one "}
+    assert writing.seen(10) == {"2:n": "two "}
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ class Writer:
         self._now += INTERVAL_S
         self._log.write(self._now)
 
-    def settle(self, journal_bytes: int) -> None:
-        self._log.settle(journal_bytes)
+    def settle(self, journal_bytes: int, ref: str | None = None) -> None:
+        self._log.settle(journal_bytes, ref)
 
 
 async def opened(stage: Stage, pilot: Pilot[None], place: Talks, run: Execution, *, tab: str) -> BlockView:
@@ -98,6 +98,7 @@ async def test_a_message_grows_in_its_place_and_becomes_the_whole_one(tmp_path: 
         writer.write("d1", "zen for\nall ")
         await until(pilot, lambda: "frozen for" in screen_text(stage))
         assert view.selected_key == draft.key
+        writer.settle(place.offsets[run.id] + 10, "d1")
         await place.tell(run, said("Each session is\nfrozen for\nall tests."))
         stage.screen.post_message(StoreChanged())
         await until(pilot, lambda: "all tests." in screen_text(stage))
@@ -126,6 +127,7 @@ async def test_who_reads_above_stays_there_while_a_message_grows_and_is_stored(t
         writer.write("d1", more)
         await until(pilot, lambda: "more 59" in view.blocks[-1].draft.text)  # type: ignore[attr-defined] # a draft
         while_written = view.shown_text
+        writer.settle(place.offsets[run.id] + 10, "d1")
         await place.tell(run, said(text + more + "The end."))
         stage.screen.post_message(StoreChanged())
         await until(pilot, lambda: isinstance(view.blocks[-1], MessageBlock))
@@ -133,6 +135,25 @@ async def test_who_reads_above_stays_there_while_a_message_grows_and_is_stored(t
         assert "line 30" in seen
         assert while_written == view.shown_text == seen
         assert not view.following
+
+
+async def test_a_message_that_is_stored_shorter_than_it_was_written_is_whole(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(80, 24)) as pilot:
+        run = await place.begin()
+        await place.tell(run, *a_talk())
+        writer = Writer(place, run)
+        writer.write("d1", "All the thoughts, word by word, ")
+        writer.write("d2", "And now ")
+        view = await opened(stage, pilot, place, run, tab="conversation")
+        await until(pilot, lambda: "word by word" in screen_text(stage) and "And now" in screen_text(stage))
+
+        writer.settle(place.offsets[run.id] + 10, "d1")
+        await place.tell(run, said("Thoughts."))
+        stage.screen.post_message(StoreChanged())
+        await until(pilot, lambda: "Thoughts." in screen_text(stage))
+
+        assert "word by word" not in screen_text(stage)
+        assert [type(block) for block in view.blocks].count(DraftBlock) == 1
 
 
 async def test_a_message_that_came_to_nothing_goes_and_comes_back_as_what_was_stored(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class Conversation:
         self._adapter = make_adapter(spec.conversation)
         self._errors = ErrorStream(os.path.join(folder, "errors.log"))
         self._protocol = ProtocolLog(os.path.join(folder, "protocol.jsonl"))
-        self._drafts = DraftLog(os.path.join(folder, "drafts.jsonl"))
+        self._drafts = DraftLog(os.path.join(folder, "drafts.jsonl"), spec.attempt)
         self._rendering = Rendering(spec.working_dir)
         self._typing = PaneTyping()
         self._outgoing = bytearray()
@@ -300,7 +300,9 @@ class Conversation:
                 self._pane.note(str(masked.get("error") or "that cannot be sent now"))
         else:
             self._journal.add("agent_event", event=masked)
-        if kind == "turn_ended":
+        if kind == "message":
+            self._drafts.settle(self._journal.size_bytes, str(event.get("message_ref")))
+        elif kind == "turn_ended":
             self._drafts.settle(self._journal.size_bytes)
         if kind not in _QUIET_KINDS:
             self._end_stream()

@@ -16,15 +16,18 @@ INTERVAL_S = 0.2
 """Least time between two batches."""
 MAX_CHARACTERS = 1_000_000
 """Most of one message; the rest comes with the whole message."""
+_MAX_LINE_CHARACTERS = 60_000
 _FULL_FILE_BYTES = 256 * 1024
-"""Size from which the next message begins a new file."""
-_MAX_OPEN = 64
+"""Size from which the file is begun anew, as soon as none of its messages is being written."""
+_MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Size at which it is begun anew, whatever is being written; more than one message takes."""
+_MAX_DRAFTS = 64
 
 
 class _Draft:
     """One message that is being written."""
 
-    __slots__ = ("event", "is_told", "mask", "pieces", "size")
+    __slots__ = ("event", "is_begun", "is_lost", "is_whole", "mask", "pieces", "size")
 
     def __init__(self, event: Event) -> None:
         self.event = event
@@ -32,7 +35,12 @@ class _Draft:
         self.pieces: list[str] = []
         """What was not written yet, as it came."""
         self.size = 0
-        self.is_told = False
+        self.is_begun = False
+        """Whether some of it is in the file, or was."""
+        self.is_lost = False
+        """Whether that is there no more: what follows it would look like the whole."""
+        self.is_whole = False
+        """Whether the journal has it as far as it came."""
 
 
 class DraftLog:
@@ -40,22 +48,27 @@ class DraftLog:
 
     A line has a number ``n``, which goes on from one file to the next, and is a piece of a message: ``message_ref``,
     ``is_thinking``, ``parent_tool_ref``, ``at_ms`` (UTC, milliseconds) and ``text``; or it says with ``settled`` that
-    what became of all before it is in so many bytes of the journal, or nowhere.
+    what became of the message ``message_ref``, or without one of all before it, is in so many bytes of the journal, or
+    nowhere. The first line of a file is one of the latter and names the ``attempt`` that writes.
     """
 
-    __slots__ = ("_count", "_drafts", "_earliest", "_file", "_is_lost", "_path", "_settled", "_size_bytes", "_waits")
+    __slots__ = (
+        "_attempt", "_count", "_drafts", "_earliest", "_file", "_is_full", "_path", "_settled", "_size_bytes", "_waits",
+    )  # fmt: skip
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, attempt: int = 0) -> None:
         """Note where the file goes; it comes with the first piece."""
         self._path = path
+        self._attempt = attempt
         self._file = -1
         self._size_bytes = 0
         self._count = 0
         self._settled = 0
         self._drafts: dict[str, _Draft] = {}
+        """Messages of this turn, the one that was written last at the end."""
         self._waits = False
-        self._is_lost = False
-        """Whether a piece could not be written: what follows it would look like the whole."""
+        self._is_full = False
+        """Whether there were too many of them: of a message that is unknown it is not known where it begins."""
         self._earliest = float("-inf")
 
     @property
@@ -65,18 +78,19 @@ class DraftLog:
 
     def add(self, event: Event) -> None:
         """Take a piece of a message, an event of the kind ``delta``."""
-        if self._is_lost:
-            return
         ref = str(event.get("message_ref"))
-        draft = self._drafts.get(ref)
+        draft = self._drafts.pop(ref, None)
         if draft is None:
-            if len(self._drafts) >= _MAX_OPEN:
-                del self._drafts[next(iter(self._drafts))]
-            draft = self._drafts[ref] = _Draft(event)
+            self._make_room()
+            if self._is_full:
+                return
+            draft = _Draft(event)
+        self._drafts[ref] = draft
         text = str(event.get("text") or "")[: MAX_CHARACTERS - draft.size]
-        if text:
+        if text and not draft.is_lost:
             draft.size += len(text)
             draft.pieces.append(text)
+            draft.is_whole = False
             self._waits = True
 
     def write(self, now: float) -> None:
@@ -86,18 +100,29 @@ class DraftLog:
         self._waits = False
         self._earliest = now + INTERVAL_S
         for ref, draft in self._drafts.items():
-            text = draft.mask.feed("".join(draft.pieces)) if draft.pieces else ""
-            draft.pieces.clear()
-            if text and not self._is_lost:
-                self._append_piece(mask_text(ref), draft, text)
+            if not draft.is_whole and not draft.is_lost:
+                text = draft.mask.feed("".join(draft.pieces))
+                draft.pieces.clear()
+                for start in range(0, len(text), _MAX_LINE_CHARACTERS):
+                    self._append_piece(ref, draft, text[start : start + _MAX_LINE_CHARACTERS])
 
-    def settle(self, journal_bytes: int) -> None:
-        """Say that no message is being written any more: what became of them is in the journal up to there."""
-        self._drafts.clear()
-        self._waits = self._is_lost = False
+    def settle(self, journal_bytes: int, message_ref: str | None = None) -> None:
+        """Say that what became of the message is in the journal up to there; without one, of all of them.
+
+        Pieces of it that wait are written if it goes on.
+        """
         self._settled = journal_bytes
-        if self._file >= 0:
-            self._append({"settled": journal_bytes})
+        if message_ref is None:
+            if self._file >= 0:
+                self._append({"settled": journal_bytes})
+            self._drafts.clear()
+            self._waits = self._is_full = False
+            return
+        draft = self._drafts.get(message_ref)
+        if draft is not None:
+            draft.is_whole = True
+            if self._file >= 0 and draft.is_begun:
+                self._append({"message_ref": mask_text(message_ref), "settled": journal_bytes})
 
     def remove(self) -> None:
         """Remove the file: nothing is written any more."""
@@ -107,14 +132,26 @@ class DraftLog:
         except OSError:
             pass
 
+    def _make_room(self) -> None:
+        if len(self._drafts) >= _MAX_DRAFTS:
+            oldest = next((ref for ref, draft in self._drafts.items() if draft.is_whole), None)
+            if oldest is None:
+                self._is_full = True
+            else:
+                del self._drafts[oldest]
+
     def _append_piece(self, ref: str, draft: _Draft, text: str) -> None:
-        if self._file < 0 or (not draft.is_told and self._size_bytes > _FULL_FILE_BYTES):
-            self._begin_file()
-        draft.is_told = True
+        is_open = any(other.is_begun and not (other.is_whole or other.is_lost) for other in self._drafts.values())
+        if self._size_bytes > (_MAX_FILE_BYTES if is_open else _FULL_FILE_BYTES):
+            self._close()
+            self._lose()
+        if draft.is_lost:
+            return
+        draft.is_begun = True
         parent = draft.event.get("parent_tool_ref")
         self._append(
             {
-                "message_ref": ref,
+                "message_ref": mask_text(ref),
                 "is_thinking": bool(draft.event.get("is_thinking")),
                 "parent_tool_ref": mask_text(parent) if isinstance(parent, str) else None,
                 "at_ms": time.time_ns() // 1_000_000,
@@ -122,29 +159,27 @@ class DraftLog:
             }
         )
 
-    def _begin_file(self) -> None:
-        self.remove()
-        try:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError:
-            self._is_lost = True
-            return
-        self._append({"settled": self._settled})
-
     def _append(self, document: dict[str, object]) -> None:
-        if self._file < 0:
-            return
+        try:
+            if self._file < 0:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+                self._file = os.open(self._path, flags, 0o600)
+                self._write_line({"settled": self._settled, "attempt": self._attempt})
+            self._write_line(document)
+        except OSError:
+            self.remove()
+            self._lose()
+
+    def _write_line(self, document: dict[str, object]) -> None:
         self._count += 1
         line = documents.encode({"n": self._count, **document}).encode() + b"\n"
-        try:
-            is_whole = os.write(self._file, line) == len(line)
-        except OSError:
-            is_whole = False
-        if is_whole:
-            self._size_bytes += len(line)
-        else:
-            self._is_lost = True
-            self.remove()
+        if os.write(self._file, line) < len(line):
+            raise OSError
+        self._size_bytes += len(line)
+
+    def _lose(self) -> None:
+        for draft in self._drafts.values():
+            draft.is_lost |= draft.is_begun
 
     def _close(self) -> None:
         if self._file >= 0:

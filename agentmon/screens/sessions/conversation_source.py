@@ -105,7 +105,7 @@ class ConversationSource:
         )
         # Thousands of blocks take a tenth of a second, in which keys are answered all the same.
         self._blocks = await asyncio.to_thread(_renewed, self._blocks, make)
-        self._writing.follow(services, newest, self._messages, agent_name=agent_name, now=now)
+        self._writing.follow(services, newest, agent_name=agent_name, now=now)
         self._shown = Conversation(
             blocks=self._writing.added_to(self._blocks),
             operations=operations,
@@ -161,8 +161,6 @@ class _Writing:
         """Of messages that were shown before they were stored."""
         self._run: tuple[ExecutionId, int] | None = None
         self._journal_offset = 0
-        self._stored: dict[str, int] = {}
-        """Lengths of the messages of the run by their names."""
         self._wrappings: dict[str, GrowingRows] = {}
         self._agent_name = ""
         self._now: datetime | None = None
@@ -171,32 +169,26 @@ class _Writing:
         self,
         services: Services,
         newest: Execution | None,
-        messages: Iterable[Message],
         *,
         agent_name: str,
         now: datetime,
     ) -> None:
-        """Take note of what was stored, and of the run that writes now."""
+        """Take note of the run that writes now, and of how much of its journal was stored."""
         run = None
         if newest is not None and newest.status.is_live and newest.mode.is_protocol:
             run = newest.id, newest.attempt
-            if run != self._run:
+            if self.reader is None or run != self._run:
                 self.reader = services.executions.draft_reader(newest)
                 self._wrappings.clear()
-                self.reader.poll()
+            self.reader.poll()
             self._journal_offset = newest.journal_offset
-            self._stored = {
-                one.message_ref: len(one.content)
-                for one in messages
-                if one.message_ref is not None and one.execution_id == newest.id
-            }
         else:
             self.reader = None
         self._run, self._agent_name, self._now = run, even_line(agent_name, max_characters=40), now
 
     def added_to(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """Return the blocks with the drafts: each in the place of what is stored of its message, or at the end."""
-        drafts = () if self.reader is None else self.reader.drafts(self._journal_offset, self._stored)
+        drafts = () if self.reader is None else self.reader.drafts(self._journal_offset)
         if not drafts:
             return blocks
         waiting = {draft_key_of(draft): draft for draft in drafts}

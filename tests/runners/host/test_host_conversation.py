@@ -506,11 +506,18 @@ def test_what_is_written_can_be_read_while_it_is_written(prepare_run: PrepareRun
     first.touch()
     wait_for(lambda: texts() == ["The key is ", "Half a "], "the second message")
     second.touch()
-    settled = wait_for(lambda: [line for line in lines() if line.get("settled")], "the end of the turn")
+    settled = wait_for(
+        lambda: [line for line in lines() if "settled" in line and not line.keys() & {"attempt", "message_ref"}],
+        "the end of the turn",
+    )
+    told = [line for line in lines() if "settled" in line and "message_ref" in line]
     last.touch()
-    before = (talk.run.folder / "journal.jsonl").read_bytes()[: settled[-1]["settled"]]
-    assert b'"turn_ended"' in before.splitlines()[-1]
-    assert before.endswith(b"\n")
+    journal = (talk.run.folder / "journal.jsonl").read_bytes()
+    for line, kind in ((told[0], b'"message"'), (settled[-1], b'"turn_ended"')):
+        before = journal[: line["settled"]]
+        assert kind in before.splitlines()[-1]
+        assert before.endswith(b"\n")
+    assert told[0]["message_ref"] == next(line["message_ref"] for line in lines() if "text" in line)
 
     assert talk.end()["agent_outcome"] == "completed"
     assert not drafts.exists()

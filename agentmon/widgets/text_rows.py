@@ -80,7 +80,7 @@ class GrowingRows:
         del self._rows[self._count :]
         whole = text.rfind("\n") + 1
         if whole > self._wrapped:
-            self._rows += text_rows(text[self._wrapped : whole - 1], width, style, indent=indent)
+            self._rows += text_rows(text[self._wrapped : whole - 1].removesuffix("\r"), width, style, indent=indent)
             self._wrapped, self._count = whole, len(self._rows)
         self._rows += text_rows(text[self._wrapped :], width, style, indent=indent)
         return self._rows

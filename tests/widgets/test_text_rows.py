@@ -32,7 +32,7 @@ def test_each_character_of_a_long_line_is_measured_a_few_times_at_most(
 
 
 @settings(deadline=None)
-@given(pieces=st.lists(st.text("ab\n\t 世", max_size=12), max_size=20), width=st.integers(1, 12))
+@given(pieces=st.lists(st.text("ab\n\r\t 世", max_size=12), max_size=20), width=st.integers(1, 12))
 def test_a_text_that_grows_has_the_rows_of_the_text(pieces: list[str], width: int) -> None:
     growing, text = text_rows.GrowingRows(), ""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 from agentmon.domain.json_values import MAX_REF_CHARACTERS, one_line, text_in
 from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step
 from agentmon.runners.protocols.asks import ClosedAsks
@@ -17,8 +19,9 @@ if TYPE_CHECKING:
 MAX_ERROR_CHARACTERS = 1_000
 MAX_PENDING = 64
 """Requests to an agent that it has not answered."""
+MAX_UNFINISHED = 64
 MAX_UNFINISHED_CHARACTERS = 1_000_000
-"""Most of an unfinished message that is kept."""
+"""Most that is kept of all of them."""
 MAX_TOLD_REFS = 1_024
 MAX_REASONS = 10
 
@@ -47,7 +50,7 @@ class Conversation(Adapter):
     __slots__ = (
         "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_has_broken_off", "_held_up_by", "_interruptions",
         "_is_denied", "_is_ended", "_is_finish_wanted", "_is_over", "_last_message", "_launch", "_lines", "_noted",
-        "_outcome", "_reasons", "_send", "_stray_text", "_told_refs", "_unfinished", "_unfinished_size",
+        "_outcome", "_reasons", "_send", "_stray_text", "_told_refs", "_unfinished",
     )  # fmt: skip
 
     def __init__(self, launch: Mapping[str, object]) -> None:
@@ -77,9 +80,8 @@ class Conversation(Adapter):
         """The id of the newest message of the agent in this turn, and the end of its text."""
         self._noted = 0
         """How many of the events of this step were looked at."""
-        self._unfinished: list[Event] = []
-        """The pieces of the message that is being written."""
-        self._unfinished_size = 0
+        self._unfinished: dict[str, tuple[StringIO, bool]] = {}
+        """The messages that are being written: what came of each, and whether it is a thought."""
         self._told_refs: dict[str, None] = {}
         """The newest messages that were told, of which late pieces begin none."""
         self._interruptions = 0
@@ -222,12 +224,10 @@ class Conversation(Adapter):
         ``is_marked`` is whether the agent has done the latter itself.
         """
         self._note_events()
-        if self._unfinished and outcome != "completed":
-            newest = self._unfinished[-1]
-            text = "".join(str(piece["text"]) for piece in self._unfinished)
-            is_thinking = newest.get("is_thinking") is True
-            self._events += message_events(str(newest["message_ref"]), "assistant", text, is_thinking=is_thinking)
-        self._unfinished = []
+        if outcome != "completed":
+            for ref, (text, is_thinking) in self._unfinished.items():
+                self._events += message_events(ref, "assistant", text.getvalue(), is_thinking=is_thinking)
+        self._unfinished = {}
         if outcome == "interrupted" and not is_marked:
             self._interruptions += 1
             self._events += message_events(f"interrupted-{self._interruptions}", "system", INTERRUPTED)
@@ -250,23 +250,22 @@ class Conversation(Adapter):
         self._noted = len(self._events)
 
     def _note_piece(self, event: Event) -> None:
-        if event.get("parent_tool_ref") or event["message_ref"] in self._told_refs:
+        ref, added = str(event["message_ref"]), str(event.get("text") or "")
+        if not added or event.get("parent_tool_ref") or ref in self._told_refs:
             return
-        if not self._is_unfinished(event):
-            self._unfinished, self._unfinished_size = [], 0
-        self._unfinished_size += len(str(event.get("text") or ""))
-        if self._unfinished_size <= MAX_UNFINISHED_CHARACTERS:
-            self._unfinished.append(event)
+        if ref not in self._unfinished:
+            if len(self._unfinished) >= MAX_UNFINISHED:
+                del self._unfinished[next(iter(self._unfinished))]
+            self._unfinished[ref] = (StringIO(), event.get("is_thinking") is True)
+        text, _ = self._unfinished[ref]
+        size = sum(text.tell() for text, _ in self._unfinished.values())
+        text.write(added[: max(0, MAX_UNFINISHED_CHARACTERS - size)])
 
     def _note_told(self, event: Event) -> None:
-        if self._is_unfinished(event):
-            self._unfinished = []
+        self._unfinished.pop(str(event["message_ref"]), None)
         self._told_refs[str(event["message_ref"])] = None
         if len(self._told_refs) > MAX_TOLD_REFS:
             del self._told_refs[next(iter(self._told_refs))]
-
-    def _is_unfinished(self, event: Event) -> bool:
-        return bool(self._unfinished) and self._unfinished[-1]["message_ref"] == event.get("message_ref")
 
     def _note_message(self, event: Event) -> None:
         if event.get("is_thinking") or event.get("parent_tool_ref"):

@@ -173,6 +173,19 @@ def test_a_history_that_follows_the_answer_is_passed_over_too() -> None:
     assert session.of_kind("tool_started") == []
 
 
+def test_an_agent_that_tells_something_before_each_answer_is_spoken_to_all_the_same() -> None:
+    session = AcpSession(**RESUMED)
+    session.greet(loadSession=True)
+    session.answer({"modes": MODES})
+    for _ in range(100):
+        if session.sent[-1]["method"] != "session/set_mode":
+            break
+        session.say("old answer", session="old")
+        session.answer()
+
+    assert session.sent[-1]["method"] == "session/prompt"
+
+
 def test_a_history_that_begins_before_the_answer_may_go_on_after_it() -> None:
     session = AcpSession(**RESUMED)
     session.greet(loadSession=True)

@@ -583,6 +583,30 @@ def test_what_was_being_said_is_kept_when_codex_dies_or_fails() -> None:
         assert [(event["message_ref"], event["text"]) for event in of_kind(events, "message")] == [("m", "Half a word")]
 
 
+def test_of_messages_whose_pieces_alternate_each_is_kept_whole() -> None:
+    codex = CodexThread()
+    for part in ("one ", "two"):
+        codex.say("item/reasoning/textDelta", itemId="r", delta=f"think {part}")
+        codex.say("item/agentMessage/delta", itemId="m", delta=f"say {part}")
+    told = of_kind(codex.end_turn("interrupted"), "message")
+
+    assert [(event["text"], event["is_thinking"]) for event in told] == [
+        ("think one think two", True),
+        ("say one say two", False),
+        (INTERRUPTED, False),
+    ]
+
+
+def test_the_pieces_of_a_message_have_its_name_however_long_that_is() -> None:
+    codex = CodexThread()
+    name = "m" * 1_000
+    pieces = codex.say("item/agentMessage/delta", itemId=name, delta="All of it")
+    told = codex.say("item/completed", item={"type": "agentMessage", "id": name, "text": "All of it"})
+
+    assert {event["message_ref"] for event in of_kind([*pieces, *told], "delta", "message")} == {"m" * 199 + "…"}
+    assert [event["text"] for event in of_kind(codex.end_turn("interrupted"), "message")] == [INTERRUPTED]
+
+
 def test_what_was_told_whole_is_not_told_again_when_the_turn_is_interrupted() -> None:
     codex = CodexThread()
     codex.say("item/agentMessage/delta", itemId="m", delta="All of it")

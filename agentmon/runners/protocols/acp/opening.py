@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 PROTOCOL_VERSION = 1
 NO_RESUME = "It has no way to resume a conversation."
 NO_FORK = "It has no way to copy a conversation."
+MAX_HISTORY_ASKS = 50
 CAPABILITIES: dict[str, object] = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
@@ -102,13 +103,14 @@ class Opener(TurnKeeper):
         """Ask for what is so already, where a history may follow the answer: what comes before the reply is old.
 
         Gemini answers ``session/load`` in the midst of telling the conversation again, and goes on with that while it
-        answers more. So it is asked until nothing comes between a request and its reply.
+        answers more. So it is asked until nothing comes between a request and its reply, or often enough.
         """
         mode = self._options.mode
-        if self._offers("resume") or mode.config_id or not mode.current:
+        if self._offers("resume") or mode.config_id or not mode.current or self._history_asks >= MAX_HISTORY_ASKS:
             self._choose_next()
             return
         self._was_replayed = False
+        self._history_asks += 1
         self._request("session/set_mode", {"sessionId": self._session_id, "modeId": mode.current}, "history")
 
     def _take_history_passed(self) -> None:

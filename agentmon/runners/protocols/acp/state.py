@@ -33,6 +33,7 @@ class AcpState(Conversation):
         "_cancelled_at_ms",
         "_capabilities",
         "_has_person_the_word",
+        "_history_asks",
         "_is_interrupting",
         "_is_listening",
         "_is_turn_open",
@@ -65,6 +66,7 @@ class AcpState(Conversation):
         self._is_listening = False
         """Whether updates are of this run, and not of a history that is told again."""
         self._was_replayed = False
+        self._history_asks = 0
         self._options = Options()
         self._wanted: list[tuple[str, str]] = []
         """What is chosen before the first message: ``model`` or ``mode``, and which."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from agentmon.domain.json_values import (
+    MAX_REF_CHARACTERS,
     TOO_DEEP,
     clip,
     is_deeper,
@@ -161,17 +162,15 @@ class NewsReader(ReplyReader):
             self._usage.note_request(params, self._at_ms)
         self._events += self._calls.complete(item, text_in(params, "threadId"))
 
-    def _text_delta(self, params: dict[str, object]) -> None:
+    def _text_delta(self, params: dict[str, object], *, is_thinking: bool = False) -> None:
         if params.get("threadId") == self._thread_id:
             text, ref = params.get("delta"), params.get("itemId")
             if isinstance(text, str) and isinstance(ref, str):
-                self._events.append({"kind": "delta", "message_ref": ref, "text": text})
+                ref = clip(ref, MAX_REF_CHARACTERS)
+                self._events.append({"kind": "delta", "message_ref": ref, "text": text, "is_thinking": is_thinking})
 
     def _thinking_delta(self, params: dict[str, object]) -> None:
-        if params.get("threadId") == self._thread_id:
-            text, ref = params.get("delta"), params.get("itemId")
-            if isinstance(text, str) and isinstance(ref, str):
-                self._events.append({"kind": "delta", "message_ref": ref, "text": text, "is_thinking": True})
+        self._text_delta(params, is_thinking=True)
 
     def _patch_updated(self, params: dict[str, object]) -> None:
         self._calls.change_patch(text_in(params, "itemId"), params.get("changes"))

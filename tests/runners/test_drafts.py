@@ -69,6 +69,20 @@ def test_a_secret_that_is_cut_anywhere_never_reaches_the_file(writing: Writing) 
     assert writing.path.stat().st_mode & 0o077 == 0
 
 
+def test_of_messages_that_alternate_none_shows_a_secret_of_another_piece(writing: Writing) -> None:
+    def add(ref: str, text: str) -> str:
+        return writing.log.add({"kind": "delta", "message_ref": ref, "text": text})
+
+    shown = [add("m", "It is password=ab"), add("n", "Other wo"), add("m", "c01234567 and"), add("n", "rds, ")]
+    writing.write("m")
+    rests = [(rest["message_ref"], rest["text"]) for rest in writing.log.settle(5, "m")]
+    rests += [(rest["message_ref"], rest["text"]) for rest in writing.log.settle(9)]
+
+    assert shown == ["It is ", "Other ", "password=[secret] ", "words, "]
+    assert rests == [("m", "and")]
+    assert writing.seen(4) == {"2:m": "It is password=[secret] ", "2:n": "Other words, "}
+
+
 def test_pieces_are_written_in_batches(writing: Writing) -> None:
     for number in range(1000):
         writing.log.add({"kind": "delta", "message_ref": "m", "text": f"{number} "})

@@ -8,7 +8,7 @@ import time
 from agentmon.runners.host import agent as agents
 from agentmon.runners.host.draft_log import DraftLog
 from agentmon.runners.host.error_stream import ErrorStream
-from agentmon.runners.host.masking import StreamMask, mask, mask_text
+from agentmon.runners.host.masking import mask, mask_text
 from agentmon.runners.host.pane_typing import PaneTyping
 from agentmon.runners.host.protocol_log import ProtocolLog
 from agentmon.runners.host.rendering import Rendering, clean
@@ -64,8 +64,6 @@ class Conversation:
         "_rendering",
         "_spec",
         "_stderr_rest",
-        "_stream",
-        "_streamed",
         "_time_limit",
         "_typing",
     )
@@ -101,9 +99,6 @@ class Conversation:
         self._typing = PaneTyping()
         self._outgoing = bytearray()
         self._at_ms = 0
-        self._stream = StreamMask()
-        self._streamed: Event = {}
-        """The newest piece of the message that is being written; empty between messages."""
         self._held = ""
         """What is not shown while somebody types a line."""
         self._has_noted_full = False
@@ -246,7 +241,7 @@ class Conversation:
         self._show_errors(self._stderr_rest)
         self._stderr_rest = b""
         self._end_output()
-        self._end_stream()
+        self._end_drafts()
         self._drafts.remove()
 
     def retry_storage(self) -> bool:
@@ -301,27 +296,20 @@ class Conversation:
         else:
             self._journal.add("agent_event", event=masked)
         if kind == "message":
-            self._drafts.settle(self._journal.size_bytes, str(event.get("message_ref")))
+            self._end_drafts(str(event.get("message_ref")))
         elif kind == "turn_ended":
-            self._drafts.settle(self._journal.size_bytes)
+            self._end_drafts()
         if kind not in _QUIET_KINDS:
-            self._end_stream()
             self._show(self._rendering.render(masked))
 
     def _take_piece(self, event: Event) -> None:
-        if event.get("message_ref") != self._streamed.get("message_ref"):
-            self._end_stream()
-        self._streamed = event
-        self._drafts.add(event)
-        text = self._stream.feed(str(event.get("text") or ""))
+        text = self._drafts.add(event)
         if text:
             self._show(self._rendering.render({**event, "text": text}))
 
-    def _end_stream(self) -> None:
-        rest = self._stream.flush()
-        if rest:
-            self._show(self._rendering.render({**self._streamed, "text": rest}))
-        self._streamed = {}
+    def _end_drafts(self, message_ref: str | None = None) -> None:
+        for rest in self._drafts.settle(self._journal.size_bytes, message_ref):
+            self._show(self._rendering.render(rest))
 
     def _note_waiting(self, *, is_waiting: bool) -> None:
         note = self._time_limit.hold if is_waiting else self._time_limit.let_go

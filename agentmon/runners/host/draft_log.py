@@ -1,4 +1,4 @@
-"""The writer of ``drafts.jsonl``: the messages that an agent is writing, in small batches, for whoever looks on."""
+"""The messages that an agent is writing, masked: piece by piece for the pane, in small batches in ``drafts.jsonl``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Draft:
         self.event = event
         self.mask = StreamMask()
         self.pieces: list[str] = []
-        """What was not written yet, as it came."""
+        """What was not written yet, masked."""
         self.size = 0
         self.is_begun = False
         """Whether some of it is in the file, or was."""
@@ -76,22 +76,22 @@ class DraftLog:
         """When the next batch is due, on the monotonic clock."""
         return self._earliest if self._waits else float("inf")
 
-    def add(self, event: Event) -> None:
-        """Take a piece of a message, an event of the kind ``delta``."""
-        ref = str(event.get("message_ref"))
+    def add(self, event: Event) -> str:
+        """Take a piece of a message, an event of the kind ``delta``; return what can be shown now."""
+        ref, piece = str(event.get("message_ref")), str(event.get("text") or "")
+        if not piece:
+            return ""
         draft = self._drafts.pop(ref, None)
         if draft is None:
             self._make_room()
             if self._is_full:
-                return
+                return ""
             draft = _Draft(event)
         self._drafts[ref] = draft
-        text = str(event.get("text") or "")[: MAX_CHARACTERS - draft.size]
-        if text and not draft.is_lost:
-            draft.size += len(text)
-            draft.pieces.append(text)
-            draft.is_whole = False
-            self._waits = True
+        draft.is_whole = False
+        text = draft.mask.feed(piece)
+        self._keep(draft, text)
+        return text
 
     def write(self, now: float) -> None:
         """Write the batch that is due, if there is one."""
@@ -100,29 +100,32 @@ class DraftLog:
         self._waits = False
         self._earliest = now + INTERVAL_S
         for ref, draft in self._drafts.items():
-            if not draft.is_whole and not draft.is_lost:
-                text = draft.mask.feed("".join(draft.pieces))
+            if not draft.is_whole:
+                text = "".join(draft.pieces)
                 draft.pieces.clear()
                 for start in range(0, len(text), _MAX_LINE_CHARACTERS):
                     self._append_piece(ref, draft, text[start : start + _MAX_LINE_CHARACTERS])
 
-    def settle(self, journal_bytes: int, message_ref: str | None = None) -> None:
+    def settle(self, journal_bytes: int, message_ref: str | None = None) -> list[Event]:
         """Say that what became of the message is in the journal up to there; without one, of all of them.
 
-        Pieces of it that wait are written if it goes on.
+        Return what was held back, as pieces. What waits of a message is written if it goes on.
         """
         self._settled = journal_bytes
         if message_ref is None:
+            rests = [rest for draft in self._drafts.values() for rest in self._end(draft)]
             if self._file >= 0:
                 self._append({"settled": journal_bytes})
             self._drafts.clear()
             self._waits = self._is_full = False
-            return
+            return rests
         draft = self._drafts.get(message_ref)
-        if draft is not None:
-            draft.is_whole = True
-            if self._file >= 0 and draft.is_begun:
-                self._append({"message_ref": mask_text(message_ref), "settled": journal_bytes})
+        if draft is None:
+            return []
+        rests = self._end(draft)
+        if self._file >= 0 and draft.is_begun:
+            self._append({"message_ref": mask_text(message_ref), "settled": journal_bytes})
+        return rests
 
     def remove(self) -> None:
         """Remove the file: nothing is written any more."""
@@ -131,6 +134,19 @@ class DraftLog:
             os.unlink(self._path)
         except OSError:
             pass
+
+    def _keep(self, draft: _Draft, text: str) -> None:
+        text = text[: MAX_CHARACTERS - draft.size]
+        if text and not draft.is_lost:
+            draft.size += len(text)
+            draft.pieces.append(text)
+            self._waits = True
+
+    def _end(self, draft: _Draft) -> list[Event]:
+        rest = draft.mask.flush()
+        self._keep(draft, rest)
+        draft.is_whole = True
+        return [{**draft.event, "text": rest}] if rest else []
 
     def _make_room(self) -> None:
         if len(self._drafts) >= _MAX_DRAFTS:

@@ -33,12 +33,14 @@ _LEVELS = {"info": _DIM, "warn": _YELLOW, "error": _RED}
 class Rendering:
     """Turns events into text with line feeds; remembers what was streamed, so that nothing is shown twice."""
 
-    __slots__ = ("_asked", "_calls", "_is_mid_line", "_plan", "_root", "_streamed", "_vague")
+    __slots__ = ("_asked", "_calls", "_is_mid_line", "_newest", "_plan", "_root", "_streamed", "_vague")
 
     def __init__(self, working_dir: str) -> None:
         self._root = working_dir.rstrip("/") + "/"
         self._streamed: dict[str, int] = {}
         """Characters of each message that were shown piece by piece."""
+        self._newest = ""
+        """The message of the newest piece."""
         self._calls: dict[str, str] = {}
         """The line of each open call."""
         self._vague: set[str] = set()
@@ -76,7 +78,8 @@ class Rendering:
         piece, ref = clean(_text(event, "text")), _text(event, "message_ref")
         if not piece:
             return ""
-        start = "" if ref in self._streamed else ("\n" if self._is_mid_line else "")
+        start = "\n" if self._is_mid_line and ref != self._newest else ""
+        self._newest = ref
         if len(self._streamed) > _MAX_REMEMBERED:
             self._streamed.clear()
         self._streamed[ref] = self._streamed.get(ref, 0) + len(piece)

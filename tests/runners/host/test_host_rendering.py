@@ -43,10 +43,11 @@ def test_a_message_that_another_interrupts_goes_on_in_a_line_of_its_own() -> Non
     shown = _shown(
         {"kind": "delta", "message_ref": "m", "text": "one"},
         {"kind": "delta", "message_ref": "n", "text": "other"},
+        {"kind": "delta", "message_ref": "m", "text": "more"},
         {"kind": "notice", "level": "warn", "text": "retry"},
     )
 
-    assert shown == "one\nother\nretry\n"
+    assert shown == "one\nother\nmore\nretry\n"
 
 
 def test_a_call_is_one_line_and_a_long_result_is_folded() -> None:

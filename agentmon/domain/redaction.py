@@ -36,6 +36,7 @@ _NAME_END: Final = re.compile(
 )
 LONGEST_NAME: Final = 100
 """More characters than the name of a secret has with all that may stand between it and the secret."""
+_TO_LAST_BLANK: Final = re.compile(r".*\s", re.DOTALL)
 
 
 def redact(text: str) -> str:
@@ -82,6 +83,16 @@ def _redact_assignments(text: str) -> str:
 def is_named(text: str, at: int) -> bool:
     """Whether the word that begins at ``at``, behind a blank, is or may become a secret for what stands before it."""
     return _NAME_END.search(text, max(0, at - LONGEST_NAME), at + 1) is not None
+
+
+def last_gap(text: str, start: int = 0) -> int:
+    """Return the end of the last blank, from ``start`` on, that stands in no secret whatever follows; 0 without one."""
+    at = len(text)
+    while blank := _TO_LAST_BLANK.match(text, max(0, start - 1), at):
+        if not is_named(text, blank.end()):
+            return blank.end()
+        at = blank.end() - 1
+    return 0
 
 
 def has_secret(text: str) -> bool:

@@ -295,7 +295,7 @@ class Conversation:
                 self._pane.note(str(masked.get("error") or "that cannot be sent now"))
         else:
             self._journal.add("agent_event", event=masked)
-        if kind == "message":
+        if kind == "message" and not event.get("goes_on"):
             self._end_drafts(str(event.get("message_ref")))
         elif kind == "turn_ended":
             self._end_drafts()

@@ -6,7 +6,7 @@ import json
 import math
 import re
 
-from agentmon.domain.redaction import KEY_BEGIN, KEY_END, LONGEST_NAME, MASK, is_named, redact
+from agentmon.domain.redaction import KEY_BEGIN, KEY_END, LONGEST_NAME, MASK, is_named, last_gap, redact
 
 _SECRET_NAME = re.compile(r"(?i)api[_-]?key|secret|passw(?:or)?d|credential|authorization|(?:^|[_-])token$")
 _SHORTEST_SECRET = 6
@@ -18,7 +18,6 @@ _LEFT_OUT = "…"
 _BEGUN_MARKER = re.compile(r"-{1,5}\Z|-----[BE][A-Z -]*\Z")
 _LONGEST_MARKER = 80
 _BLANKS = re.compile(r"\s+")
-_TO_LAST_BLANK = re.compile(r".*\s", re.DOTALL)
 _HOLDS_TOGETHER = re.compile(r"[\s=:]")
 
 
@@ -145,14 +144,8 @@ class StreamMask:
 
     def _find_cut(self, start: int) -> int:
         """Return up to where nothing that comes later makes a secret of it; before ``start`` there is no such place."""
-        held = self._held
-        at = len(held)
-        while blank := _TO_LAST_BLANK.match(held, max(0, start - 1), at):
-            if not is_named(held, blank.end()):
-                break
-            at = blank.end() - 1
-        cut = blank.end() if blank else 0
-        word = held[cut:]
+        cut = last_gap(self._held, start)
+        word = self._held[cut:]
         # Scripts without blanks: a secret that is not assigned to a name is ASCII throughout.
         if not word.isascii() and not _HOLDS_TOGETHER.search(word):
             cut += max(at for at, letter in enumerate(word, 1) if not letter.isascii())

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 MAX_PART_CHARACTERS = 60_000
 MAX_LAST_WORDS_CHARACTERS = 4_000
 MAX_WAITING = 50
+_KEY_BEGIN, _KEY_END = "-----BEGIN ", "-----END "
 MAX_WAITING_CHARACTERS = 2_000_000
 
 
@@ -30,8 +31,19 @@ def has_room(waiting: list[Message], message: Message) -> bool:
 
 
 def in_parts(text: str) -> list[str]:
-    """Return the text in pieces of at most ``MAX_PART_CHARACTERS``."""
-    return [text[start : start + MAX_PART_CHARACTERS] for start in range(0, len(text), MAX_PART_CHARACTERS)]
+    """Return the text in pieces of at most ``MAX_PART_CHARACTERS``, which are masked one by one: no secret is cut."""
+    parts: list[str] = []
+    while len(text) > MAX_PART_CHARACTERS:
+        from agentmon.domain.redaction import last_gap  # noqa: PLC0415 - seldom needed
+
+        part = text[:MAX_PART_CHARACTERS]
+        key = part.rfind(_KEY_BEGIN)
+        if key > 0 and _KEY_END not in part[key:]:
+            part = part[:key]
+        part = part[: last_gap(part)] or part
+        parts.append(part)
+        text = text[len(part) :]
+    return [*parts, text] if text else parts
 
 
 def message_events(

@@ -10,11 +10,12 @@ import dataclasses
 import gc
 import json
 import sys
-from collections import Counter
+from collections import Counter, deque
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from agentmon.domain import activity, conversation, events, operations
+from agentmon.runners.protocols.conversation import MAX_UNFINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -210,7 +211,7 @@ class ConversationCheck:
         self._obeyed: Counter[str] = Counter()
         self._queued: Counter[str] = Counter()
         self._message_refs: set[str] = set()
-        self._newest_ref = ""
+        self._newest_refs: deque[str] = deque(maxlen=MAX_UNFINISHED)
         self._cut_refs: set[str] = set()
 
     def note_command(self, command: Mapping[str, object]) -> None:
@@ -253,10 +254,10 @@ class ConversationCheck:
                 assert is_cut or is_known == event.get("continues", False), "a message has an id, its parts share it"
                 self._message_refs.add(event["message_ref"])
                 if event["role"] == "assistant":
-                    self._newest_ref = event["message_ref"]
+                    self._newest_refs.append(event["message_ref"])
             case "turn_ended" if event["outcome"] != "completed":
-                # It was told as far as it had come, and may still come whole.
-                self._cut_refs.add(self._newest_ref)
+                # They were told as far as they had come, and may still come whole.
+                self._cut_refs.update(self._newest_refs)
             case "command":
                 assert event["command_id"] in self._commands, "a command that nobody gave"
                 (self._queued if event.get("is_queued") else self._obeyed)[event["command_id"]] += 1
@@ -281,7 +282,9 @@ def check_event(event: Mapping[str, Any]) -> None:
         assert isinstance(event["text"], str)
         return
     assert kind in KINDS, f"unknown kind {kind}"
-    _check_fields(KINDS[kind], {name: value for name, value in event.items() if name != "kind"}, kind)
+    # Whether more of a message follows is for the host alone.
+    fields = {name: value for name, value in event.items() if name not in {"kind", "goes_on"}}
+    _check_fields(KINDS[kind], fields, kind)
     for name, value in event.items():
         if isinstance(value, str):
             assert len(value) <= MAX_TEXT_CHARACTERS.get((kind, name), MAX_ANY_TEXT_CHARACTERS), (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentmon.domain.redaction import redact
 from agentmon.runners.protocols.acp.opening import NO_FORK, NO_RESUME
 from tests.runners.protocols.acp_session import MODES, SESSION, AcpSession
 
@@ -258,6 +259,30 @@ def test_a_long_message_comes_in_parts() -> None:
         (30_000, True),
     ]
     assert len({part["message_ref"] for part in parts}) == 1
+    assert [bool(part.get("goes_on")) for part in parts] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-ant-" + "api03-abcdefghijklmnopqrst",
+        "password:\n hunter2hunter2",
+        f"-----BEGIN RSA PRIVATE KEY----- {'MIIEabcdef0123456789 ' * 20}-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_no_secret_is_cut_by_the_parts_of_a_message(secret: str) -> None:
+    for place in range(59_960, 60_001, 4):
+        text = f"{'some words ' * 6_000}"[:place] + f" {secret} {'and more ' * 10_000}"
+        session = AcpSession()
+        session.open()
+        for start in range(0, len(text), 7_000):
+            session.say(text[start : start + 7_000])
+        session.answer({"stopReason": "end_turn"})
+
+        parts = [part["text"] for part in session.of_kind("message")[1:]]
+        assert "".join(parts) == text
+        assert max(map(len, parts)) <= 60_000
+        assert "".join([redact(part) for part in parts]) == redact(text)
 
 
 @pytest.mark.parametrize(

@@ -77,14 +77,13 @@ class MessageBook:
         return message_events(self._ref, "user", text)
 
     def _told_but_the_rest(self) -> list[Event]:
+        """Return the parts that are whole by now; ``goes_on`` tells the host that they are not the end."""
         if self._size <= MAX_PART_CHARACTERS:
             return []
-        text = "".join(self._pieces)
-        cut = len(text) - (len(text) % MAX_PART_CHARACTERS or MAX_PART_CHARACTERS)
-        parts = [self._part(part) for part in in_parts(text[:cut])]
-        self._pieces = [text[cut:]]
-        self._size = len(text) - cut
-        return parts
+        *parts, rest = in_parts("".join(self._pieces))
+        self._pieces = [rest]
+        self._size = len(rest)
+        return [{**self._part(part), "goes_on": True} for part in parts]
 
     def _part(self, text: str) -> Event:
         continues, self._is_begun = self._is_begun, True

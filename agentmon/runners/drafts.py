@@ -99,12 +99,11 @@ class DraftReader:
         Args:
             journal_offset: Bytes of the journal that were in the database before its messages were read.
         """
-        newest = next(reversed(self._messages), None)
         ahead = []
         for ref, pieces in list(self._messages.items()):
             if pieces.settled_at is None or pieces.settled_at > journal_offset:
                 ahead.append(self._draft(ref, pieces))
-            elif ref != newest:  # that one may be stored in parts, and go on
+            else:
                 del self._messages[ref]
         return tuple(ahead)
 

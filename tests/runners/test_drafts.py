@@ -103,9 +103,8 @@ def test_a_message_that_is_stored_is_no_draft_any_more_whatever_became_of_it(wri
     assert writing.seen(499) == {"2:m": "one two ", "2:n": "three "}
     assert writing.seen(500) == {"2:n": "three "}
     assert writing.seen(700) == {}
-    # What is long is stored in parts, and goes on.
-    writing.write("n", "five ")
-    assert writing.seen(700) == {"2:n": "three four five "}
+    writing.write("n", "late ")
+    assert writing.seen(700) == {}
 
 
 def test_what_came_to_nothing_goes_once_the_database_has_what_became_of_it(writing: Writing) -> None:

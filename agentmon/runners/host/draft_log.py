@@ -40,7 +40,7 @@ class _Draft:
         self.is_lost = False
         """Whether that is there no more: what follows it would look like the whole."""
         self.is_whole = False
-        """Whether the journal has it as far as it came."""
+        """Whether the journal has it; what comes of it later is nothing new."""
 
 
 class DraftLog:
@@ -65,7 +65,7 @@ class DraftLog:
         self._count = 0
         self._settled = 0
         self._drafts: dict[str, _Draft] = {}
-        """Messages of this turn, the one that was written last at the end."""
+        """Messages of this turn, by their names."""
         self._waits = False
         self._is_full = False
         """Whether there were too many of them: of a message that is unknown it is not known where it begins."""
@@ -81,16 +81,20 @@ class DraftLog:
         ref, piece = str(event.get("message_ref")), str(event.get("text") or "")
         if not piece:
             return ""
-        draft = self._drafts.pop(ref, None)
+        draft = self._drafts.get(ref)
         if draft is None:
             self._make_room()
             if self._is_full:
                 return ""
-            draft = _Draft(event)
-        self._drafts[ref] = draft
-        draft.is_whole = False
+            draft = self._drafts[ref] = _Draft(event)
+        if draft.is_whole:
+            return ""
         text = draft.mask.feed(piece)
-        self._keep(draft, text)
+        kept = text[: MAX_CHARACTERS - draft.size]
+        if kept and not draft.is_lost:
+            draft.size += len(kept)
+            draft.pieces.append(kept)
+            self._waits = True
         return text
 
     def write(self, now: float) -> None:
@@ -100,16 +104,15 @@ class DraftLog:
         self._waits = False
         self._earliest = now + INTERVAL_S
         for ref, draft in self._drafts.items():
-            if not draft.is_whole:
-                text = "".join(draft.pieces)
-                draft.pieces.clear()
-                for start in range(0, len(text), _MAX_LINE_CHARACTERS):
-                    self._append_piece(ref, draft, text[start : start + _MAX_LINE_CHARACTERS])
+            text = "".join(draft.pieces)
+            draft.pieces.clear()
+            for start in range(0, len(text), _MAX_LINE_CHARACTERS):
+                self._append_piece(ref, draft, text[start : start + _MAX_LINE_CHARACTERS])
 
     def settle(self, journal_bytes: int, message_ref: str | None = None) -> list[Event]:
         """Say that what became of the message is in the journal up to there; without one, of all of them.
 
-        Return what was held back, as pieces. What waits of a message is written if it goes on.
+        Return what was held back, as pieces.
         """
         self._settled = journal_bytes
         if message_ref is None:
@@ -135,17 +138,10 @@ class DraftLog:
         except OSError:
             pass
 
-    def _keep(self, draft: _Draft, text: str) -> None:
-        text = text[: MAX_CHARACTERS - draft.size]
-        if text and not draft.is_lost:
-            draft.size += len(text)
-            draft.pieces.append(text)
-            self._waits = True
-
     def _end(self, draft: _Draft) -> list[Event]:
         rest = draft.mask.flush()
-        self._keep(draft, rest)
         draft.is_whole = True
+        draft.pieces.clear()
         return [{**draft.event, "text": rest}] if rest else []
 
     def _make_room(self) -> None:

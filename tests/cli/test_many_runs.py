@@ -72,7 +72,7 @@ def test_a_task_that_waits_says_how_to_let_it_start_by_itself(cli: CommandLine) 
 
     assert refused.code == 1
     assert f"agentmon run {second} --when-ready" in refused.stderr
-    assert queued.stdout == f"{second} ◌ queued, starts after #{first}\n"
+    assert queued.stdout == f"{second} ◌ queued, starts after #{first} (not queued)\n"
     cli("stop", second)
 
 

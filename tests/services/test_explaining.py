@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,27 +15,16 @@ from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 from agentmon.store import tables
-from tests.idle_worker import idle_worker
 from tests.live_home import add_command, run_to_end
 from tests.stored_runs import stored
 from tests.worker.screen_stubs import start_stub, until_note
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.live_home import LiveHome
-    from tests.stored_runs import Stored
 
 pytestmark = pytest.mark.timeout(60)
-
-
-@asynccontextmanager
-async def at_work(folder: Path) -> AsyncIterator[Stored]:
-    """Keep a database whose worker is there and does nothing."""
-    async with stored(folder) as place:
-        with idle_worker(place.services.paths):
-            yield place
 
 
 async def test_a_screen_is_explained_by_the_rule_that_decided_and_by_what_each_source_says_now(
@@ -123,7 +111,7 @@ ENDED = {"ended_at": datetime(2026, 1, 1, tzinfo=UTC)}
 async def test_every_state_is_explained_by_what_decides_it(
     tmp_path: Path, state: str, columns: dict[str, object], source: str
 ) -> None:
-    async with at_work(tmp_path) as place:
+    async with stored(tmp_path) as place:
         task = await place.add_task("it")
         run = await place.add_run(task.id, ExecutionStatus.QUEUED)
         place.set_columns(run.id, **columns)
@@ -135,7 +123,7 @@ async def test_every_state_is_explained_by_what_decides_it(
 
 
 async def test_what_holds_a_queued_run_is_explained(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as place:
+    async with stored(tmp_path) as place:
         services, workspace = place.services, place.workspace
         explain = services.explaining.explain
         first, task = await place.add_task("first"), await place.add_task("it")
@@ -171,7 +159,7 @@ async def test_what_holds_a_queued_run_is_explained(tmp_path: Path) -> None:
 
 
 async def test_an_agent_that_waits_for_its_folder_is_explained(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as place:
+    async with stored(tmp_path) as place:
         services, workspace = place.services, place.workspace
         await services.agents.add(make_demo_agent())
         await services.settings.set("workspace.max_per_folder", "1", workspace=workspace, actor=services.actor)

@@ -283,7 +283,7 @@ async def test_a_run_of_another_machine_is_known_by_its_heartbeat_alone(
 async def test_a_worker_is_missed_only_by_what_needs_nothing_else(
     tmp_path: Path, waits_for: str, is_missed: bool
 ) -> None:
-    async with stored(tmp_path) as place:
+    async with stored(tmp_path, has_worker=False) as place:
         services = place.services
         other, task = await place.add_task("the other"), await place.add_task()
         if "task" in waits_for:

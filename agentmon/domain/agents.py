@@ -112,7 +112,8 @@ class SessionConfig:
     """Arguments that go on with the newest conversation of the folder; never used, since it may be another task's."""
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Arguments by purpose, with ``{{value}}``: ``session_id``, ``fork``, ``model``, ``permission_mode``,
-    ``instructions``, ``max_turns``, ``max_budget``, ``allow_tool`` and ``deny_tool`` (once for each tool)."""
+    ``instructions``, ``max_turns``, ``max_budget``, ``allow_tool`` and ``deny_tool`` (once for each tool).
+    A ``fork`` that names the conversation stands in the place of ``resume_flags``, any other behind them."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that it always gets."""
     permission_modes: tuple[str, ...] = ()

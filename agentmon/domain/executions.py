@@ -94,6 +94,8 @@ class ConversationRequest:
     model: str | None = None
     """None means the agent's own choice."""
     permission_mode: str | None = None
+    cannot_fork: str = ""
+    """Why nobody can go on with a copy of it, as far as that is known before it begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.executions import ConversationStart
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
 from agentmon.domain.life_cycles import require_session_move
-from agentmon.domain.sessions import SessionStatus
+from agentmon.domain.sessions import CANNOT_FORK, SessionStatus
 from agentmon.store import tables
 from agentmon.store.conversation_mapping import session_of
 from agentmon.store.usage_days import stored_days
@@ -140,7 +140,8 @@ async def _add_session(
             initial_prompt=conversation.asked or conversation.prompt,
             started_at=at,
             metadata={"origin": "agentmon", **origin}
-            | ({} if conversation.permission_mode is None else {"permission_mode": conversation.permission_mode}),
+            | ({} if conversation.permission_mode is None else {"permission_mode": conversation.permission_mode})
+            | ({CANNOT_FORK: conversation.cannot_fork} if conversation.cannot_fork else {}),
             created_at=at,
             updated_at=at,
         )

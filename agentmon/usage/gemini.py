@@ -31,6 +31,10 @@ PROVIDER: Final = "google"
 _FIRST_FIELDS: Final = (b'{"id":',)
 _ANSWER: Final = re.compile(rb'\{"id":"[^"\\]*+","timestamp":"[^"\\]*+","type":"gemini",')
 _MARKS: Final = (b'"tokens"', b'"sessionId"', b'"summary"')
+_SAID: Final = b'"user"'
+_MAX_TEXT: Final = 1_048_576
+CONTEXT: Final = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
+"""How the text begins that the program puts before a conversation."""
 
 
 class GeminiReader:
@@ -38,7 +42,16 @@ class GeminiReader:
 
     parser_version: ClassVar[int] = 2
 
-    __slots__ = ("_cwd", "_is_subagent", "_last_at_ms", "_parent_ref", "_session_ref")
+    __slots__ = (
+        "_cwd",
+        "_is_begun",
+        "_is_subagent",
+        "_last_at_ms",
+        "_parent_ref",
+        "_session_ref",
+        "_started_ms",
+        "_title",
+    )
 
     def __init__(self, *, session_ref: str = "", parent_ref: str = "", cwd: str = "") -> None:
         """Begin at the start of a file.
@@ -52,6 +65,9 @@ class GeminiReader:
         self._parent_ref = parent_ref
         self._cwd = cwd
         self._is_subagent = bool(parent_ref)
+        self._is_begun = False
+        self._started_ms = 0
+        self._title = ""
         self._last_at_ms = 0
 
     @classmethod
@@ -63,6 +79,9 @@ class GeminiReader:
             cwd=text_in(state, "cwd"),
         )
         reader._is_subagent = state.get("is_subagent") is True
+        reader._is_begun = state.get("is_begun") is not False
+        reader._title = text_in(state, "title")
+        reader._started_ms = count_in(state, "started_ms", MAX_MOMENT_MS)
         reader._last_at_ms = count_in(state, "last_at_ms", MAX_MOMENT_MS)
         return reader
 
@@ -73,6 +92,9 @@ class GeminiReader:
             "parent_ref": self._parent_ref,
             "cwd": self._cwd,
             "is_subagent": self._is_subagent,
+            "is_begun": self._is_begun,
+            "started_ms": self._started_ms,
+            "title": self._title,
             "last_at_ms": self._last_at_ms,
         }
 
@@ -81,7 +103,8 @@ class GeminiReader:
         chunk = without_byte_order_mark(chunk, offset)
         answers, notes, problems = Answers(), SessionNotes(), []
         for begin, end in line_places(chunk):
-            if not (_ANSWER.match(chunk, begin, end) or any(chunk.find(mark, begin, end) >= 0 for mark in _MARKS)):
+            marks = _MARKS if self._is_begun else (*_MARKS, _SAID)
+            if not (_ANSWER.match(chunk, begin, end) or any(chunk.find(mark, begin, end) >= 0 for mark in marks)):
                 continue
             line = chunk[begin:end]
             record = parse_record(line)
@@ -90,21 +113,39 @@ class GeminiReader:
                 record = record_behind_torn(line, _FIRST_FIELDS) or {}
             changes = object_in(record, "$set")
             for holder in (record, changes):
-                self._take_facts(holder, notes)
+                self._take_beginning(holder)
             for message in (record, *objects_in(record, "messages"), *objects_in(changes, "messages")):
                 self._take_message(message, offset + begin, answers, notes)
+            if self._is_begun:
+                for holder in (record, changes):
+                    self._take_facts(holder, notes)
         return Reading(answers=tuple(answers.by_key.values()), sessions=notes.sessions(), problems=tuple(problems))
 
     @property
     def _owner_ref(self) -> str:
         return self._parent_ref or self._session_ref
 
-    def _take_facts(self, holder: Mapping[str, object], notes: SessionNotes) -> None:
+    def _take_beginning(self, holder: Mapping[str, object]) -> None:
         session_ref = ref_in(holder, "sessionId")
+        self._title = text_in(holder, "summary") or self._title
         if session_ref:
             self._session_ref = session_ref
+            self._started_ms = moment_in(holder, "startTime") or self._started_ms
             self._is_subagent |= holder.get("kind") == "subagent"
-        if not self._is_subagent and (session_ref or "summary" in holder):
+
+    def _take_said(self, message: Mapping[str, object], notes: SessionNotes) -> None:
+        """Take that the conversation has begun; a chat in which nobody has said anything is none.
+
+        Gemini CLI begins one that stays empty with each start for a protocol.
+        """
+        kind = message.get("type")
+        if kind == "gemini" or (kind == "user" and not text_of(message.get("content")).startswith(CONTEXT)):
+            self._is_begun = True
+            if not self._is_subagent:
+                notes.note(self._session_ref, at_ms=self._started_ms, title=self._title, cwd=self._cwd)
+
+    def _take_facts(self, holder: Mapping[str, object], notes: SessionNotes) -> None:
+        if not self._is_subagent and (ref_in(holder, "sessionId") or "summary" in holder):
             notes.note(
                 self._session_ref,
                 at_ms=moment_in(holder, "startTime"),
@@ -113,6 +154,8 @@ class GeminiReader:
             )
 
     def _take_message(self, message: Mapping[str, object], offset: int, answers: Answers, notes: SessionNotes) -> None:
+        if not self._is_begun:
+            self._take_said(message, notes)
         key, tokens = ref_in(message, "id"), object_in(message, "tokens")
         if not key or message.get("type") != "gemini" or not any(count_in(tokens, name) for name in tokens):
             return
@@ -139,3 +182,11 @@ class GeminiReader:
         answers.add(answer)
         if not self._is_subagent:
             notes.note(answer.session_ref, at_ms=at_ms, model=answer.model, cwd=self._cwd)
+
+
+def text_of(content: object) -> str:
+    """Return the words of a message; what a tool gave back is told with its call."""
+    if isinstance(content, str):
+        return content
+    parts = objects_in({"parts": content}, "parts") or [object_in({"part": content}, "part")]
+    return "\n".join(filter(None, (text_in(part, "text", _MAX_TEXT) for part in parts)))

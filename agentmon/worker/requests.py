@@ -15,6 +15,7 @@ from agentmon.runners.adapters.prompt import (
     MODEL_ARGUMENT,
     PERMISSION_MODE_ARGUMENT,
     asked_text,
+    fork_obstacle,
     mode_of,
     model_of,
     permission_mode_of,
@@ -86,6 +87,7 @@ def build_request(
             parent_execution_id=parent_execution_id,
             model=model_of(agent, args),
             permission_mode=permission_mode_of(agent, args),
+            cannot_fork=fork_obstacle(agent, mode),
         )
     return ExecutionRequest(
         task_id=task.id,

@@ -17,6 +17,7 @@ from agentmon.runners.adapters.prompt import (
     CHOSEN_LATER,
     command_before_arguments,
     conversation_command,
+    fork_obstacle,
     mode_of,
     model_of,
     own_environment,
@@ -160,6 +161,22 @@ def test_a_conversation_is_resumed_by_its_own_id_and_copied_under_a_new_one() ->
     assert resumed[2:4] == ("--resume", "old")
     assert "--session-id" not in resumed
     assert forked[2:7] == ("--resume", "old", "--fork", "--session-id", "s-1")
+
+
+def test_a_copy_that_names_its_conversation_needs_no_word_that_resumes() -> None:
+    config = replace(CONFIG, flags={"fork": ("fork", "{{value}}")})
+    forked = command(replace(AGENT, session_config=config), start=ConversationStart.FORK, resumed_ref="old")
+
+    assert forked[2:4] == ("fork", "old")
+    assert "--resume" not in forked
+
+
+def test_what_its_own_screen_cannot_copy_is_known_before_it_begins() -> None:
+    bare = replace(AGENT, session_config=replace(CONFIG, flags={}))
+
+    assert fork_obstacle(bare, ExecutionMode.TMUX)
+    assert not fork_obstacle(AGENT, ExecutionMode.TMUX)
+    assert not fork_obstacle(bare, ExecutionMode.ACP)
 
 
 def test_what_cannot_be_resumed_says_so() -> None:

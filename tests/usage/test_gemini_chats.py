@@ -12,6 +12,8 @@ from agentmon.usage.gemini import GeminiReader
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from agentmon.domain.billing import HistorySession
+
 CHATS = Path(__file__).parent / "chats"
 TOKENS = {"input": 10, "output": 2, "cached": 4, "thoughts": 1, "tool": 0, "total": 13}
 
@@ -148,3 +150,25 @@ def test_a_conversation_has_the_folder_of_its_project_and_its_summary() -> None:
 
     assert (session.session_ref, session.title, session.cwd, session.model) == ("s1", "Cart", "/project", "g")
     assert session.last_at_ms == (session.first_at_ms or 0) + 1_000
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_a_chat_in_which_nobody_has_said_anything_is_no_conversation(pieces: int) -> None:
+    begun = line(sessionId="s1", startTime="2026-11-12T09:00:00Z", kind="main")
+    context = {"id": "m0", "type": "user", "content": [{"text": "<session_context>\nThis is the Gemini CLI."}]}
+    empty = [begun, line(**{"$set": {"messages": [context]}}), line(**{"$set": {"summary": "Cart"}})]
+    said = line(id="m1", type="user", content=[{"text": "hello"}], timestamp="2026-11-12T09:00:09Z")
+
+    assert read_in_pieces(empty, pieces) == []
+    (session,) = read_in_pieces([*empty, said], pieces)
+    assert (session.session_ref, session.title, session.cwd) == ("s1", "Cart", "/project")
+    assert session.first_at_ms == 1_794_474_000_000
+
+
+def read_in_pieces(lines: list[bytes], pieces: int) -> list[HistorySession]:
+    """Return what is told of conversations, by readers of which each goes on where the one before was."""
+    reader, sessions = GeminiReader(cwd="/project"), []
+    for chunk in [b"".join(lines)] if pieces == 1 else lines:
+        sessions += reader.read(chunk, 0).sessions
+        reader = GeminiReader.restore(json.loads(json.dumps(reader.state())))
+    return sessions

@@ -10,6 +10,7 @@ from agentmon.domain.errors import ArgumentsError, RunnerError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
 from agentmon.runners.adapters.template import fill_text, render_command, render_tokens
+from agentmon.runners.protocols.acp.opening import NO_FORK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -181,6 +182,12 @@ def conversation_command(
     return tuple(words)
 
 
+def fork_obstacle(agent: Agent, mode: ExecutionMode) -> str:
+    """Return why the agent cannot copy a conversation in this mode; empty when it can, or tells so in its protocol."""
+    can_fork = agent.session_config is not None and "fork" in agent.session_config.flags
+    return NO_FORK if mode in _MODES_WITH_FLAGS and not can_fork else ""
+
+
 def own_environment(agent: Agent, args: Mapping[str, object]) -> dict[str, str]:
     """Return the variables that the agent always gets; one with a placeholder that has no value is left out."""
     config = agent.session_config
@@ -224,15 +231,15 @@ def _start_flags(
         raise RunnerError(
             f"{agent.slug} cannot go on with an earlier conversation this way", hint="run the task afresh"
         )
-    flags = _filled(config.resume_flags, resumed_ref)
-    if start is ConversationStart.FORK:
-        if "fork" not in config.flags:
-            raise RunnerError(
-                f"{agent.slug} cannot copy a conversation this way", hint="go on with it, or run the task afresh"
-            )
-        flags += _filled(config.flags["fork"], resumed_ref)
-        flags += _filled(config.flags.get("session_id", ()), session_id)
-    return flags
+    if start is ConversationStart.RESUME:
+        return _filled(config.resume_flags, resumed_ref)
+    if "fork" not in config.flags:
+        raise RunnerError(
+            f"{agent.slug} cannot copy a conversation this way", hint="go on with it, or run the task afresh"
+        )
+    own = config.flags["fork"]
+    flags = [] if "{{value}}" in own else _filled(config.resume_flags, resumed_ref)
+    return [*flags, *_filled(own, resumed_ref), *_filled(config.flags.get("session_id", ()), session_id)]
 
 
 def _choice_flags(config: SessionConfig, purpose: str, chosen: str | None) -> list[str]:

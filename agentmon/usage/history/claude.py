@@ -194,11 +194,12 @@ class _Line:
         if object_in(self.record, "toolUseResult").get("interrupted") is True:
             return OperationStatus.CANCELLED
         decision = text_in(object_in(self.record, "permissionDecision"), "decision", 40)
-        if decision in {"reject", "deny"}:
+        kind = text_in(self.record, "toolDenialKind", 40)
+        if decision in {"reject", "deny"} or (kind and self.record.get("toolDenialBeforeRun") is True):
             return OperationStatus.BLOCKED
         if block.get("is_error") is not True:
             return OperationStatus.SUCCESS
-        return OperationStatus.CANCELLED if decision == "cancelled" else OperationStatus.FAILED
+        return OperationStatus.CANCELLED if kind or decision == "cancelled" else OperationStatus.FAILED
 
     def _role_of(self, said: str) -> MessageRole:
         origin = text_in(object_in(self.record, "origin"), "kind", 40)

@@ -13,6 +13,7 @@ from agentmon.domain.json_values import clip, one_line
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, command_of, kind_type, named_target
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in
+from agentmon.usage.gemini import CONTEXT, text_of
 from agentmon.usage.history.reading import HistoryReading, Told, message_text, summary
 from agentmon.usage.reading import ReadingProblem, without_byte_order_mark
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MARKS: Final = (b'"sessionId"', b'"timestamp"')
-_CONTEXT: Final = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
-"""How the text begins that the program puts before a conversation."""
 _KINDS: Final = {
     "read_file": "read",
     "read_many_files": "read",
@@ -111,8 +110,8 @@ class GeminiHistoryReader:
         if not name or not self._session_ref or kind not in {"user", "gemini", *_SYSTEM_TYPES}:
             return
         self._last_at_ms = at_ms = moment_in(message, "timestamp") or self._last_at_ms
-        text = _text_of(message.get("content"))
-        if kind == "user" and text.startswith(_CONTEXT):
+        text = text_of(message.get("content"))
+        if kind == "user" and text.startswith(CONTEXT):
             return
         role = {"user": MessageRole.USER, "gemini": MessageRole.ASSISTANT}.get(kind, MessageRole.SYSTEM)
         for number, thought in enumerate(objects_in(message, "thoughts")[:_SPOKEN]):
@@ -169,14 +168,6 @@ class GeminiHistoryReader:
             at_ms=at_ms,
             place=place,
         )
-
-
-def _text_of(content: object) -> str:
-    """Return the words of a message; what a tool gave back is told with its call."""
-    if isinstance(content, str):
-        return content
-    parts = objects_in({"parts": content}, "parts") or [object_in({"part": content}, "part")]
-    return "\n".join(filter(None, (text_in(part, "text", _MAX_TEXT) for part in parts)))
 
 
 def _output_of(call: Mapping[str, object]) -> str:

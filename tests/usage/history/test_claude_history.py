@@ -60,6 +60,8 @@ def test_a_call_that_never_ended_is_cancelled() -> None:
         ({}, True, "failed"),
         ({"toolUseResult": {"interrupted": True}}, False, "cancelled"),
         ({"permissionDecision": {"decision": "reject"}}, True, "blocked"),
+        ({"toolDenialKind": "user-rejected", "toolDenialBeforeRun": True}, True, "blocked"),
+        ({"toolDenialKind": "user-rejected"}, True, "cancelled"),
     ],
 )
 def test_a_call_ends_as_its_result_says(fields: dict[str, Any], is_error: bool, status: str) -> None:

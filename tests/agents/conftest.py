@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,10 +38,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("slug", [slug for slug in chosen_agents() if slug in wanted])
 
 
-@pytest.fixture(scope="session")
-def mock_url() -> Iterator[str]:
-    folder = Path(tempfile.mkdtemp(prefix="agentmon-mock-"))
-    port_file = folder / "port"
+@pytest.fixture
+def mock_url(tmp_path: Path) -> Iterator[str]:
+    port_file = tmp_path / "mock-port"
     root = Path(__file__).parents[2]
     server = subprocess.Popen([sys.executable, "-m", "tests.agents.mock_llm", str(port_file)], cwd=root)
     try:

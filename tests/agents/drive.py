@@ -165,9 +165,21 @@ class Drive:
 
     def asked(self) -> list[str]:
         """Return every text of a user that the model was asked, oldest first."""
-        with urllib.request.urlopen(f"{self.mock_url}/asked", timeout=10) as answer:
-            found: list[str] = json.load(answer)["asked"]
+        found: list[str] = self._look_at_mock("asked")
         return found
+
+    def answered(self) -> list[Row]:
+        """Return every answer of the model to a request that offered tools, oldest first; see the mock model."""
+        found: list[Row] = self._look_at_mock("answered")
+        return found
+
+    def release(self) -> None:
+        """Let the model go on with the answers that it holds, and hold no others."""
+        self._look_at_mock("release")
+
+    def _look_at_mock(self, what: str) -> Any:
+        with urllib.request.urlopen(f"{self.mock_url}/{what}", timeout=10) as answer:
+            return json.load(answer)[what]
 
     def executions(self) -> list[Row]:
         return self._select("SELECT * FROM executions ORDER BY id", ())

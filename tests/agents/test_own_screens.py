@@ -189,7 +189,7 @@ async def test_a_budget_lets_one_more_answer_through_and_the_run_waits_until_a_p
     assert ended.live_state is LiveState.CANCELLED
 
 
-@pytest.mark.only("claude", "opencode")  # The others copy no conversation in their own screens.
+@pytest.mark.only("claude", "codex", "opencode")  # Gemini CLI copies none.
 async def test_a_copy_of_a_conversation_in_an_own_screen_is_a_session_of_its_own(drive: Drive) -> None:
     started = await start_own_screen(drive, "first #mock:plain")
     first = await until_told(drive, started, answers=1, texts=1)

@@ -157,16 +157,6 @@ async def test_an_answer_given_while_the_worker_is_dead_reaches_the_agent(drive:
     assert drive.approval_states(ended) == [ApprovalStatus.ALLOWED]
 
 
-async def test_what_is_denied_is_not_done_and_the_agent_hears_of_it(drive: Drive) -> None:
-    started = await drive.start(ASKS[drive.agent.slug])
-    await drive.deny(await drive.until_asked(started), "not here")
-    ended = await drive.until_over(started)
-
-    assert not (drive.project / MADE[drive.agent.slug]).exists()
-    assert drive.approval_states(ended) == [ApprovalStatus.DENIED]
-    assert "blocked" in {row["status"] for row in drive.rows("operations", ended)}
-
-
 @pytest.mark.only("codex", "gemini", "opencode")  # Claude hears it with the answer.
 async def test_the_reason_of_a_denial_is_said_and_the_agent_goes_on(drive: Drive) -> None:
     reason = f"not below {drive.project}"
@@ -249,19 +239,6 @@ async def test_parallel_calls_are_operations_of_their_own(drive: Drive) -> None:
     assert sorted(row["output_summary"].strip()[:3] for row in operations) == wrote
 
 
-async def test_an_interrupt_while_it_talks_lets_a_person_go_on(drive: Drive) -> None:
-    started = await drive.start("go #mock:slow")
-    await drive.until_active(started, Activity.WORKING)
-    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
-    await drive.until_active(started, Activity.WAITING)
-
-    await drive.services.conversations.send(started.task_id, "say hello #mock:plain", actor=USER_ACTOR)
-    ended = await drive.until_over(started)
-
-    require_succeeded(ended, drive)
-    assert drive.texts(ended, "assistant")[-1] == "Hello from the mock model."
-
-
 async def test_an_interrupt_keeps_what_was_said_and_marks_it(drive: Drive) -> None:
     started = await drive.start("go #mock:slow")
     log = drive.services.paths.execution_dir(started.id) / "output.log"
@@ -309,38 +286,6 @@ async def test_an_interrupt_while_it_asks_withdraws_the_request(drive: Drive) ->
 
     assert not (drive.project / MADE[drive.agent.slug]).exists()
     assert await drive.services.approvals.inbox(None) == ()
-
-
-async def test_a_message_while_it_works_is_taken_up(drive: Drive) -> None:
-    started = await drive.start("go #mock:slow")
-    await drive.until_active(started, Activity.WORKING)
-    sent = await drive.services.conversations.send(started.task_id, "and this #mock:plain", actor=USER_ACTOR)
-    await drive.services.conversations.interrupt(started.task_id, actor=USER_ACTOR)
-    ended = await drive.until_over(started)
-
-    assert not sent.is_new_execution
-    assert "and this #mock:plain" in drive.texts(ended, "user")
-    assert drive.texts(ended, "assistant")[-1] == "Hello from the mock model."
-
-
-# Gemini 0.61.0 loses a conversation that is resumed within its first minute; another test tells it a later one.
-@pytest.mark.only("claude", "codex", "opencode")
-async def test_a_message_afterwards_goes_on_with_the_same_conversation(drive: Drive) -> None:
-    first = await drive.until_over(await drive.start("say hello #mock:plain"))
-    session = await drive.session_of(first)
-    before = session.total_tokens
-
-    sent = await drive.services.conversations.send(first.task_id, "again #mock:plain", actor=USER_ACTOR)
-    second = await drive.until_over(sent.execution)
-
-    require_succeeded(second, drive)
-    assert sent.is_new_execution
-    assert second.parent_execution_id == first.id
-    again = await drive.session_of(second)
-    assert (again.id, again.session_ref) == (session.id, session.session_ref)
-    assert drive.texts(second, "assistant") == ["Hello from the mock model."]
-    assert again.total_tokens == before + second.tokens_used
-    assert len(drive.rows("llm_interactions", second)) == 1
 
 
 @pytest.mark.only("gemini")
@@ -509,17 +454,6 @@ async def test_a_limit_of_turns_fails_the_run_and_says_so(drive: Drive) -> None:
 
     assert ended.status is ExecutionStatus.FAILED
     assert "turn" in (ended.error or "")
-
-
-async def test_an_agent_that_is_killed_fails_and_leaves_nothing_pending(drive: Drive) -> None:
-    started = await drive.start("go #mock:slow")
-    running = await drive.until_active(started, Activity.WORKING)
-    assert running.pid is not None
-    os.killpg(running.pid, signal.SIGKILL)
-    ended = await drive.until_over(started)
-
-    assert ended.status is ExecutionStatus.FAILED
-    assert (await drive.session_of(ended)).status is SessionStatus.FAILED
 
 
 @pytest.mark.only("claude", "codex")

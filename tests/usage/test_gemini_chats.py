@@ -167,7 +167,8 @@ def test_a_chat_in_which_nobody_has_said_anything_is_no_conversation(pieces: int
 
 def read_in_pieces(lines: list[bytes], pieces: int) -> list[HistorySession]:
     """Return what is told of conversations, by readers of which each goes on where the one before was."""
-    reader, sessions = GeminiReader(cwd="/project"), []
+    sessions: list[HistorySession] = []
+    reader = GeminiReader(cwd="/project")
     for chunk in [b"".join(lines)] if pieces == 1 else lines:
         sessions += reader.read(chunk, 0).sessions
         reader = GeminiReader.restore(json.loads(json.dumps(reader.state())))

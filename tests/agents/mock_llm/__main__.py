@@ -1,6 +1,8 @@
 """A scripted model behind the APIs of four vendors, on loopback: ``python -m tests.agents.mock_llm PORT_FILE``.
 
-``GET /asked`` tells every text of a user that came in, each once, in the order in which it came first.
+``GET /asked`` tells every text of a user that came in, each once, in the order in which it came first; and
+``GET /answered`` every answer to a request that offered tools: ``text``, portable names of ``tools``, ``status``,
+``begun_at_ms``, ``usage`` as far as it was told, ``is_held``, and ``ended_at_ms``, null for one not sent whole.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 _MODELS = ("mock-model", "claude-sonnet-4-5", "gpt-5.1-codex", "gemini-2.5-pro")
 _EVERY_TRY = 10**9
+_HELD_BEHIND = 4
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -38,6 +42,8 @@ class Handler(BaseHTTPRequestHandler):
     )
 
     asked: ClassVar[dict[str, None]] = {}
+    answered: ClassVar[list[Json]] = []
+    released: ClassVar = threading.Event()
 
     def log_message(self, *_: object) -> None:
         pass
@@ -49,6 +55,11 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, {"object": "list", "has_more": False, "data": listed})
         elif path == "/asked":
             self._send(200, {"asked": list(self.asked)})
+        elif path == "/release":
+            self.released.set()
+            self._send(200, {"release": None})
+        elif path == "/answered":
+            self._send(200, {"answered": self.answered})
         elif path == "/v1beta/models":
             self._send(200, {"models": [{"name": f"models/{name}"} for name in _MODELS]})
         else:
@@ -80,18 +91,34 @@ class Handler(BaseHTTPRequestHandler):
         conversation = list(dialect.read(body))
         self.asked.update(dict.fromkeys(text for role, text in conversation if role == "user"))
         step, tries = pick_step(conversation, has_tools=bool(tools), schema=find_schema(body))
+        usage = USAGE | step.get("usage", {})
+        told: Json = {
+            "text": step.get("text", ""),
+            "tools": [name for name, _ in step.get("tools", [])],
+            # One API tells what is taken in before it answers.
+            "usage": usage | {"output": 1} if api == "anthropic" and not step.get("status") else None,
+            "status": 200,
+            "is_held": False,
+            "begun_at_ms": time.time() * 1000,
+            "ended_at_ms": None,
+        }
+        if tools:
+            self.answered.append(told)
         time.sleep(step.get("delay", 0))
         if step.get("status") and tries <= step.get("times", _EVERY_TRY):
             headers = {"Retry-After": str(step["retry_after"])} if "retry_after" in step else {}
             self._send(step["status"], error_body(api, step["status"], step.get("error", "mock error")), headers)
+            told |= {"status": step["status"], "ended_at_ms": time.time() * 1000}
             return
-        parts = dialect.answer(step, tools, body, USAGE | step.get("usage", {}))
-        if body.get("stream"):
-            self._stream(parts, is_dropped=step.get("drop", False))
-        else:
+        parts = dialect.answer(step, tools, body, usage)
+        if not body.get("stream"):
             self._send(200, next(part for part in parts if isinstance(part, tuple))[1])
+        elif not self._stream(parts, told, is_dropped=step.get("drop", False), holds=step.get("holds", False)):
+            return
+        told |= {"usage": usage, "ended_at_ms": time.time() * 1000}
 
-    def _stream(self, parts: Iterable[Part | float], *, is_dropped: bool) -> None:
+    def _stream(self, parts: Iterable[Part | float], told: Json, *, is_dropped: bool, holds: bool) -> bool:
+        """Send the parts, and return whether all were."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -103,7 +130,10 @@ class Handler(BaseHTTPRequestHandler):
                 if is_dropped and pauses == 2:
                     self.close_connection = True
                     self.connection.close()
-                    return
+                    return False
+                if holds and pauses == _HELD_BEHIND:
+                    told["is_held"] = True
+                    self.released.wait()
                 time.sleep(part)
                 continue
             name, document = part
@@ -112,6 +142,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
+        return True
 
     def _send(self, status: int, document: Json, headers: dict[str, str] | None = None) -> None:
         raw = json.dumps(document).encode()

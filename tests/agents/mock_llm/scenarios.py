@@ -1,8 +1,9 @@
 """What the mock model answers, chosen by the prompt: ``#mock:NAME``, or ``#mock:[…]`` with the steps themselves.
 
-A scenario is a list of steps, one for each request of a model since the last directive. A step may hold ``text``,
-``thinking``, ``tools`` (``[[name, arguments], …]``, real names or the portable write, edit, shell and read), ``delay``
-and ``chunk_delay`` (seconds), ``status`` with ``error``, ``times`` and ``retry_after``, ``drop`` and ``usage``.
+A scenario is a list of steps, one for each request of a model since the last directive. A step may hold ``text`` or the
+number of ``words`` of one, ``thinking``, ``tools`` (``[[name, arguments], …]``, real names or the portable write, edit,
+shell and read), ``delay`` and ``chunk_delay`` (seconds), ``holds`` (behind its first words until ``GET /release``),
+``status`` with ``error``, ``times`` and ``retry_after``, ``drop`` and ``usage``.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ SCENARIOS: dict[str, list[Json]] = {
     ],
     "fail": [{"tools": [["shell", {"command": "echo oops >&2; exit 3"}]]}, {"text": "It failed."}],
     "think": [{"thinking": "Let me think about it.", "text": "Thought about it."}],
-    "slow": [{"text": " ".join(f"word{number}" for number in range(240)), "chunk_delay": 0.25}],
+    "slow": [{"words": 240, "chunk_delay": 0.25}],
     "sleep": [{"text": "Sleeping.", "tools": [["shell", {"command": _TICKS}]]}, {"text": "Woke up."}],
     "hang": [{"delay": 120, "text": "late"}],
     "loop": [
@@ -88,7 +89,11 @@ def pick_step(conversation: Sequence[Turn], *, has_tools: bool, schema: Json | N
     key = hash(json.dumps(conversation))
     with _lock:
         _tries[key] = _tries.get(key, 0) + 1
-        return steps[done] if done < len(steps) else _FINAL, _tries[key]
+        return _with_words(steps[done] if done < len(steps) else _FINAL), _tries[key]
+
+
+def _with_words(step: Json) -> Json:
+    return step | {"text": " ".join(f"word{number}" for number in range(step["words"]))} if "words" in step else step
 
 
 def calls_of(step: Json, offered: Mapping[str, Json]) -> Iterator[tuple[str, Any]]:

@@ -53,8 +53,8 @@ class Expected:
     """Whether the words that an answer had before it was broken off are told."""
     keeps_broken_usage: bool = False
     """Whether the tokens that such an answer told by then are."""
-    is_billed_at_the_end: bool = False
-    """Whether the agent tells what its answers took when its turn is over, which it is not yet."""
+    is_billed: bool = True
+    """Whether the agent has told yet what its answers took."""
     said: list[str] = field(default_factory=list)
     calls: list[tuple[str, str]] = field(default_factory=list)
     requests: list[ApprovalStatus] = field(default_factory=list)
@@ -106,7 +106,7 @@ def counted(drive: Drive, expected: Expected, rows: Count) -> Count:
         for one, said in zip(told, chain(rows.answers, repeat("")), strict=False)
     ]
     usages = [one["usage"] for one in (answered if expected.keeps_broken_usage else whole) if one["usage"]]
-    if expected.is_billed_at_the_end:
+    if not expected.is_billed:
         usages.clear()
     taken = [(one["input"] + one["cache_write"], one["cache_read"], one["output"]) for one in usages]
     tokens = sum(sum(one) for one in taken)

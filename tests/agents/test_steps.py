@@ -42,6 +42,8 @@ CALLS_WHEN_OVER = frozenset({"gemini"})
 """Writes a call down when that is over."""
 DENIAL_ABORTS = frozenset({"codex", "gemini"})
 """A denial in its own screen aborts the turn, and its file tells that as it tells an interrupt."""
+BILLS_BEHIND_CALLS = frozenset({"opencode"})
+"""Tells what an answer took when the calls that it asked for are over."""
 COPIES_NOTHING = frozenset({"gemini"})
 _ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
 SAID, WORKED = {"text": "I have read it."}, {"text": "It is done."}
@@ -194,9 +196,7 @@ async def watch(life: Life) -> None:
     life.expects(TaskStatus.IN_PROGRESS, LiveState.RUNNING)
     life.expected.calls = [("read", "success")]
     life.expected.keeps_broken_usage = not life.is_own_screen
-    life.expected.is_billed_at_the_end = (life.slug, life.is_own_screen) == ("opencode", False)
     await life.equal()
-    life.expected.is_billed_at_the_end = False
     life.drive.release()
     await life.rests(started)
 
@@ -208,9 +208,9 @@ async def allow(life: Life) -> None:
     life.expects(TaskStatus.IN_PROGRESS, LiveState.NEEDS_YOU)
     life.expected.calls = [] if life.slug in CALLS_WHEN_OVER and life.is_own_screen else [("execute", "pending")]
     life.expected.requests = [ApprovalStatus.PENDING]
-    life.expected.is_billed_at_the_end = (life.slug, life.is_own_screen) == ("opencode", False)
+    life.expected.is_billed = life.slug not in BILLS_BEHIND_CALLS
     await life.equal()
-    life.expected.is_billed_at_the_end = False
+    life.expected.is_billed = True
     await life.drive.allow(asked)
     life.expected.calls, life.expected.requests = [("execute", "success")], [ApprovalStatus.ALLOWED]
     await life.rests(started)

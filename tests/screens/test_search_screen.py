@@ -92,7 +92,7 @@ async def test_what_is_typed_is_found_and_enter_goes_there(tmp_path: Path) -> No
         await board.press("escape")
         await board.until(lambda: app.screen is board.screen)
         await board.press("ctrl+f")
-        await board.until(lambda: selected(board) is SearchKind.TASKS)
+        await board.until(lambda: selected(board) is not None and len(results(board).rows) == 10)
         assert app.screen.query_one("#query").value == "zebra"  # type: ignore[attr-defined] # an input has one
         await board.press(*"quagga")
         await board.until(lambda: not results(board).rows)

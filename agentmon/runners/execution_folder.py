@@ -8,6 +8,7 @@ import json
 import os
 import select
 import shutil
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,11 @@ _OF_ONE_TRY: Final = (
 )  # fmt: skip
 """Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
 present one, whose stop may have been asked before it was prepared. What was said to an agent names its try."""
+
+_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+_MAX_READ_BYTES: Final = 16 * 1024 * 1024
+"""Most that is read of a file at once; what agentmon wrote itself is smaller by far."""
 
 _FIFO_LINE_MAX_BYTES: Final = select.PIPE_BUF
 """What a FIFO takes whole, whoever else writes to it; a longer line only wakes the host. Source: POSIX, PIPE_BUF."""
@@ -136,15 +142,15 @@ class ExecutionFolder:
 
     def write_spec(self, spec: Mapping[str, object]) -> None:
         """Write what the host has to do."""
-        _write_private_json(self.spec, spec)
+        write_private_json(self.spec, spec)
 
     def write_environment(self, environment: Mapping[str, str]) -> None:
         """Write the environment of whoever asked for the execution."""
-        _write_private_json(self.environment, environment)
+        write_private_json(self.environment, environment)
 
     def write_launch_environment(self, environment: Mapping[str, str]) -> None:
         """Write the environment of the program."""
-        _write_private_json(self.launch_environment, environment)
+        write_private_json(self.launch_environment, environment)
 
     def remove_environments(self) -> None:
         """Remove what was written of environments; what is not there is fine."""
@@ -154,7 +160,7 @@ class ExecutionFolder:
     def read_environment(self) -> Mapping[str, str] | None:
         """Return what ``write_environment`` wrote, or None when it is gone or damaged."""
         try:
-            environment = json.loads(self.environment.read_text("utf-8", "surrogateescape"))
+            environment = json.loads(read_whole(self.environment).decode("utf-8", "surrogateescape"))
         except (OSError, ValueError):
             return None
         return {str(name): str(text) for name, text in environment.items()} if isinstance(environment, dict) else None
@@ -165,9 +171,7 @@ class ExecutionFolder:
         Raises:
             OSError: The folder is missing, or the disk is full.
         """
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-        descriptor = os.open(self.path / _END_STEPS, flags, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(open_descriptor(self.path / _END_STEPS, _APPENDING), "wb") as file:
             file.write(json.dumps(line).encode() + b"\n")
 
     def read_end_steps(self) -> frozenset[str]:
@@ -207,12 +211,15 @@ class ExecutionFolder:
     def has_command(self, command_id: str) -> bool:
         """Return whether the host was handed a command of this id; half a line, which a full disk leaves, is none.
 
+        Only the newest 16 MiB of commands are looked at.
+
         Raises:
             OSError: The file cannot be read; one that is missing has none.
         """
         try:
             with open_at_once(self.control) as file:
-                lines = file.read().decode("utf-8", "replace").split("\n")
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_READ_BYTES))
+                lines = file.read(_MAX_READ_BYTES).decode("utf-8", "replace").split("\n")
         except FileNotFoundError:
             return False
         for line in lines:
@@ -223,7 +230,7 @@ class ExecutionFolder:
         return False
 
     def _append_to_control(self, line: bytes) -> None:
-        descriptor = os.open(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        descriptor = open_descriptor(self.control, _APPENDING)
         try:
             # A full disk takes half a line; the line feed in front keeps the next one apart from it.
             if os.write(descriptor, b"\n" + line) <= len(line):
@@ -246,19 +253,51 @@ class ExecutionFolder:
         return is_whole
 
 
-def open_at_once(path: Path) -> BinaryIO:
-    """Open a file of a run for reading; a pipe that an agent put in its place would hold the thread for ever.
+def open_descriptor(path: Path | str, flags: int) -> int:
+    """Open a file of a run; a pipe that an agent put in its place would hold the thread for ever.
 
     Raises:
-        OSError: It is missing, or cannot be read.
+        OSError: It is missing, cannot be opened, or is no regular file.
     """
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a file", str(path))
 
 
-def _write_private_json(path: Path, content: Mapping[str, object]) -> None:
+def open_at_once(path: Path) -> BinaryIO:
+    """Open a file of a run for reading.
+
+    Raises:
+        OSError: It is missing, cannot be read, or is no regular file.
+    """
+    return open(path, "rb", opener=open_descriptor)
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the content of a file of a run.
+
+    Raises:
+        OSError: It is missing, cannot be read, is no regular file, or is larger than 16 MiB.
+    """
+    with open_at_once(path) as file:
+        content = file.read(_MAX_READ_BYTES + 1)
+    if len(content) > _MAX_READ_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content
+
+
+def write_private_json(path: Path, content: Mapping[str, object]) -> None:
+    """Write a file of a run as a whole or not at all, for nobody but its owner.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     text = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape")
     partial = path.with_name(path.name + ".partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    # What a kill left behind is nobody's, and what a program put there may be a pipe.
+    partial.unlink(missing_ok=True)
+    with os.fdopen(open_descriptor(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
         file.write(text)
     partial.replace(path)

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from agentmon.logs.log_times import LogTimes
+from agentmon.runners.execution_folder import open_at_once
 from agentmon.runners.journal import EndedEntry, OutputEntry, parse_entry
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class LogTimesReader:
 
     def _reports(self) -> Iterator[tuple[int, int]]:
         try:
-            with self._journal.open("rb") as file:
+            with open_at_once(self._journal) as file:
                 file.seek(self._offset)
                 for line in file:
                     if not line.endswith(b"\n"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.domain.tasks import awaited_text
-from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.execution_folder import ExecutionFolder, open_at_once
 from agentmon.runners.screens.reading import ScreenText, box_text, read_screen, read_title
 from agentmon.runners.screens.rules import NO_RULES, find_agent_rules
 from agentmon.runners.screens.signals import is_halted, read_signal
@@ -306,9 +307,9 @@ def _event_line(event: Event) -> str:
 def _journal_tail(execution: Execution) -> tuple[str, ...]:
     path = ExecutionFolder(Path(execution.log_file_path or "").parent).journal
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            lines = file.read().split(b"\n")
+        with open_at_once(path) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = file.read(_TAIL_BYTES).split(b"\n")
     except OSError:
         return ()
     return tuple(_line(line.decode("utf-8", "replace")) for line in lines if line)[-_MAX_ENTRIES:]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import TmuxUnavailableError
+from agentmon.runners.execution_folder import open_descriptor, read_whole
 from agentmon.threads import in_daemon_thread
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class ScreenService:
         from agentmon.runners.screens.terminal import MAX_BYTES, terminal_text  # noqa: PLC0415 - seldom needed
 
         try:
-            descriptor = os.open(log, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = open_descriptor(log, os.O_RDONLY)
         except OSError:
             return b""
         try:
@@ -114,7 +115,7 @@ class ScreenService:
 
 def _size_of(spec: Path) -> tuple[int, int]:
     try:
-        document = json.loads(spec.read_bytes())
+        document = json.loads(read_whole(spec))
         rows, columns = int(document["rows"]), int(document["columns"])
     except (OSError, LookupError, TypeError, ValueError):
         return _DEFAULT_SIZE

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import StoreError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import CommandType
+from agentmon.threads import in_daemon_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ExecutionCommand
     from agentmon.domain.ids import WorkerId
+    from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.store.activity import ActivityRepository
     from agentmon.store.live_executions import LiveExecutionRepository
     from agentmon.worker.screen_watching import ScreenWatch
@@ -86,5 +88,14 @@ async def _hand_on(command: ExecutionCommand, watched: Watched, screens: ScreenW
     line = {**command.payload, "id": command.id, "type": command.type.value}
     if command.type not in _FOR_EVERY_TRY:
         line["attempt"] = watched.claimed.execution.attempt
-    await asyncio.to_thread(watched.folder.append_command, line)
+    await give_to_host(watched.folder, line)
     return True
+
+
+async def give_to_host(folder: ExecutionFolder, command: Mapping[str, object]) -> None:
+    """Hand the host one command, in a thread that nothing else can have taken.
+
+    Raises:
+        OSError: It could be handed over in no way.
+    """
+    await in_daemon_thread(partial(folder.append_command, command), name="command")

@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 _MAX_START_TRIES: Final = 3
 _MAX_TRIES_WITH_PROBLEM: Final = 15
 """Some 45 s without tmux."""
+_SCREENS_WITHIN_S: Final = 1.0
+"""How long the next step of a worker that takes runs over waits for their screens; those that take longer follow."""
 
 
 class Hosts:
@@ -97,8 +99,8 @@ class Hosts:
                 )
                 for one in claimed:
                     await self._watch.add(one)
-                    await self._screens.add(one)
-                    self._start_apart(one, settings, group)
+                    begun = self._begin_screen(one, group)
+                    self._start_apart(one, settings, group, after=begun)
             if not claimed:
                 break
         self.has_waiting = await self._claims.count_waiting() > 0
@@ -121,9 +123,10 @@ class Hosts:
             taken = await self._read_taken(free)
             for claimed in taken:
                 watched = await self._watch.add(claimed)
-                await self._screens.add(claimed)
                 _log.info("execution %s: taken over", watched.id)
+        screens = [self._begin_screen(claimed, group) for claimed in taken]
         if taken:
+            await asyncio.wait(screens, timeout=_SCREENS_WITHIN_S)
             self._on_news()
         for claimed in taken:
             again = self._watch.find(claimed.execution.id)
@@ -174,12 +177,32 @@ class Hosts:
         watched.start_asked_at = time.monotonic()
         self._start_apart(watched.claimed, settings, group)
 
-    def _start_apart(self, claimed: ClaimedExecution, settings: WorkerSettings, group: asyncio.TaskGroup) -> None:
+    def _begin_screen(self, claimed: ClaimedExecution, group: asyncio.TaskGroup) -> asyncio.Task[None]:
+        """Look at the agent's own screen, if it has one; a file of its that does not answer holds nobody else up."""
+        execution_id = claimed.execution.id
+        return group.create_task(
+            self._guarded(self._screens.add(claimed), execution_id), name=f"begin the screen of {execution_id}"
+        )
+
+    def _start_apart(
+        self,
+        claimed: ClaimedExecution,
+        settings: WorkerSettings,
+        group: asyncio.TaskGroup,
+        *,
+        after: asyncio.Task[None] | None = None,
+    ) -> None:
         """Start the execution in a task of its own, so that a slow tmux holds nobody else up."""
         execution_id = claimed.execution.id
-        group.create_task(self._guarded(self._start(claimed, settings), execution_id), name=f"start {execution_id}")
+        group.create_task(
+            self._guarded(self._start(claimed, settings, after), execution_id), name=f"start {execution_id}"
+        )
 
-    async def _start(self, claimed: ClaimedExecution, settings: WorkerSettings) -> None:
+    async def _start(
+        self, claimed: ClaimedExecution, settings: WorkerSettings, after: asyncio.Task[None] | None
+    ) -> None:
+        if after is not None:
+            await asyncio.wait([after])
         problem = await self._starter.start(claimed, settings)
         watched = self._watch.find(claimed.execution.id)
         if watched is None or watched.ending is not None or watched.has_begun:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from agentmon.runners.execution_folder import read_whole, write_private_json
 from agentmon.runners.screens.judging import OUTPUT_SOURCE
 from agentmon.runners.screens.reading import box_rows, box_text, read_screen, read_title, shows_new_line
 
@@ -109,7 +110,7 @@ class DeliverySteps:
 
     def _read(self) -> Mapping[str, tuple[DeliveryStep, int]]:
         try:
-            document = json.loads(self._path.read_text(encoding="utf-8"))
+            document = json.loads(read_whole(self._path))
             if document["attempt"] != self._attempt:
                 return {}
             return {key: (DeliveryStep(one["step"]), int(one["seen_before"])) for key, one in document["texts"].items()}
@@ -124,10 +125,7 @@ class DeliverySteps:
         """
         texts = {key: {"step": step.value, "seen_before": seen} for key, (step, seen) in self._read().items()}
         texts[delivery.key] = {"step": delivery.step.value, "seen_before": delivery.seen_before}
-        partial = self._path.with_name(f"{_FILE}.partial")
-        partial.write_text(json.dumps({"attempt": self._attempt, "texts": texts}), encoding="utf-8")
-        partial.chmod(0o600)
-        partial.replace(self._path)
+        write_private_json(self._path, {"attempt": self._attempt, "texts": texts})
 
 
 def next_step(

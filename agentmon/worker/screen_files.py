@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.json_values import read_object
+from agentmon.runners.execution_folder import open_at_once
 from agentmon.runners.screens.reading import ScreenText, read_title
 from agentmon.runners.screens.signals import is_halted, read_signal
 
@@ -101,9 +102,9 @@ class ScreenFiles:
         # A title whose sequence was cut in two by the last look is read again from its begin.
         begin = max(0, min(known, size) - _TITLE_OVERLAP_BYTES, size - _TITLE_WITHIN_BYTES)
         try:
-            with self._folder.output_log.open("rb") as file:
+            with open_at_once(self._folder.output_log) as file:
                 file.seek(begin)
-                titles = _TITLE.findall(file.read(size - begin))
+                titles = _TITLE.findall(file.read(max(0, size - begin)))
         except OSError:
             return False
         if not titles:
@@ -125,7 +126,7 @@ def _stamp_of(signal: Finding | None) -> int | None:
 
 def _find_pid(folder: ExecutionFolder) -> int | None:
     try:
-        with folder.journal.open("rb") as file:
+        with open_at_once(folder.journal) as file:
             lines = file.read(_JOURNAL_HEAD_BYTES).split(b"\n")[:-1]
     except OSError:
         return None

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.activity import Activity
@@ -19,6 +20,8 @@ from agentmon.runners.screens.judging import OUTPUT_SOURCE, Look, ScreenJudge
 from agentmon.runners.screens.reading import ScreenText, box_rows, read_dialog
 from agentmon.runners.screens.rules import find_agent_rules
 from agentmon.runners.tmux.pane_looks import PaneLooks
+from agentmon.threads import in_daemon_thread
+from agentmon.worker.commands import give_to_host
 from agentmon.worker.conversation_finding import (
     ScreenRun,
     choose_conversations,
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from agentmon.runners.screens.rules import ScreenRules
     from agentmon.runners.tmux import Tmux
     from agentmon.store.activity import ActivityRepository
+    from agentmon.worker.screen_files import FileNews
     from agentmon.worker.watching import Watch, Watched
 
 _log = logging.getLogger(__name__)
@@ -65,6 +69,10 @@ _STARTING_FOR_S: Final = 20.0
 """How long a screen that no rule knows counts as that of a program which starts."""
 _DRAWN_WITHIN_S: Final = 1.0
 """After this a request is listed although the screen does not show what it is about."""
+_BEGUN_WITHIN_S: Final = 20.0
+"""After this a person is told that the files of an agent do not answer; they are small."""
+_FILES_WITHIN_S: Final = 3.0
+"""How long the looks at all others wait for files that do not answer; once."""
 _ASSUMING_SOURCES: Final = frozenset({DELIVERY_SOURCE, OUTPUT_SOURCE})
 _LAST_WORDS_WITHIN_S: Final = 10.0
 """How long after the end of an agent its file may still tell something."""
@@ -129,6 +137,8 @@ class _Screen:
     finish: CommandId | None = None
     """The command that lets it end once it has nothing left to do."""
     published: _Published | None = None
+    is_being_read: bool = False
+    """Whether a thread reads its files now, which may hang."""
     session_ref: str | None = None
     """The agent's own id of its conversation, as its execution has it."""
 
@@ -294,8 +304,17 @@ class ScreenWatch:
         except AgentmonError as error:
             _log.warning("execution %s: %s", watched.id, error)
             rules = find_agent_rules(claimed.agent.slug, claimed.agent.binary_path)
-        self._screens[watched.id] = await asyncio.to_thread(_begin, claimed, watched.folder, rules)
-        self._has_screens.set()
+        begin = partial(_begin, claimed, watched.folder, rules)
+        try:
+            async with asyncio.timeout(_BEGUN_WITHIN_S):
+                screen = await in_daemon_thread(begin, name="begin a screen")
+        except TimeoutError:
+            problem = f"its own screen is not looked at: its files in {watched.folder.path} do not answer"
+            await self._watch.note_problem(watched.id, problem)
+            return
+        if self._watch.find(watched.id) is watched:
+            self._screens[watched.id] = screen
+            self._has_screens.set()
 
     async def look(self) -> None:
         """Look once at whatever is due, and act on it.
@@ -314,7 +333,7 @@ class ScreenWatch:
         screens = list(self._screens.values())
         now = time.monotonic()
         moving = [screen for screen in screens if not screen.is_resting or screen.files.may_have_changed(now)]
-        changed = await asyncio.to_thread(_look_at_files, moving) if moving else set()
+        changed = await self._look_at_files(moving) if moving else set()
         now = time.monotonic()
         started = [screen for screen in screens if screen.files.pid is not None]
         due = [screen for screen in started if screen.id in changed or screen.next_look_at <= now]
@@ -329,6 +348,17 @@ class ScreenWatch:
                 failure = error
         if failure is not None:
             raise failure
+
+    async def _look_at_files(self, screens: Sequence[_Screen]) -> set[ExecutionId]:
+        """Read what needs no tmux; a file that does not answer holds up the looks at its own screen alone."""
+        look = _FilesLook([screen for screen in screens if not screen.is_being_read])
+        try:
+            async with asyncio.timeout(_FILES_WITHIN_S):
+                await in_daemon_thread(look.run, name="files of screens")
+        except TimeoutError:
+            look.is_given_up = True
+            _log.warning("files of an agent in its own screen do not answer: %s", look.at)
+        return set(look.changed)
 
     async def take(self, command: ExecutionCommand) -> bool:
         """Return whether a command for an agent in its own screen needs nothing more from who hands commands on.
@@ -361,7 +391,7 @@ class ScreenWatch:
         delivery = next((one for one in screen.deliveries if one.key == command.id), None)
         if delivery is None:
             text = command.payload.get("text")
-            delivery = _resumed(screen, command.id, text if isinstance(text, str) else "")
+            delivery = await _resumed(screen, command.id, text if isinstance(text, str) else "")
             screen.deliveries.append(delivery)
             screen.pace.look_at_once()
         if delivery.step is not DeliveryStep.DONE:
@@ -377,7 +407,7 @@ class ScreenWatch:
         if command.id in screen.answered:
             return True
         if screen.answer is None:
-            has_keys = await asyncio.to_thread(screen.folder.has_command, command.id)
+            has_keys = await in_daemon_thread(partial(screen.folder.has_command, command.id), name="answer")
             now = time.monotonic()
             screen.answer = ScreenAnswer.of(command.id, command.payload, is_typed=has_keys, at=now)
             screen.pace.look_at_once()
@@ -494,7 +524,7 @@ class ScreenWatch:
         )
         try:
             command = _for_this_try({**typed, "type": "type", "is_paste": False}, screen)
-            await asyncio.to_thread(screen.folder.append_command, command)
+            await give_to_host(screen.folder, command)
         except OSError as error:
             _log.warning("execution %s: it cannot be answered: %s", screen.id, error)
             return
@@ -511,7 +541,7 @@ class ScreenWatch:
             await self._activity.settle_answer(command_id, error=error, status=outcome, at=at)
         elif answer.reason:
             await self._activity.close_request(command_id, at=at)
-            screen.deliveries.append(_resumed(screen, answer.command_id, answer.reason))
+            screen.deliveries.append(await _resumed(screen, answer.command_id, answer.reason))
         else:
             await self._activity.settle_command(command_id, at=at)
         screen.answered.add(command_id)
@@ -565,7 +595,7 @@ class ScreenWatch:
             return
         command = {"id": screen.finish, "type": CommandType.FINISH.value}
         try:
-            await asyncio.to_thread(screen.folder.append_command, _for_this_try(command, screen))
+            await give_to_host(screen.folder, _for_this_try(command, screen))
         except OSError as error:
             _log.warning("execution %s: its end cannot be handed on: %s", screen.id, error)
             return
@@ -586,7 +616,7 @@ class ScreenWatch:
             elif step is DeliveryStep.SUBMITTED:
                 taken.rows = box_rows(screen.rules, shown)
             try:
-                await asyncio.to_thread(screen.steps.write, taken)
+                await in_daemon_thread(partial(screen.steps.write, taken), name="delivery")
             except OSError as error:
                 _log.warning("execution %s: a step of its text cannot be written down: %s", screen.id, error)
                 if step is not DeliveryStep.DONE:
@@ -617,7 +647,7 @@ class ScreenWatch:
             "is_paste": is_paste,
         }
         try:
-            await asyncio.to_thread(screen.folder.append_command, _for_this_try(command, screen))
+            await give_to_host(screen.folder, _for_this_try(command, screen))
         except OSError as error:
             _log.warning("execution %s: a text cannot be handed on: %s", screen.id, error)
         else:
@@ -693,11 +723,28 @@ def _begin(claimed: ClaimedExecution, folder: ExecutionFolder, rules: ScreenRule
     return screen
 
 
-def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
-    """Read what needs no tmux, and return those whose own signal, title or process changed."""
-    changed = set()
-    for screen in screens:
-        news = screen.files.read()
+class _FilesLook:
+    """One look at the files of several screens; what is given up ends behind the screen at which it hangs."""
+
+    def __init__(self, screens: Sequence[_Screen]) -> None:
+        self._screens = screens
+        self.at: ExecutionId | None = None
+        """Whose files are being read."""
+        self.changed: set[ExecutionId] = set()
+        """Those whose own signal, title or process changed."""
+        self.is_given_up = False
+
+    def run(self) -> None:
+        for screen in self._screens:
+            if self.is_given_up:
+                return
+            self.at, screen.is_being_read = screen.id, True
+            try:
+                self._take(screen, screen.files.read())
+            finally:
+                screen.is_being_read = False
+
+    def _take(self, screen: _Screen, news: FileNews) -> None:
         if news.has_started:
             screen.begun_at = time.monotonic()
             for delivery in screen.deliveries:
@@ -705,8 +752,7 @@ def _look_at_files(screens: Sequence[_Screen]) -> set[ExecutionId]:
         if news.grown_bytes is not None:
             screen.pace.note_growth(news.grown_bytes)
         if news.is_telling:
-            changed.add(screen.id)
-    return changed
+            self.changed.add(screen.id)
 
 
 def _run_of(screen: _Screen, *, has_ended: bool = False) -> ScreenRun | None:
@@ -717,15 +763,16 @@ def _run_of(screen: _Screen, *, has_ended: bool = False) -> ScreenRun | None:
     return screen_run_of(screen.claimed, screen.files.environ, pid=pid, session_ref=screen.session_ref or "")
 
 
-def _resumed(screen: _Screen, key: str, text: str) -> Delivery:
+async def _resumed(screen: _Screen, key: str, text: str) -> Delivery:
     """Return a text on its way to the agent, as far as an earlier worker has brought it."""
-    step, seen_before = screen.steps.read().get(key, (DeliveryStep.WAITING, 0))
+    steps = await in_daemon_thread(screen.steps.read, name="delivery")
+    step, seen_before = steps.get(key, (DeliveryStep.WAITING, 0))
     return Delivery(key=key, text=text, step=step, seen_before=seen_before, since=time.monotonic())
 
 
 async def _press_interrupt(screen: _Screen, key_id: str) -> None:
     typed = {"id": key_id, "type": "type", "text": screen.rules.interrupt_keys, "is_paste": False}
-    await asyncio.to_thread(screen.folder.append_command, _for_this_try(typed, screen))
+    await give_to_host(screen.folder, _for_this_try(typed, screen))
 
 
 def _for_this_try(command: Mapping[str, object], screen: _Screen) -> Mapping[str, object]:

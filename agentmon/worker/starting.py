@@ -6,10 +6,12 @@ import asyncio
 import errno
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.threads import in_daemon_thread
 from agentmon.worker.preparation import COLUMNS, ROWS, given_conversation, host_command, prepare, session_name
 from agentmon.worker.start_check import require_as_queued
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from agentmon.store.live_executions import LiveExecutionRepository
 
 _log = logging.getLogger(__name__)
+
+_PREPARED_WITHIN_S: Final = 30.0
+"""A few small files are written; more is a disk that does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,9 @@ class Starter:
         try:
             await require_as_queued(claimed, approvals=self._approvals, danger_rules_file=self._paths.danger_rules_file)
             target = self._telemetry_target(execution.id)
-            folder = await asyncio.to_thread(prepare, claimed, paths=self._paths, settings=settings, telemetry=target)
+            filled = partial(prepare, claimed, paths=self._paths, settings=settings, telemetry=target)
+            async with asyncio.timeout(_PREPARED_WITHIN_S):
+                folder = await in_daemon_thread(filled, name="prepare")
             await self._tmux.start_session(
                 name=name,
                 command=host_command(folder),
@@ -86,6 +93,8 @@ class Starter:
         except AgentmonError as error:
             if not await self._has_session(name):
                 return StartProblem(reason=_told(error), is_lasting=True)
+        except TimeoutError:
+            return StartProblem(reason=f"its folder does not answer within {_PREPARED_WITHIN_S:g} s", is_lasting=True)
         except OSError as error:
             is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
             return StartProblem(reason=f"its folder cannot be written: {error}", is_lasting=not is_full)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from agentmon.runners.tmux.pane_looks import PaneInfo, PaneLooks
 from agentmon.worker import screen_files, screen_watching
 from agentmon.worker.prompt_delivery import PROMPT_KEY, DeliveryStep, DeliverySteps
 from agentmon.worker.screen_answer import LISTENS_AFTER_S
+from agentmon.worker.screen_files import ScreenFiles
 from agentmon.worker.screen_watching import ScreenWatch
 from tests.worker.screen_stubs import RULES
 
@@ -141,6 +143,9 @@ class Stage:
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._now))
         self.agent = Agent(self.folder)
         self.faults: Faults | None = None
+        self.beside: dict[str, ExecutionFolder] = {}
+        """Folders of other agents that the worker looks at, which draw nothing."""
+        self.problems: dict[str, str] = {}
         self.settled: list[str] = []
         self.unheard: list[ApprovalStatus] = []
         self.closed: list[str] = []
@@ -236,15 +241,11 @@ class Stage:
             if self.faults is not None:
                 self.faults.strike("after", None)
 
-        execution = SimpleNamespace(
-            id="e1", mode=ExecutionMode.TMUX, attempt=0, prompt="hello", activity=None, session_ref=None
-        )
-        agent = SimpleNamespace(slug="stub", binary_path="/bin/stub", session_config=None)
-        claimed: Any = SimpleNamespace(execution=execution, agent=agent)
-        watched = {"e1": SimpleNamespace(id="e1", folder=self.folder)}
+        folders = {**self.beside, "e1": self.folder}
+        watched = {one: SimpleNamespace(id=one, folder=folder) for one, folder in folders.items()}
         fields: dict[str, Any] = {
             "tmux": SimpleNamespace(look_at_panes=look_at_panes),
-            "watch": _Watch(watched),
+            "watch": _Watch(watched, self.problems),
             "activity": SimpleNamespace(
                 record=record, settle_command=settle_command, settle_answer=settle_answer, close_request=close_request
             ),
@@ -252,15 +253,68 @@ class Stage:
             "clock": SimpleNamespace(now=lambda: datetime.now(UTC)),
         }
         worker = ScreenWatch(**fields)
-        await worker.add(claimed)
+        agent = SimpleNamespace(slug="stub", binary_path="/bin/stub", session_config=None)
+        for one in folders:
+            execution = SimpleNamespace(
+                id=one, mode=ExecutionMode.TMUX, attempt=0, prompt="hello", activity=None, session_ref=None
+            )
+            claimed: Any = SimpleNamespace(execution=execution, agent=agent)
+            await worker.add(claimed)
         return worker
 
 
 class _Watch(dict[str, Any]):
     has_asked = False
 
+    def __init__(self, watched: dict[str, Any], problems: dict[str, str]) -> None:
+        super().__init__(watched)
+        self._problems = problems
+
     def find(self, execution_id: str) -> Any:
         return self[execution_id]
+
+    async def note_problem(self, execution_id: str, problem: str) -> None:
+        self._problems[execution_id] = problem
+
+
+async def test_files_that_do_not_answer_hold_up_the_looks_at_their_own_screen_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over, read = threading.Event(), ScreenFiles.read
+    hanging: list[str] = []
+
+    def read_or_hang(files: ScreenFiles) -> screen_files.FileNews:
+        if files.environ.get("HANGS"):
+            hanging.append("look")
+            is_over.wait()
+        return read(files)
+
+    monkeypatch.setattr(ScreenFiles, "read", read_or_hang)
+    monkeypatch.setattr(screen_watching, "_FILES_WITHIN_S", 0.05)
+    stage = Stage(tmp_path, monkeypatch)
+    other = ExecutionFolder(tmp_path / "e0")
+    other.make()
+    other.write_environment({"HANGS": "1"})
+    stage.beside = {"e0": other}
+    try:
+        await stage.run_until(lambda: stage.agent.received == ["hello"])
+    finally:
+        is_over.set()
+    assert hanging == ["look"]
+
+
+async def test_a_person_is_told_of_a_screen_whose_files_do_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over = threading.Event()
+    monkeypatch.setattr(screen_watching, "_begin", lambda *_: is_over.wait())
+    monkeypatch.setattr(screen_watching, "_BEGUN_WITHIN_S", 0.05)
+    stage = Stage(tmp_path, monkeypatch)
+    try:
+        await stage.run_until(lambda: bool(stage.problems))
+    finally:
+        is_over.set()
+    assert list(stage.problems) == ["e1"]
 
 
 HOW = ["refused", "killed before", "killed after"]

@@ -243,6 +243,28 @@ async def test_a_worker_that_dies_in_between_types_nothing_twice(live_home: Live
         assert received(live_home) == ["once\nonly"]
 
 
+@pytest.mark.parametrize("name", ["deliveries.json", "deliveries.json.partial"])
+async def test_a_file_that_an_agent_replaced_by_a_pipe_holds_up_no_other_screen_and_no_next_worker(
+    live_home: LiveHome, name: str
+) -> None:
+    async with open_services() as services:
+        bad = await start_stub(services, live_home, "first")
+        good = await start_stub(services, live_home, "first", name="other")
+        await until(lambda: _has_received(live_home, 1, "other"))
+        await until_note(services, bad, DONE)
+        replaced = live_home.paths.execution_dir(bad.id) / name
+        replaced.unlink(missing_ok=True)
+        os.mkfifo(replaced)
+        await services.conversations.send(bad.task_id, "to the bad one", actor=USER_ACTOR)
+
+        await services.conversations.send(good.task_id, "second", actor=USER_ACTOR)
+        await until(lambda: _has_received(live_home, 2, "other"))
+        live_home.kill_worker()
+        await services.workers.ensure_running()
+        await services.conversations.send(good.task_id, "third", actor=USER_ACTOR)
+        await until(lambda: _has_received(live_home, 3, "other"))
+
+
 async def test_a_conversation_that_is_finished_ends_well_also_when_its_agent_says_goodbye_and_stays(
     live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,8 +314,8 @@ async def test_the_event_says_what_decided(live_home: LiveHome) -> None:
         assert str(event.payload["where"]).startswith(str(live_home.paths.config_dir / "screens" / "stub.toml:"))
 
 
-async def _has_received(home: LiveHome, count: int) -> bool:
-    return len(received(home)) >= count
+async def _has_received(home: LiveHome, count: int, name: str = "stub") -> bool:
+    return len(received(home, name)) >= count
 
 
 async def _a_look(services: Services, execution: Execution) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -23,9 +25,10 @@ from agentmon.worker.watching import Watch
 from tests.endings import finish, watch_of
 from tests.stored_runs import stored
 from tests.waiting import until
-from tests.worker.test_watching import FAILED, STARTED, claim, living_host, running_loop, write_journal
+from tests.worker.test_watching import FAILED, STARTED, claim, claim_next, living_host, running_loop, write_journal
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from agentmon.domain.executions import ClaimedExecution
@@ -272,6 +275,43 @@ async def test_a_file_that_an_agent_replaced_by_a_pipe_holds_up_no_other_run(tmp
                 await until(is_heard)
 
 
+@pytest.mark.parametrize("hung", ["agentmon.worker.starting.prepare", "agentmon.worker.screen_watching._begin"])
+async def test_files_of_one_run_that_do_not_answer_keep_no_stop_from_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hung: str
+) -> None:
+    is_over = threading.Event()
+    has_begun = threading.Event()
+
+    def hang(*_: object, **__: object) -> None:
+        has_begun.set()
+        is_over.wait()
+        raise OSError("no answer")
+
+    monkeypatch.setattr(hung, hang)
+    # As many threads as there are on a small machine: what hangs in one would leave none.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    async with stored(tmp_path) as place:
+        good, good_folder = await claim(place)
+        write_journal(good_folder, STARTED)
+        task = await place.add_task("a task", "true")
+        bad = await place.add_run(task.id, ExecutionStatus.QUEUED)
+        with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET mode = 'tmux' WHERE id = ?", (bad.id,))
+        if hung.endswith("_begin"):
+            # One that is taken over: it holds up neither the others of the worker that is gone nor what is queued.
+            await claim_next(place)
+        try:
+            with living_host(good_folder):
+                async with running_loop(place) as loop:
+                    await until(lambda: _is_watched(loop, good.execution.id))
+                    await until(_is_set(has_begun))
+                    await ask_to_stop(place, good)
+                    await until(lambda: _has_command(good_folder, CommandType.STOP))
+                    is_over.set()
+        finally:
+            is_over.set()
+
+
 async def test_a_dead_host_is_settled_although_another_run_cannot_be_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +369,13 @@ def _count_told(connection: sqlite3.Connection) -> int:
 async def _is_watched(loop: object, execution_id: str) -> bool:
     watched = loop._watch.find(execution_id)  # type: ignore[attr-defined] # the loop's own
     return watched is not None and watched.journal_offset > 0
+
+
+def _is_set(event: threading.Event) -> Callable[[], Awaitable[bool]]:
+    async def is_set() -> bool:
+        return event.is_set()
+
+    return is_set
 
 
 async def _has_command(folder: ExecutionFolder, command_type: CommandType) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.json_values import read_object
 from agentmon.domain.plain_text import plain_line
+from agentmon.runners.execution_folder import open_at_once
 from agentmon.runners.screens.states import Finding, ScreenState
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _read_claude(environ: Mapping[str, str], pid: int) -> Finding | None:
 
 def _read_claude_file(path: Path) -> Finding | None:
     try:
-        with path.open("rb") as file:
+        with open_at_once(path) as file:
             document = read_object(file.read(_MAX_BYTES)) or {}
     except OSError:
         return None

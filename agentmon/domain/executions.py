@@ -274,6 +274,8 @@ class ExecutionEnding:
     """False when another try cannot help, such as a program that is not there."""
     session_ref: str | None = None
     """The agent's own id of its conversation, where only a look at its files after the end found it."""
+    done_steps: tuple[str, ...] = ()
+    """The names of what belongs to the end and was done."""
     output_data: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -166,26 +166,13 @@ class ExecutionFolder:
         return {str(name): str(text) for name, text in environment.items()} if isinstance(environment, dict) else None
 
     def append_end_step(self, line: Mapping[str, object]) -> None:
-        """Note a step of the end that was done.
+        """Note a step of the end that was done, for whoever looks into the folder; nothing is read from there.
 
         Raises:
             OSError: The folder is missing, or the disk is full.
         """
         with os.fdopen(open_descriptor(self.path / _END_STEPS, _APPENDING), "wb") as file:
             file.write(json.dumps(line).encode() + b"\n")
-
-    def read_end_steps(self) -> frozenset[str]:
-        """Return the names of the steps that were noted; half a line, which a kill leaves, counts for nothing."""
-        try:
-            with open_at_once(self.path / _END_STEPS) as file:
-                lines = file.read().decode("utf-8", "replace").split("\n")
-        except OSError:
-            return frozenset()
-        noted = []
-        for line in lines:
-            with contextlib.suppress(ValueError):
-                noted.append(json.loads(line))
-        return frozenset(str(one.get("step")) for one in noted if isinstance(one, dict))
 
     def append_command(self, command: Mapping[str, object]) -> None:
         """Hand the host one command, through its file and through the FIFO; a host that is gone is no error.

@@ -245,6 +245,7 @@ def ending_document(ending: ExecutionEnding) -> dict[str, object]:
         "error": ending.error,
         "may_retry": ending.may_retry,
         "session_ref": ending.session_ref,
+        "done_steps": list(ending.done_steps),
         "output_data": dict(ending.output_data),
         "refusal": None
         if refusal is None
@@ -268,6 +269,7 @@ def ending_of(document: Mapping[str, Any]) -> ExecutionEnding:
         error=document["error"],
         may_retry=document["may_retry"],
         session_ref=document.get("session_ref"),
+        done_steps=tuple(document.get("done_steps", ())),
         output_data=document["output_data"],
         refusal=None
         if refusal is None

@@ -1,7 +1,7 @@
 """The end of executions whose processes are gone: steps that are bounded in time, then the outcome counts.
 
-A step may be done again after a kill, so each has to bear that. What was done stands in ``finalizing.jsonl`` of the
-execution's folder, and what it changed of the end in the row.
+A step may be done again after a kill, so each has to bear that. What was done and what it changed of the end stands in
+the row; ``finalizing.jsonl`` of the execution's folder tells of it and is not believed: a program may write there.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -129,9 +130,8 @@ class Finalizer:
             StoreError: The next look takes it in hand again and goes on behind the last step that was done.
         """
         try:
-            done = await asyncio.to_thread(watched.folder.read_end_steps)
             for step in self._due(watched):
-                if step.name not in done:
+                if watched.ending is not None and step.name not in watched.ending.done_steps:
                     await self._do(step, watched)
         except BaseException:
             self._in_hand.discard(watched.id)
@@ -154,8 +154,9 @@ class Finalizer:
             problem = plain_line(redact(str(error) or type(error).__name__), max_characters=_PROBLEM_MAX_CHARACTERS)
         if problem:
             _log.warning("execution %s: %s: %s", watched.id, step.name, problem)
-        if watched.ending != before and watched.ending is not None:
-            await self._settlement.revise(watched.id, watched.ending, at=self._clock.now())
+        found = watched.ending or before
+        watched.ending = replace(found, done_steps=(*before.done_steps, step.name))
+        await self._settlement.revise(watched.id, watched.ending, at=self._clock.now())
         await asyncio.to_thread(
             _note_step, watched, self._line(step, problem, took_ms=round(1000 * (time.monotonic() - begun_at)))
         )

@@ -42,7 +42,7 @@ from agentmon.runners.journal import (
 from agentmon.worker.news_cleaning import card_line, clean_news, event_level_of, event_type_of, payload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from agentmon.domain.ids import ExecutionId
@@ -63,6 +63,7 @@ def read_stretch(
     offset: int,
     mode: ExecutionMode = ExecutionMode.TEMPLATE,
     max_entries: int | None = None,
+    may_end: Callable[[], bool] = lambda: True,
 ) -> ExecutionProgress | None:
     """Return what the journal says after the offset, or None when it says nothing new.
 
@@ -75,11 +76,15 @@ def read_stretch(
         mode: How the host speaks to the program. One that is spoken to in a protocol shows on its card what it says
             and does, and its newest line of output only when it failed without a word on that.
         max_entries: Most entries that the stretch has.
+        may_end: Asked when the journal says that the run is over; if not, nothing is read from there on.
 
     Raises:
         OSError: The journal is there and cannot be read.
     """
     entries, end = read_entries(journal, offset, max_entries=max_entries)
+    ends_at = next((index for index, entry in enumerate(entries) if isinstance(entry, EndedEntry)), None)
+    if ends_at is not None and not may_end():
+        entries, end = read_entries(journal, offset, max_entries=ends_at)
     if end == offset:
         return None
     times = _times(entries, journal, execution_id, offset)

@@ -23,7 +23,7 @@ async def end_strays(execution_id: ExecutionId, *, grace_s: float) -> tuple[int,
 
     They are asked first and get ``grace_s`` seconds, then they are killed.
     """
-    strays = await asyncio.to_thread(_find, execution_id)
+    strays = await asyncio.to_thread(find_strays, execution_id)
     for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_FOR_S)):
         deadline = time.monotonic() + patience_s
         for stray in strays:
@@ -32,13 +32,14 @@ async def end_strays(execution_id: ExecutionId, *, grace_s: float) -> tuple[int,
             send_to_same(stray, signal.SIGCONT)
         while strays and time.monotonic() < deadline:
             await asyncio.sleep(_LOOK_EVERY_S)
-            strays = await asyncio.to_thread(_find, execution_id)
+            strays = await asyncio.to_thread(find_strays, execution_id)
             if number == signal.SIGKILL:
                 for stray in strays:
                     send_to_same(stray, number)
     return tuple(stray.pid for stray in strays)
 
 
-def _find(execution_id: ExecutionId) -> list[Process]:
+def find_strays(execution_id: ExecutionId) -> list[Process]:
+    """Return the living processes that carry the marker of an execution; blocks."""
     marker = f"AGENTMON_EXECUTION_ID={execution_id}".encode()
     return [process for process in read_processes(marker) if process.has_marker]

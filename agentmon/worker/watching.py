@@ -19,7 +19,7 @@ from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.locks import is_locked
 from agentmon.worker.journal_reading import ERROR_MAX_CHARACTERS, read_stretch, without_content
 from agentmon.worker.preparation import folder_of
-from agentmon.worker.strays import end_strays
+from agentmon.worker.strays import end_strays, find_strays
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -72,6 +72,8 @@ class Watched:
     found_dead_at: float | None = None
     """Monotonic time of the first look that found its host dead."""
     is_being_settled: bool = False
+    is_cleared: bool = False
+    """Whether its host is dead, and what that left behind was ended as far as that can be done."""
     ending: ExecutionEnding | None = None
     """How its processes ended, when they are gone."""
     max_entries: int | None = None
@@ -316,6 +318,10 @@ class Watch:
             if watched.id not in self._watched or watched.found_dead_at is None or watched.ending is not None:
                 return
             left = await end_strays(watched.id, grace_s=_STRAYS_GRACE_S)
+            watched.is_cleared = True
+            await self.read_journals([watched.id])
+            if watched.id not in self._watched or watched.ending is not None:
+                return
             if left:
                 complaint = f"could not stop pid {', '.join(str(pid) for pid in left)}; its host is gone"
                 _log.warning("execution %s: %s", watched.id, complaint)
@@ -381,6 +387,8 @@ def _read(watched: Watched, danger_rules_file: Path) -> ExecutionProgress | Exce
             offset=watched.journal_offset,
             mode=watched.claimed.execution.mode,
             max_entries=watched.max_entries,
+            # Its host writes that when nothing of the run lives; a program can write it at any time.
+            may_end=lambda: watched.is_cleared or not find_strays(watched.id),
         )
         return None if stretch is None else _with_danger(stretch, danger_rules_file)
     except OSError as error:

@@ -122,10 +122,33 @@ async def test_neither_a_step_that_fails_nor_one_that_hangs_keeps_a_run_from_its
             await finalizer.finish(watched)
 
             assert (await place.services.executions.get(claimed.execution.id)).status is ExecutionStatus.FAILED
-            assert folder.read_end_steps() == {"fails", "hangs"}
+            noted = (folder.path / "finalizing.jsonl").read_text().splitlines()
+            assert [json.loads(line)["step"] for line in noted] == ["fails", "hangs"]
             assert claimed.execution.id not in watch
     finally:
         opened.set()
+
+
+async def test_a_step_is_done_whatever_the_program_wrote_of_it_while_it_ran(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def verify(_: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+        done.append("verified")
+        return ending
+
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place)
+        watch = watch_of(place.services.database, place.services.paths)
+        await watch.add(claimed)
+        write_journal(folder, STARTED, FAILED)
+        (folder.path / "finalizing.jsonl").write_text('{"step": "verification"}\n')
+        await watch.read_journals()
+        finalizer = finalizer_of(place, watch, step("verification", verify))
+        _, (watched,) = finalizer.begin()
+
+        await finalizer.finish(watched)
+
+    assert done == ["verified"]
 
 
 async def test_a_stop_in_the_end_phase_of_a_failed_run_lets_it_not_be_tried_again(tmp_path: Path) -> None:

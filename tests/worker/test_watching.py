@@ -347,6 +347,50 @@ async def test_a_dead_host_whose_process_cannot_be_ended_stays_open_and_says_so(
     assert (ended.live_state, ended.end_reason) == (LiveState.LOST, EndReason.LOST)
 
 
+async def test_an_end_that_a_program_wrote_itself_counts_only_once_nothing_of_the_run_lives(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place)
+        watch = new_watch(place)
+        watched = await watch.add(claimed)
+        program = start_stubborn_process(claimed.execution.id)
+        try:
+            with living_host(folder):
+                write_journal(folder, STARTED, {**FAILED, "exit_code": 0})
+                for _ in range(2):
+                    await watch.read_journals()
+                    await watch.look_at_hosts()
+                between = await place.services.executions.get(claimed.execution.id)
+                told_by_then = await entries_of(place, claimed.execution.id)
+                program.kill()
+                program.wait()
+                write_journal(folder, FAILED)
+            await read_to_the_end(watch, place)
+        finally:
+            program.kill()
+            program.communicate()
+        ended = await place.services.executions.get(claimed.execution.id)
+
+    assert (between.status, told_by_then, watched.found_dead_at) == (ExecutionStatus.RUNNING, ["host_started"], None)
+    assert (ended.status, ended.exit_code) == (ExecutionStatus.FAILED, 1)
+
+
+async def test_an_end_counts_when_its_host_is_gone_and_what_that_left_behind_is_ended(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place)
+        write_journal(folder, STARTED, {**FAILED, "exit_code": 0})
+        program = start_stubborn_process(claimed.execution.id)
+        try:
+            async with running_loop(place):
+                await until(lambda: _is_over(place, claimed.execution.id))
+            assert program.wait(10) == -signal.SIGKILL
+        finally:
+            program.kill()
+            program.communicate()
+        ended = await place.services.executions.get(claimed.execution.id)
+
+    assert (ended.status, ended.end_reason) == (ExecutionStatus.SUCCEEDED, EndReason.EXITED)
+
+
 async def _has_entries(place: Stored, execution_id: ExecutionId, count: int) -> bool:
     return len(await entries_of(place, execution_id)) >= count
 

@@ -37,6 +37,7 @@ from agentmon.logs.pattern import LogPattern
 from agentmon.logs.places import ClockPlace, SpanPlace, parse_place
 from agentmon.logs.saving import write_new_file
 from agentmon.logs.streams import LogStream, streams_of
+from agentmon.runners.execution_folder import ExecutionFolder
 
 _LOOK_INTERVAL_S = 0.1
 
@@ -215,7 +216,7 @@ def _path_of_try(path: Path, execution: Execution, try_number: int | None) -> tu
         raise NotFoundError(f"the run has no try {try_number}: it had {had}", hint="without --try it is the last one")
     aside = path.parent / f"try-{try_number}" / path.name
     # The files of a try are set aside when the next one begins, which a queued retry has not done yet.
-    has_begun = not execution.attempt or (path.parent / f"try-{execution.attempt}").is_dir()
+    has_begun = ExecutionFolder(path.parent).is_of_try(execution.attempt)
     if try_number == tries and not has_begun:
         raise NotFoundError(f"try {try_number} has not begun yet", hint=f"--try {try_number - 1} is the one before")
     is_in_place = try_number == (tries if has_begun else execution.attempt)

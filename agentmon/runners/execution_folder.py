@@ -12,6 +12,8 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.ids import new_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -27,9 +29,11 @@ _END_STEPS: Final = "finalizing.jsonl"
 """What was done after the processes of a try were gone, one JSON object a line."""
 
 _OF_ONE_TRY: Final = (
-    "spec.json", "output.log", _ERRORS, _DRAFTS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS,
+    "output.log", _ERRORS, _DRAFTS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS, "spec.json",
 )  # fmt: skip
-"""Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
+"""The specification last, since it says of which try the others are.
+
+Not ``control.jsonl``: a try that was told to end is never followed by another, so what stands there is meant for the
 present one, whose stop may have been asked before it was prepared. What was said to an agent names its try."""
 
 _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -118,27 +122,50 @@ class ExecutionFolder:
                 log.unlink(missing_ok=True)
 
     def is_of_try(self, attempt: int) -> bool:
-        """Return whether what stands in the folder itself is of this try: all before it were set aside."""
-        return attempt == 0 or (self.path / f"try-{attempt}").exists()
+        """Return whether what stands in the folder itself is of this try: all before it were set aside.
+
+        Its specification says so. Where there is none the folder of the try before counts, which a program can make.
+        """
+        if attempt == 0:
+            return True
+        told = self._find_attempt()
+        return (self.path / f"try-{attempt}").exists() if told is None else told == attempt
 
     def set_tries_aside(self, count: int) -> None:
         """Move the files of the first ``count`` tries into folders of their own; those that are there stay.
+
+        What stands in the place of such a folder, and is none, is moved out of the way.
 
         Before that is done, no further try may be begun in the folder, and nothing in it be read as that of one.
 
         Raises:
             OSError: The folder is missing or cannot be written.
         """
+        present = self._find_attempt()
+        if present == count:
+            return
         for try_number in range(1, count + 1):
             aside = self.path / f"try-{try_number}"
-            if aside.exists():
-                continue
             unfinished = self.path / f"try-{try_number}.partial"
+            is_due = present == try_number - 1 or unfinished.exists()
+            if aside.exists() and not is_due:
+                continue
             unfinished.mkdir(mode=0o700, exist_ok=True)
             for name in _OF_ONE_TRY:
                 if (self.path / name).exists():
                     (self.path / name).rename(unfinished / name)
+            if aside.exists():
+                aside.rename(self.path / f"try-{try_number}.{new_id()}")
             unfinished.rename(aside)
+
+    def _find_attempt(self) -> int | None:
+        """Return of which try the specification in the folder is; None where there is none that can be read."""
+        try:
+            spec = json.loads(read_whole(self.spec))
+        except (OSError, ValueError):
+            return None
+        attempt = spec.get("attempt") if isinstance(spec, dict) else None
+        return attempt if type(attempt) is int else None
 
     def write_spec(self, spec: Mapping[str, object]) -> None:
         """Write what the host has to do."""

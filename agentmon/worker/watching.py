@@ -72,6 +72,8 @@ class Watched:
     found_dead_at: float | None = None
     """Monotonic time of the first look that found its host dead."""
     is_being_settled: bool = False
+    is_set_aside: bool = False
+    """Whether nothing of an earlier try was seen in its folder; nothing of one comes back."""
     is_cleared: bool = False
     """Whether its host is dead, and what that left behind was ended as far as that can be done."""
     ending: ExecutionEnding | None = None
@@ -96,7 +98,8 @@ class Watched:
     @property
     def is_readable(self) -> bool:
         """Whether what stands in its folder is its own; else it is set aside before the next try to start its host."""
-        return self.folder.is_of_try(self.claimed.execution.attempt)
+        self.is_set_aside = self.is_set_aside or self.folder.is_of_try(self.claimed.execution.attempt)
+        return self.is_set_aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

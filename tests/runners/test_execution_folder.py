@@ -100,6 +100,37 @@ def test_a_pipe_where_a_file_is_being_written_is_no_hindrance(folder: ExecutionF
     assert {path.stat().st_mode & 0o777 for path in folder.path.iterdir()} == {0o600}
 
 
+@pytest.mark.parametrize("has_crashed", [False, True])
+def test_what_a_program_made_in_the_place_of_an_earlier_try_is_none(
+    folder: ExecutionFolder, monkeypatch: pytest.MonkeyPatch, *, has_crashed: bool
+) -> None:
+    folder.write_spec({"attempt": 0})
+    folder.journal.write_text("of the first try\n")
+    (folder.path / "try-1").mkdir()
+    (folder.path / "try-1" / "notes").touch()
+    was_set_aside = folder.is_of_try(1)
+    if has_crashed:
+        with monkeypatch.context() as patched:
+            patched.setattr("agentmon.runners.execution_folder.new_id", _raise_interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                folder.set_tries_aside(1)
+
+    folder.set_tries_aside(1)
+
+    assert (was_set_aside, folder.is_of_try(1)) == (False, True)
+    assert (folder.path / "try-1" / "journal.jsonl").read_text() == "of the first try\n"
+    assert len(list(folder.path.glob("try-1.*/notes"))) == 1
+    folder.write_spec({"attempt": 1})
+    folder.journal.write_text("of the second try\n")
+    folder.set_tries_aside(1)
+    assert (folder.is_of_try(1), folder.is_of_try(2)) == (True, False)
+    assert folder.journal.read_text() == "of the second try\n"
+
+
+def _raise_interrupt() -> str:
+    raise KeyboardInterrupt
+
+
 def test_a_huge_file_takes_no_memory_and_its_newest_command_is_found(folder: ExecutionFolder) -> None:
     for path in (folder.environment, folder.control):
         path.touch()

@@ -27,7 +27,7 @@ from agentmon.worker.repositories import Repositories
 from agentmon.worker.settings_in_force import read_settings
 from agentmon.worker.wake import WakeSocket, wake_worker
 from tests.endings import finish, watch_of
-from tests.live_home import add_command
+from tests.live_home import add_command, run_to_end
 from tests.stored_runs import stored
 from tests.waiting import until
 
@@ -151,6 +151,20 @@ async def test_the_journal_of_an_earlier_try_is_never_read_as_that_of_the_next(t
         assert (execution.status, execution.retry_count) == (ExecutionStatus.RUNNING, 1)
         assert await entries_of(place, execution.id) == ["host_started", "ended"]
         assert (folder.path / "try-1" / "journal.jsonl").exists()
+
+
+async def test_a_program_that_makes_the_folder_of_its_own_try_is_tried_again_all_the_same(live_home: LiveHome) -> None:
+    tried = live_home.folder / "tried"
+    script = f'echo once >> {tried}; mkdir -p "{live_home.paths.executions_dir}/$AGENTMON_EXECUTION_ID/try-1"; exit 1'
+    async with open_services() as services:
+        workspace = await services.workspaces.open(live_home.project)
+        task = await add_command(services, workspace, "sh", "-c", script, max_retries=1)
+        execution = await run_to_end(services, task)
+        told = [event.payload["entry"] for event in await services.executions.events(execution.id)]
+
+    assert tried.read_text().split() == ["once", "once"]
+    assert (execution.status, execution.retry_count, told.count("ended")) == (ExecutionStatus.FAILED, 1, 2)
+    assert (live_home.paths.execution_dir(execution.id) / "try-1" / "journal.jsonl").exists()
 
 
 async def test_a_try_is_neither_begun_nor_read_before_the_earlier_ones_are_set_aside(tmp_path: Path) -> None:

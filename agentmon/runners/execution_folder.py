@@ -28,8 +28,11 @@ _DRAFTS: Final = "drafts.jsonl"
 _END_STEPS: Final = "finalizing.jsonl"
 """What was done after the processes of a try were gone, one JSON object a line."""
 
+_STOPPED: Final = "stopped"
+"""There when a host was told to end its run and could not write how that went."""
+
 _OF_ONE_TRY: Final = (
-    "output.log", _ERRORS, _DRAFTS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS, "spec.json",
+    "output.log", _ERRORS, _DRAFTS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS, _STOPPED, "spec.json",
 )  # fmt: skip
 """The specification last, since it says of which try the others are.
 
@@ -100,6 +103,11 @@ class ExecutionFolder:
     def host_lock(self) -> Path:
         """Locked for as long as the host lives."""
         return self.path / "host.lock"
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether its host was told to end the run and had no space to write how that went."""
+        return (self.path / _STOPPED).exists()
 
     def make(self) -> None:
         """Make the folder, for nobody but its owner; one that is there is fine."""

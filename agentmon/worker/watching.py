@@ -269,12 +269,20 @@ class Watch:
             StoreError: Nothing was written, and the execution stays watched.
         """
         _log.warning("execution %s: %s", watched.id, error)
+        error = plain_line(redact(error), max_characters=ERROR_MAX_CHARACTERS)
+        await self._end(watched, ExecutionStatus.FAILED, reason, error=error, may_retry=may_retry)
+
+    async def _end(
+        self,
+        watched: Watched,
+        status: ExecutionStatus,
+        reason: EndReason,
+        *,
+        error: str | None = None,
+        may_retry: bool = False,
+    ) -> None:
         ending = ExecutionEnding(
-            status=ExecutionStatus.FAILED,
-            ended_at=self._clock.now(),
-            reason=reason,
-            error=plain_line(redact(error), max_characters=ERROR_MAX_CHARACTERS),
-            may_retry=may_retry,
+            status=status, ended_at=self._clock.now(), reason=reason, error=error, may_retry=may_retry
         )
         watched.ending = await self._settlement.begin(watched.id, ending, at=self._clock.now())
         if watched.ending is None:
@@ -329,6 +337,10 @@ class Watch:
                 complaint = f"could not stop pid {', '.join(str(pid) for pid in left)}; its host is gone"
                 _log.warning("execution %s: %s", watched.id, complaint)
                 await self._ingest.complain(watched.id, complaint, at=self._clock.now())
+                return
+            if await asyncio.to_thread(lambda: watched.folder.was_stopped):
+                _log.warning("execution %s: stopped, and the full disk did not take how it had ended", watched.id)
+                await self._end(watched, ExecutionStatus.CANCELLED, EndReason.STOPPED)
                 return
             error = "lost: its host ended without a word (killed, or the machine went down)"
             if not await asyncio.to_thread(watched.folder.path.exists):

@@ -405,6 +405,23 @@ async def test_an_end_counts_when_its_host_is_gone_and_what_that_left_behind_is_
     assert (ended.status, ended.end_reason) == (ExecutionStatus.SUCCEEDED, EndReason.EXITED)
 
 
+async def test_a_run_that_was_stopped_on_a_full_disk_is_cancelled_and_not_tried_again(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place, max_retries=1)
+        write_journal(folder, STARTED)
+        (folder.path / "stopped").touch()
+        watch = new_watch(place)
+        watched = await watch.add(claimed)
+        await watch.read_journals()
+        watched.found_dead_at = 0.0
+
+        await watch.settle(watched)
+        await finish(watch, place.services.database)
+        ended = await place.services.executions.get(claimed.execution.id)
+
+    assert (ended.status, ended.end_reason, ended.retry_count) == (ExecutionStatus.CANCELLED, EndReason.STOPPED, 0)
+
+
 async def _has_entries(place: Stored, execution_id: ExecutionId, count: int) -> bool:
     return len(await entries_of(place, execution_id)) >= count
 

@@ -448,10 +448,17 @@ class Supervisor:
         if self._journal.is_behind:
             self._pane.note("disk full: the result is saved as soon as there is space")
             self._pane.write(now)
-            # Of one that was told to end the database knows enough: it is cancelled, whatever its host says.
-            is_known = self._ending.outcome in {endings.STOPPED, endings.TERMINATED}
-            until = now + _STORAGE_PATIENCE_S if is_known else float("inf")
-            wait_until_written(self._journal, self._control, self._folder, until=until, signals=self._signals)
+            # Of one that was told to end enough is known: it is cancelled, whatever its host says.
+            is_stopped = self._ending.outcome == endings.STOPPED
+            is_known = is_stopped or self._ending.outcome == endings.TERMINATED
+            wait_until_written(
+                self._journal,
+                self._control,
+                self._folder,
+                until=now + _STORAGE_PATIENCE_S if is_known else float("inf"),
+                signals=self._signals,
+                is_stopped=is_stopped,
+            )
             now = time.monotonic()
         self._pane.finish(now)
         self._show_rest(now + _LAST_ECHO_S)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.host import journal as journal_module
 from agentmon.runners.host.journal import Journal
 from tests.runners.host.conversations import Conversation
@@ -174,6 +175,33 @@ def test_a_kill_ends_the_wait_for_space(prepare_run: PrepareRun) -> None:
         assert run.process is not None
         assert run.process.wait(20.0) == 0
         assert "ended" not in run.types()
+        assert ExecutionFolder(run.folder).was_stopped
+
+
+def test_a_stop_that_the_full_disk_lets_nobody_write_leaves_a_mark(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sh", "-c", "echo there; read line")
+    with _without_space(run) as shown:
+        wait_for(lambda: b"there" in shown(), "the program")
+
+        run.command("stop")
+
+        assert run.process is not None
+        assert run.process.wait(60.0) == 0
+        assert "ended" not in run.types()
+        assert ExecutionFolder(run.folder).was_stopped
+
+
+def test_an_end_that_could_be_written_leaves_no_mark(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sh", "-c", "echo there; read line")
+    run.start()
+    wait_for(lambda: "agent_started" in run.types(), "the program")
+
+    run.command("stop")
+
+    assert run.wait_for_end()["outcome"] == "stopped"
+    assert run.process is not None
+    assert run.process.wait(20.0) == 0
+    assert not ExecutionFolder(run.folder).was_stopped
 
 
 def test_a_folder_that_is_gone_ends_the_wait_for_space(prepare_run: PrepareRun) -> None:

@@ -97,27 +97,28 @@ class FailedCall:
 def merge_answers(earlier: BilledAnswer, later: BilledAnswer) -> BilledAnswer:
     """Return what is known of an answer that was told twice under one key.
 
-    The numbers are those of the larger telling: agents write an answer down before its size is known, and copy it into
-    other files. Of two that are alike the later counts. Its time is that of the earliest telling, since copies may be
-    stamped anew. A marked owner stays, and so does the first one when none is marked; a cost once reported stays.
+    The numbers are those of the whole telling of the conversation itself rather than of its subagent, else those of the
+    larger one: agents write an answer down before its size is known, and copy it into other files. Of two alike ones
+    the later counts. Its time is that of the earliest telling, since copies may be stamped anew. A marked owner stays,
+    and so does the first one when none is marked; a cost once reported stays.
     """
-    larger = later if _size(later) >= _size(earlier) else earlier
+    best = later if _rank(later) >= _rank(earlier) else earlier
     owner = later if later.is_owner_marked and not earlier.is_owner_marked else earlier
     times = [answer.at_ms for answer in (earlier, later) if answer.at_ms]
-    costs = [answer.reported_cost_nano for answer in (larger, later, earlier) if answer.reported_cost_nano is not None]
+    costs = [answer.reported_cost_nano for answer in (best, later, earlier) if answer.reported_cost_nano is not None]
     return replace(
-        larger,
+        best,
         session_ref=owner.session_ref,
         is_owner_marked=owner.is_owner_marked,
-        is_subagent=owner.is_subagent,
-        cwd=owner.cwd or larger.cwd,
+        cwd=owner.cwd or best.cwd,
         at_ms=min(times, default=0),
         reported_cost_nano=costs[0] if costs else None,
     )
 
 
-def _size(answer: BilledAnswer) -> tuple[int, int, int]:
-    return answer.response_tokens, answer.total_tokens, answer.web_searches
+def _rank(answer: BilledAnswer) -> tuple[bool, bool, int, int, int]:
+    is_whole = answer.confidence is not Confidence.INCOMPLETE
+    return is_whole, not answer.is_subagent, answer.response_tokens, answer.total_tokens, answer.web_searches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

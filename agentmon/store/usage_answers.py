@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -51,9 +53,32 @@ _SHORT_REF: Final = 8
 _TOLD: Final = (
     *("cost_nano", "cost_source", "price_version", "confidence", "source_file_id", "source_offset"),
     *("prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens"),
-    *("response_tokens", "reasoning_tokens", "web_searches", "model", "provider", "speed", "geo"),
+    *("response_tokens", "reasoning_tokens", "web_searches", "model", "provider", "speed", "geo", "is_subagent"),
 )
-"""What belongs to the telling that counts, and stays when another one is smaller."""
+"""What belongs to the telling that counts, and stays when another one counts less."""
+_NO_LETTERS: Final = re.compile(r"[^A-Za-z0-9]")
+"""What Claude Code writes as a dash when it names a folder after the one in which it works."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """A file of an agent."""
+
+    path: PurePath
+    mtime_ns: int
+
+    def nearness(self, owner: Conversation) -> tuple[int, bool]:
+        """Return how sure this is a conversation's own file; larger is surer, and (0, False) is another one's.
+
+        Agents name the file of a conversation, or the folder of its subagents' files, after its id or the first letters
+        of that. Of several ids the oldest is that of the original, and of several files the one in the folder that
+        Claude Code names after the place of work.
+        """
+        stem = self.path.name.partition(".")[0]
+        for place, ref in enumerate(owner.refs):
+            if ref in self.path.name or ref in self.path.parts or stem.endswith(f"-{ref[:_SHORT_REF]}"):
+                return len(owner.refs) - place, _NO_LETTERS.sub("-", owner.workspace) in self.path.parts
+        return 0, False
 
 
 class ToldAnswers:
@@ -70,7 +95,7 @@ class ToldAnswers:
         self._created_at = moment_text(at)
         self._conversations = Conversations(connection, self._agent_id)
         self._sums = SumChanges()
-        self._file_names: dict[str, str] = {}
+        self._files: dict[str, _File] = {}
 
     def write(
         self,
@@ -177,54 +202,69 @@ class ToldAnswers:
         is_told_again = earlier["source_file_id"] is not None
         is_taken = kept_owner.id != teller.id and (
             priced.answer.is_owner_marked > bool(earlier["is_owner_marked"])
-            or (priced.answer.is_owner_marked == bool(earlier["is_owner_marked"]) and teller.is_older_than(kept_owner))
+            or (
+                priced.answer.is_owner_marked == bool(earlier["is_owner_marked"])
+                and (
+                    teller.is_older_than(kept_owner)
+                    or (is_told_again and self._is_rather_original(row, teller, earlier, kept_owner))
+                )
+            )
         )
         if is_told_again:
-            owner = teller if is_taken else kept_owner
-            is_original, was_original = self._is_original(row, owner), self._is_original(earlier, owner)
-            row |= self._merge_tellings(earlier, row, is_better=is_original - was_original)
+            row |= self._merge_tellings(earlier, row, teller if is_taken else kept_owner)
         if not is_taken:
             row["session_id"] = kept_owner.id
             row["execution_id"] = earlier["execution_id"] or kept_owner.execution_at(int(str(row["at_ms"])))
             if is_told_again:
-                row["is_subagent"] = row["is_subagent"] if is_original > was_original else earlier["is_subagent"]
                 is_same = kept_owner.id == teller.id
                 row["is_owner_marked"] = earlier["is_owner_marked"] or int(is_same and priced.answer.is_owner_marked)
                 row["project"] = earlier["project"] or priced.project or teller.workspace
         return row
 
-    def _is_original(self, row: Mapping[str, object] | sqlite3.Row, owner: Conversation) -> bool:
-        """Return whether a whole telling is from the owner's own file, neither from a copy nor from a subagent's.
+    def _is_rather_original(
+        self, row: Mapping[str, object], teller: Conversation, earlier: sqlite3.Row, kept_owner: Conversation
+    ) -> bool:
+        """Return whether an answer of two conversations that began and ended alike is rather the teller's.
 
-        Agents name the file of a conversation after its id, or after the first letters of that.
+        It is that of the one which has a file of its own, else of the one whose file was left alone first.
         """
-        if row["confidence"] == Confidence.INCOMPLETE or not owner.session_ref:
+        if kept_owner.is_older_than(teller):
             return False
-        name = self._file_name(str(row["source_file_id"]))
-        return owner.session_ref in name or name.partition(".")[0].endswith(f"-{owner.session_ref[:_SHORT_REF]}")
+        ours, theirs = self._file(row["source_file_id"]), self._file(earlier["source_file_id"])
+        return (-ours.nearness(teller)[0], ours.mtime_ns, teller.session_ref) < (
+            *(-theirs.nearness(kept_owner)[0], theirs.mtime_ns),
+            kept_owner.session_ref,
+        )
 
-    def _file_name(self, file_id: str) -> str:
-        if file_id not in self._file_names:
-            found = self._connection.execute("SELECT path FROM usage_files WHERE id = ?", (file_id,)).fetchone()
-            self._file_names[file_id] = "" if found is None else PurePath(found["path"]).name
-        return self._file_names[file_id]
+    def _file(self, file_id: object) -> _File:
+        name = str(file_id)
+        if name not in self._files:
+            statement = "SELECT path, mtime_ns FROM usage_files WHERE id = ?"
+            found = self._connection.execute(statement, (name,)).fetchone()
+            path, mtime_ns = ("", 0) if found is None else found
+            self._files[name] = _File(path=PurePath(path), mtime_ns=mtime_ns)
+        return self._files[name]
 
-    def _merge_tellings(self, earlier: sqlite3.Row, row: Mapping[str, object], *, is_better: int) -> dict[str, object]:
-        """Return the columns that an earlier telling of a file decides: the original counts, else what is larger.
+    def _rank(self, row: Mapping[str, object] | sqlite3.Row, owner: Conversation) -> tuple[object, ...]:
+        """Return how much a telling of the owner's answer counts; larger is more.
 
-        Args:
-            earlier: The row as it is.
-            row: What was told now.
-            is_better: 1 when only this telling is the original, -1 when only the earlier one is.
+        First comes a whole one, then one of the owner's own file, then one of itself rather than of its subagent; of
+        copies alone the larger one.
         """
+        file = self._file(row["source_file_id"])
+        is_whole = row["confidence"] != Confidence.INCOMPLETE
+        return is_whole, file.nearness(owner), not row["is_subagent"], _size(row), _counted_tokens(row), str(file.path)
+
+    def _merge_tellings(
+        self, earlier: sqlite3.Row, row: Mapping[str, object], owner: Conversation
+    ) -> dict[str, object]:
+        """Return the columns that an earlier telling of a file decides; see ``_rank`` for which one counts."""
         is_same_file = earlier["source_file_id"] == self._file_id
         is_read_again = is_same_file and int(str(row["source_offset"])) <= earlier["source_offset"]
-        before, now = _size(earlier), _size(row)
         times = [int(str(at_ms)) for at_ms in (earlier["at_ms"], row["at_ms"]) if at_ms]
         at_ms = min(times, default=0)
         columns: dict[str, object] = {"at_ms": at_ms, "day_local": self._days.day_of(at_ms)}
-        is_smaller = not is_read_again and (now < before or (now == before and not is_same_file))
-        if is_better < 0 or (not is_better and is_smaller):
+        if not is_read_again and self._rank(row, owner) < self._rank(earlier, owner):
             columns |= {name: earlier[name] for name in _TOLD}
         told_ms = int(str(earlier["at_ms"] if columns.keys() & _TOLD else row["at_ms"]))
         if told_ms // _DAY_MS != at_ms // _DAY_MS:

@@ -78,6 +78,12 @@ class Conversation:
         """Whether nothing that its file told is its own."""
         return IS_COPY in self.metadata
 
+    @property
+    def refs(self) -> list[str]:
+        """The agent's own ids of it, oldest first."""
+        former = self.metadata.get(FORMER_REFS)
+        return [ref for ref in (*(former if isinstance(former, list) else ()), self.session_ref) if ref]
+
     def is_older_than(self, other: Conversation) -> bool:
         """Return whether copied answers that name no owner belong to this one rather than to the other.
 

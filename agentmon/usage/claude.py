@@ -66,7 +66,7 @@ _Part = tuple[bytes, bytes, bytes, int, int]
 class ClaudeReader:
     """Reads one transcript of a conversation or of a subagent."""
 
-    parser_version: ClassVar[int] = 4
+    parser_version: ClassVar[int] = 5
 
     __slots__ = ("_is_subagent", "_last_at_ms", "_last_own_ref", "_last_part", "_session_ref", "_title_rank")
 

@@ -34,6 +34,16 @@ def test_the_larger_telling_counts_in_any_order_with_the_time_of_the_earliest() 
         assert merged.confidence is Confidence.EXACT
 
 
+def test_a_whole_telling_of_the_conversation_itself_counts_before_that_of_its_subagent() -> None:
+    own, copied = answer(), answer(response_tokens=500, is_subagent=True)
+    begun = answer(confidence=Confidence.INCOMPLETE)
+
+    for merged in (merge_answers(own, copied), merge_answers(copied, own)):
+        assert (merged.response_tokens, merged.is_subagent) == (5, False)
+    for merged in (merge_answers(begun, copied), merge_answers(copied, begun)):
+        assert (merged.response_tokens, merged.is_subagent) == (500, True)
+
+
 def test_of_two_that_are_alike_the_later_counts_and_the_first_owner_stays() -> None:
     merged = merge_answers(answer(), answer(session_ref="copy", model="later", at_ms=0))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from agentmon.domain.billing import BilledAnswer, Confidence, FailedCall, HistorySession
 from agentmon.domain.board import ColumnRequest
@@ -82,6 +84,7 @@ def write(
     path: str = "/a.jsonl",
     sessions: Sequence[HistorySession] = (),
     failures: Sequence[FailedCall] = (),
+    mtime_ns: int = 1,
 ) -> None:
     """Let a file of Claude's tell these answers, behind what it told before."""
     before = store.cursors().get(path)
@@ -91,7 +94,7 @@ def write(
         thread_key=path,
         inode=1,
         size_bytes=100,
-        mtime_ns=1,
+        mtime_ns=mtime_ns,
         read_offset=(0 if before is None else before.read_offset) + 100,
         head_hash="",
         parser_version=1,
@@ -321,6 +324,88 @@ def test_of_copies_that_disagree_the_original_counts_in_any_order(
     )
     assert {tuple(row.values()) for row in rows} == {("0aaaaaaa-main", original_tokens, original_tokens * 1000, 0)}
     assert totals(place) == (len(orders), original_tokens * len(orders))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """A file that tells the answer; ``{0}`` stands for the order in which the files are read."""
+
+    path: str
+    ref: str
+    after_ms: int = 0
+    is_marked: bool = False
+    mtime_ns: int = 1
+
+    def tell(self, files: UsageImport, turn: int, tokens: int) -> None:
+        one = told(f"{self.path}{turn}", tokens, at_ms=NOON_MS + self.after_ms, ref=self.ref.format(turn))
+        is_subagent = "subagents" in self.path
+        facts = replace(
+            one.answer, key=f"a{turn}", is_owner_marked=self.is_marked, is_subagent=is_subagent, offset=turn
+        )
+        write(files, replace(one, answer=facts), path=self.path.format(turn), mtime_ns=self.mtime_ns)
+
+
+ORIGINAL_COPY = Copy(path="/p/-w/{0}-main.jsonl", ref="{0}-main")
+COPIES = (
+    Copy(path="/p/-w/{0}-main/subagents/agent-1.jsonl", ref="{0}-main"),
+    Copy(path="/p/-moved/{0}-main.jsonl", ref="{0}-main"),
+    Copy(path="/p/-w/{0}-fork.jsonl", ref="{0}-fork", after_ms=5),
+    Copy(path="/p/-w/{0}-fork/subagents/agent-1.jsonl", ref="{0}-fork", after_ms=5),
+    Copy(path="/p/-w/{0}-a-pure-copy.jsonl", ref="{0}-a-pure-copy", mtime_ns=2),
+    Copy(path="/p/-w/{0}-marked.jsonl", ref="{0}-main", after_ms=9, is_marked=True),
+)
+
+
+@given(
+    copies=st.lists(st.sampled_from(COPIES), min_size=1, max_size=3, unique=True),
+    sizes=st.lists(st.sampled_from([50, 100, 500]), min_size=4, max_size=4),
+    has_original=st.booleans(),
+)
+@example(copies=[COPIES[1]], sizes=[50, 500, 500, 500], has_original=True)
+@example(copies=[COPIES[0], COPIES[3]], sizes=[50, 500, 500, 500], has_original=False)
+@example(copies=[COPIES[4]], sizes=[50, 500, 500, 500], has_original=True)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whose_an_answer_is_and_which_copy_counts_is_the_same_in_every_order_of_files(
+    place: ConversationPlace, files: UsageImport, copies: list[Copy], sizes: list[int], has_original: bool
+) -> None:
+    if not has_original:
+        copies = [one for one in copies if not one.is_marked]
+    told_of = list(zip([ORIGINAL_COPY] * has_original + copies, sizes, strict=False))
+    first = len(place.rows("SELECT id FROM llm_interactions"))
+    for turn, order in enumerate(itertools.permutations(told_of), start=first):
+        for copy, tokens in order:
+            copy.tell(files, turn, tokens)
+
+    rows = place.rows(
+        "SELECT key, session_ref, prompt_tokens, cost_nano, is_subagent FROM llm_interactions i "
+        f"JOIN sessions s ON s.id = i.session_id WHERE i.source_offset >= {first}"
+    )
+    ends = {
+        (str(row["session_ref"]).partition("-")[2], row["prompt_tokens"], row["cost_nano"], row["is_subagent"])
+        for row in rows
+    }
+    assert len(ends) <= 1
+    if has_original:
+        assert ends == {("main", sizes[0], sizes[0] * 1000, 0)}
+
+
+@pytest.mark.parametrize("original_tokens", [10, 500])
+@pytest.mark.parametrize("order", list(itertools.permutations(["old", "new", "fork"])))
+async def test_the_original_counts_too_where_its_conversation_has_another_id_since(
+    place: ConversationPlace, files: UsageImport, order: tuple[str, ...], original_tokens: int
+) -> None:
+    execution = await place.begin()
+    await place.tell(execution.id, SessionNews(session_ref="old-ref"))
+    await place.tell(execution.id, SessionNews(session_ref="new-ref"))
+
+    for name in order:
+        tokens = original_tokens if name == "old" else 100
+        at_ms = NOON_MS + (3_600_000 if name == "fork" else 0)
+        write(files, told("a", tokens, ref=f"{name}-ref", at_ms=at_ms), path=f"/projects/p/{name}-ref.jsonl")
+
+    assert place.rows("SELECT session_id, prompt_tokens FROM llm_interactions") == [
+        {"session_id": await place.session_id(execution.id), "prompt_tokens": original_tokens}
+    ]
 
 
 def test_of_an_original_that_was_cut_off_a_whole_copy_counts(place: ConversationPlace, files: UsageImport) -> None:

@@ -111,6 +111,28 @@ async def test_what_a_person_called_a_conversation_stays_when_its_agent_calls_it
     assert titles == [("second",), ("mine",), ("mine",)]
 
 
+@pytest.mark.parametrize("is_at_once", [True, False])
+@pytest.mark.parametrize("order", [(False, True), (True, False)])
+async def test_in_one_file_an_answer_counts_before_its_copy_in_a_side_chain(
+    home: UsageHome, order: tuple[bool, ...], is_at_once: bool
+) -> None:
+    ref = "cccccccc-1111-4111-8111-000000000200"
+    file = home.folder / "claude" / "projects" / "-home-dev-webshop" / f"{ref}.jsonl"
+    for is_copy in order:
+        usage = {"input_tokens": 1, "output_tokens": 500 if is_copy else 50}
+        message = {"id": "msg_twice", "model": "claude-opus-4-8", "stop_reason": "end_turn", "usage": usage}
+        at = "2026-11-20T10:00:00.000Z"
+        record = {"type": "assistant", "sessionId": ref, "isSidechain": is_copy, "timestamp": at}
+        with file.open("a") as opened:
+            opened.write(json.dumps(record | {"message": message}, separators=(",", ":")) + "\n")
+        if not is_at_once:
+            await home.read()
+    await home.read()
+
+    told = home.rows("SELECT response_tokens, is_subagent FROM llm_interactions WHERE key = 'msg_twice'")
+    assert told == [(50, 0)]
+
+
 @pytest.mark.parametrize("zone_name", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kolkata"])
 @pytest.mark.parametrize("are_kept", [True, False])
 async def test_days_are_those_of_the_zone_kept_or_not(home: UsageHome, zone_name: str, are_kept: bool) -> None:

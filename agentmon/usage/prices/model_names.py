@@ -6,16 +6,17 @@ import re
 from typing import Final
 
 _SUFFIX_IN_BRACKETS: Final = re.compile(r"\[[^\]]*\]$")
-_BEDROCK_MAKER: Final = re.compile(
-    r"^(?:[a-z]{2,7}(?:-[a-z]{2,7})?\.)?(?:anthropic|amazon|openai|meta|mistral|deepseek)\."
-)
+_REGION: Final = r"(?:[a-z]{2}|apac|us-gov|global)\."
+_BEDROCK_MAKER: Final = re.compile(rf"^(?:{_REGION})?(?:anthropic|amazon|openai|meta|mistral|deepseek)\.")
+_BEFORE_NAME: Final = re.compile(rf"(?:.*/)?(?:{_REGION})?(?:[a-z]+\.)?")
 _BEDROCK_VERSION: Final = re.compile(r"-v\d{1,2}(?::\d{1,3}(?::\w+)?)?$")
 _FLOATING: Final = re.compile(r"[-@](?:latest|default)$")
-_DATE: Final = re.compile(r"[-@](?:20\d{2}-\d{2}-\d{2}|20\d{6})$")
-_FINE_TUNED: Final = "ft:"
-_COMPACT_DATE: Final = re.compile(r"(?<=[-@])(20\d{2})(\d{2})(\d{2})$")
 _MONTH: Final = r"(?:0[1-9]|1[0-2])"
 _DAY: Final = r"(?:0[1-9]|[12]\d|3[01])"
+_DATE: Final = re.compile(rf"[-@](?:20\d\d-{_MONTH}-{_DAY}|20\d\d{_MONTH}{_DAY})$")
+_LIKE_A_DATE: Final = re.compile(r"[-@]20\d\d(?:-\d\d-\d\d|\d{4})$")
+_FINE_TUNED: Final = "ft:"
+_COMPACT_DATE: Final = re.compile(rf"(?<=[-@])(20\d\d)({_MONTH})({_DAY})$")
 _RELEASE: Final = re.compile(
     rf"(?:[-@:](?:latest|default|preview|exp|experimental)"
     rf"|[-@](?:20\d\d-?{_MONTH}-?{_DAY}|{_MONTH}-(?:20\d\d|{_DAY})|{_MONTH}{_DAY}|2\d{_MONTH}|00\d)"
@@ -57,6 +58,16 @@ def without_release(name: str) -> str:
     if _BEDROCK_MAKER.match(name.rpartition("/")[2]):
         name = _BEDROCK_VERSION.sub("", name)
     return _RELEASE.sub("", name)
+
+
+def begins_a_name(before: str) -> bool:
+    """Return whether a model's name begins behind these letters: nothing, a path, a region, a maker (``us.meta.``)."""
+    return _BEFORE_NAME.fullmatch(before) is not None
+
+
+def has_impossible_date(name: str) -> bool:
+    """Return whether the name ends like a date in a month or on a day that does not exist."""
+    return _LIKE_A_DATE.search(name) is not None and _DATE.search(name) is None
 
 
 def with_dashed_date(name: str) -> str:

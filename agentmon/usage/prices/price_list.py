@@ -15,7 +15,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError
-from agentmon.usage.prices.model_names import with_dashed_date, without_release
+from agentmon.usage.prices.model_names import (
+    begins_a_name,
+    has_impossible_date,
+    with_dashed_date,
+    without_release,
+)
 from agentmon.usage.prices.rates import Kind, KindRate
 
 if TYPE_CHECKING:
@@ -152,11 +157,14 @@ class PriceList:
             self.label = f"genai-prices, fetched {fetched.fetched_at[:10]}"
 
     def provider_id(self, provider: str) -> str | None:
-        """Return how the list calls the provider, or None when it has none of the name."""
-        try:
-            return self._snapshot.find_provider(None, provider, None).id
-        except LookupError:
-            return None
+        """Return how the list calls the provider, or None when it has none of the very name.
+
+        The list's own search takes a provider whose name is only part of it: ``my-openai-proxy`` would be OpenAI.
+        """
+        for one in self._snapshot.providers:
+            if provider == one.id or _is_named(one.provider_match, provider):
+                return one.id
+        return None
 
     def find(self, provider_id: str, model: str) -> ListedModel | None:
         """Return the model of this provider that the list knows by this name; another provider is never guessed.
@@ -171,7 +179,7 @@ class PriceList:
         for name in dict.fromkeys((model.lower(), with_dashed_date(model.lower()))):
             for owner in (provider, *fallbacks):
                 for found in owner.models:
-                    if name == found.id.lower() or (found.is_match(name) and _means(found.match, name)):
+                    if name == found.id.lower() or (found.is_match(name) and _is_release(found, name)):
                         is_own = owner is provider
                         return ListedModel(provider_id=provider.id, model=found, is_own=is_own, label=self.label)
         return None
@@ -234,6 +242,23 @@ def _milliseconds(moment: time) -> int:
     return (at.hour * 3600 + at.minute * 60 + at.second) * 1000 + at.microsecond // 1000
 
 
+def _is_named(clause: MatchLogic | None, name: str) -> bool:
+    """Return whether the clause has the very name of a provider."""
+    from genai_prices import types  # noqa: PLC0415 - see the module
+
+    match clause:
+        case types.ClauseOr():
+            return any(_is_named(part, name) for part in clause.or_)
+        case types.ClauseEquals():
+            return clause.is_match(name)
+        case _:
+            return False
+
+
+def _is_release(model: ModelInfo, name: str) -> bool:
+    return without_release(name) == model.id.lower() or _means(model.match, name)
+
+
 def _means(clause: MatchLogic, name: str) -> bool:
     """Return whether the clause, which matches, is about this very model: it reaches to what only tells a release.
 
@@ -250,12 +275,13 @@ def _means(clause: MatchLogic, name: str) -> bool:
             return len(clause.starts_with) >= len(without_release(name))
         case types.ClauseContains():
             begin = name.index(clause.contains.lower())
-            return not name[:begin][-1:].isalnum() and begin + len(clause.contains) >= len(without_release(name))
+            return begins_a_name(name[:begin]) and begin + len(clause.contains) >= len(without_release(name))
         case types.ClauseEndsWith():
-            return not name[: -len(clause.ends_with)][-1:].isalnum()
+            return clause.ends_with.startswith("/") or begins_a_name(name[: -len(clause.ends_with)])
         case types.ClauseRegex():
             found = re.search(clause.regex, name)
-            is_whole = clause.regex.endswith("$")
-            return is_whole or (found is not None and found.end() > len(without_release(name)))
+            if found is None or not begins_a_name(name[: found.start()]) or has_impossible_date(name):
+                return False
+            return clause.regex.endswith("$") or found.end() > len(without_release(name))
         case _:
             return True

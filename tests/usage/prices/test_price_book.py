@@ -251,6 +251,19 @@ def test_bedrock_s_own_regions_cost_what_bedrock_says() -> None:
         ("", ""),
         ("", "llama"),
         ("ollama", "gpt-5.5"),
+        ("my-openai-proxy", "gpt-5"),
+        ("local-openai", "gpt-5"),
+        ("not-anthropic", "claude-opus-4-8"),
+        ("google", "not-claude-3-5-haiku"),
+        ("google-vertex", "super-claude-3-7-sonnet"),
+        ("google-vertex", "x-claude-fable-5"),
+        ("azure", "my-o4-mini"),
+        ("aws", "my-amazon.nova-lite-v1:0"),
+        ("cohere", "xc4ai-aya-expanse-32b"),
+        ("minimax", "xminimax-m2.5-highspeed"),
+        ("openai", "gpt-5-2025-13-45"),
+        ("openai", "gpt-5-20251301"),
+        ("anthropic", "claude-opus-5-5-20261301"),
         ("openai", "gpt-9"),
         ("google", "gemini-9-ultra"),
     ],
@@ -261,6 +274,30 @@ def test_an_unknown_price_is_none_and_never_zero(provider: str, model: str) -> N
 
         assert (price.cost_nano, price.source) == (None, "none")
         assert BOOK.explain(billed).why_not
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("xai", "grok-4.3-20260101"),
+        ("azure", "deployments/o4-mini"),
+        ("minimax", "minimax/MiniMax-M2.5-highspeed-20260101"),
+        ("cohere", "cohere/c4ai-aya-expanse-32b"),
+        ("bedrock", "apac.amazon.nova-lite-v1:0"),
+        ("bedrock", "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-3-7-sonnet-20250219-v1:0"),
+        ("google-vertex", "publishers/anthropic/models/claude-fable-5@20260101"),
+        ("openai", "gpt-5-20250807"),
+    ],
+)
+def test_another_whole_name_is_the_same_provider_or_model(provider: str, model: str) -> None:
+    assert BOOK.price(answer(model, provider=provider, fresh=100)).source == "list"
+
+
+def test_what_a_proxy_takes_is_the_person_s_word(tmp_path: Path) -> None:
+    named = own(tmp_path, '[providers]\n"my-openai-proxy" = "openai"\n')
+
+    billed = answer("gpt-5", provider="my-openai-proxy", fresh=MILLION)
+    assert dollars(named, billed) == dollars(BOOK, replace(billed, provider="openai"))
 
 
 def test_what_an_agent_reports_counts_only_where_no_price_is_known() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.costs import FileCursor
 from agentmon.usage.following import Cursor
@@ -10,6 +10,10 @@ from agentmon.usage.sources import SourceKind
 
 if TYPE_CHECKING:
     from agentmon.usage.sources import SourceFile
+
+
+_PROJECT_HINT: Final = "project_hint"
+"""Key of a cursor's state: the folder of the project with which the file was read."""
 
 
 def is_changed(source: SourceFile, known: FileCursor | None, parser_version: int) -> bool:
@@ -20,6 +24,11 @@ def is_changed(source: SourceFile, known: FileCursor | None, parser_version: int
         known.mtime_ns,
         known.parser_version,
     )
+
+
+def is_of_new_project(source: SourceFile, known: FileCursor | None) -> bool:
+    """Return whether the file was read before it was known of which project it is: its beginning tells that too."""
+    return known is not None and source.project_hint not in {"", known.state.get(_PROJECT_HINT)}
 
 
 def unread_bytes(source: SourceFile, known: FileCursor | None) -> int:
@@ -63,5 +72,5 @@ def stored_cursor(source: SourceFile, cursor: Cursor) -> FileCursor:
         read_offset=cursor.offset,
         head_hash=cursor.head_hash,
         parser_version=cursor.parser_version,
-        state=dict(cursor.state),
+        state={**cursor.state, **({_PROJECT_HINT: source.project_hint} if source.project_hint else {})},
     )

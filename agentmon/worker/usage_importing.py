@@ -20,7 +20,14 @@ from agentmon.usage.prices.book import PriceBook
 from agentmon.usage.sources import find_sources, look_again, may_be_source, paths_of_source
 from agentmon.usage.unread import parser_version, read_unread
 from agentmon.worker.early_reading import APART_FROM_BYTES, PROCESSES, start_reading
-from agentmon.worker.file_cursors import is_changed, reader_cursor, stored_cursor, stored_path, unread_bytes
+from agentmon.worker.file_cursors import (
+    is_changed,
+    is_of_new_project,
+    reader_cursor,
+    stored_cursor,
+    stored_path,
+    unread_bytes,
+)
 from agentmon.worker.import_progress import (
     FileProblem,
     ImportOutcome,
@@ -165,13 +172,11 @@ class UsageImporter:
         self._other_paths.update(path for path in paths if self._source_at(path) is None)
 
     def _changed_of(self, sources: Iterable[SourceFile]) -> list[SourceFile]:
-        cursors = self._known()
-        return [
-            source
-            for source in sources
-            if is_changed(source, cursors.get(stored_path(source.path)), parser_version(source))
-            and not self._refused.has(source)
-        ]
+        return [source for source in sources if self._is_changed(source) and not self._refused.has(source)]
+
+    def _is_changed(self, source: SourceFile) -> bool:
+        known = self._known().get(stored_path(source.path))
+        return is_changed(source, known, parser_version(source)) or is_of_new_project(source, known)
 
     def unread_bytes(self) -> int:
         """Return how much is new in all files."""
@@ -267,7 +272,9 @@ class UsageImporter:
 
     def _job(self, source: SourceFile) -> Job:
         before = self._known().get(stored_path(source.path))
-        return source, None if before is None else reader_cursor(source, before)
+        if before is None or is_of_new_project(source, before):
+            return source, None
+        return source, reader_cursor(source, before)
 
     def _read_one(self, source: SourceFile, run: _Run, processes: ReadingProcesses | None) -> None:
         known = self._known()

@@ -4,6 +4,8 @@ import json
 import os
 import random
 import shutil
+import sqlite3
+from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -19,6 +21,7 @@ from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.worker import refusals, usage_importing
 from agentmon.worker.usage_importing import UsageImporter
 from tests.seeds import seeds
+from tests.store.recounts import counted_anew, kept_counts
 from tests.usage.histories import SAMPLES, environ_of
 from tests.worker.usage_home import (
     EXPECTED,
@@ -368,6 +371,42 @@ async def test_chats_below_the_hash_of_a_workspace_are_of_its_project(tmp_path: 
         await home.read()
 
         assert home.rows("SELECT u.project, s.workspace FROM daily_usage u, sessions s") == [("/home/dev/shop",) * 2]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json"])
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_chat_that_was_read_before_its_folder_was_known_is_of_that_project_too(
+    tmp_path: Path, suffix: str, goes_on: bool
+) -> None:
+    place = tmp_path / "gemini-home/.gemini/tmp" / sha256(b"/home/dev/shop").hexdigest() / "chats"
+    place.mkdir(parents=True)
+    file = place / f"session-1.{suffix}"
+
+    def write(answers: int) -> None:
+        chats = [
+            {"id": f"g{at}", "timestamp": f"2026-05-02T09:00:0{at}Z", "type": "gemini", "tokens": {"input": 7}}
+            for at in range(answers)
+        ]
+        lines = [{"sessionId": "s1"}, *chats] if suffix == "jsonl" else [{"sessionId": "s1", "messages": chats}]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    async with usage_home(tmp_path) as home:
+        write(1)
+        await home.read()
+        assert home.rows("SELECT project, answers FROM daily_usage") == [("", 1)]
+
+        await WorkspaceRepository(home.database).register(
+            root_path="/home/dev/shop", name="shop", at=SystemClock().now()
+        )
+        write(1 + goes_on)
+        assert (await home.read()).files == 1
+        assert (await home.read()).files == 0
+
+        assert home.rows("SELECT project, answers FROM daily_usage") == [("/home/dev/shop", 1 + goes_on)]
+        assert home.rows("SELECT workspace, project FROM sessions") == [("/home/dev/shop",) * 2]
+        home.contents()
+        with closing(sqlite3.connect(home.database.path)) as connection:
+            assert kept_counts(connection) == counted_anew(connection)
 
 
 async def _read_killed(home: UsageHome, kill_after: int) -> bool:

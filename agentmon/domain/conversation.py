@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import DangerLevel
+from agentmon.domain.billing import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -267,6 +268,7 @@ class UsageNews:
     error_status: int | None = None
     is_key_provisional: bool = False
     """Whether the protocol does not tell the key of the transcript, so that this one is the adapter's own."""
+    confidence: Confidence = Confidence.EXACT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

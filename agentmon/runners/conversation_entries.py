@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentmon.domain.activity import Activity
+from agentmon.domain.billing import Confidence
 from agentmon.domain.conversation import (
     ActivityNews,
     AskChoice,
@@ -319,6 +320,7 @@ def _usage(fields: _Fields) -> ConversationNews:
         error_status=fields.find_count("error_status"),
         is_final=fields.flag("is_final", default=True),
         is_key_provisional=fields.flag("is_key_provisional"),
+        confidence=fields.word("confidence", Confidence) if "confidence" in fields.document else Confidence.EXACT,
     )
 
 

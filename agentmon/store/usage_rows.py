@@ -37,6 +37,7 @@ _REPLACED: Final = (
     "latency_ms",
     "is_provisional",
     "price_version",
+    "confidence",
 )
 """What another telling replaces; the cost stays until the price has been looked up anew, so that no sum drops."""
 
@@ -193,4 +194,5 @@ def _row(conversation: ToldConversation, news: UsageNews, at_ms: int, place: _Pl
         "created_at": moment_of(at_ms),
         "project": place.project,
         "web_searches": 0,
+        "confidence": news.confidence,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.billing import Confidence
 from agentmon.usage.fields import MAX_COUNT, count_in, moment_in, object_in, objects_in, ref_in, text_in
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class TelemetryAnswer:
     """With those of reasoning."""
     reasoning_tokens: int
     latency_ms: int | None
+    confidence: Confidence = Confidence.EXACT
 
 
 def answers_in(message: Mapping[str, object]) -> list[TelemetryAnswer]:
@@ -75,6 +77,7 @@ def _answer_of(record: Mapping[str, object]) -> TelemetryAnswer | None:
 
 def _claude(attributes: Mapping[str, Mapping[str, object]], at_ms: int) -> TelemetryAnswer:
     for_an_hour = _count(attributes, "cache_creation_1h_tokens")
+    for_minutes = _count(attributes, "cache_creation_5m_tokens")
     unsplit = _count(attributes, "cache_creation_tokens") - for_an_hour
     ref = _ref(attributes, "session.id")
     return TelemetryAnswer(
@@ -85,11 +88,12 @@ def _claude(attributes: Mapping[str, Mapping[str, object]], at_ms: int) -> Telem
         provider="anthropic",
         prompt_tokens=_count(attributes, "input_tokens"),
         cache_read_tokens=_count(attributes, "cache_read_tokens"),
-        cache_write_5m_tokens=max(unsplit, _count(attributes, "cache_creation_5m_tokens")),
+        cache_write_5m_tokens=max(unsplit, for_minutes),
         cache_write_1h_tokens=for_an_hour,
         response_tokens=_count(attributes, "output_tokens"),
         reasoning_tokens=0,
         latency_ms=_count(attributes, "duration_ms") or None,
+        confidence=Confidence.ASSUMED if unsplit > for_minutes else Confidence.EXACT,
     )
 
 

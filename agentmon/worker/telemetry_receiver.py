@@ -272,6 +272,7 @@ def _news_of(answer: TelemetryAnswer) -> UsageNews:
         reasoning_tokens=answer.reasoning_tokens,
         latency_ms=answer.latency_ms,
         is_key_provisional=True,
+        confidence=answer.confidence,
     )
 
 

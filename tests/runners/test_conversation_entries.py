@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmon.domain.activity import Activity
+from agentmon.domain.billing import Confidence
 from agentmon.domain.conversation import (
     ActivityNews,
     AskChoice,
@@ -106,6 +107,10 @@ _KINDS = [
         (
             {"kind": "usage", "key": "k", "model": "m", "provider": "p", "prompt_tokens": 10**30},
             UsageNews(key="k", model="m", provider="p", prompt_tokens=10**12),
+        ),
+        (
+            {"kind": "usage", "key": "k", "model": "m", "provider": "p", "confidence": "assumed"},
+            UsageNews(key="k", model="m", provider="p", confidence=Confidence.ASSUMED),
         ),
         ({"kind": "cost", "cost_nano": 5}, CostNews(cost_nano=5)),
         ({"kind": "turn_started", "prompt_refs": ["c"]}, TurnStartedNews(prompt_refs=("c",))),

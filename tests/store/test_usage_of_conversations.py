@@ -138,6 +138,20 @@ async def test_what_a_conversation_tells_is_in_the_sums_at_once(place: Conversat
     assert totals(place) == (2, 45)
 
 
+async def test_what_is_assumed_of_a_live_answer_is_marked_until_it_is_told(
+    place: ConversationPlace, files: UsageImport
+) -> None:
+    execution = await place.begin()
+    assumed = replace(bills("a"), cache_write_5m_tokens=5_000, confidence=Confidence.ASSUMED)
+    await place.tell(execution.id, SessionNews(session_ref=REF), assumed, replace(assumed, key="b"))
+    assert place.rows("SELECT DISTINCT confidence FROM llm_interactions") == [{"confidence": "assumed"}]
+
+    await place.tell(execution.id, bills("a"))
+    write(files, told("b"))
+
+    assert place.rows("SELECT DISTINCT confidence FROM llm_interactions") == [{"confidence": "exact"}]
+
+
 async def test_a_file_takes_over_what_was_told_live_and_its_run_stays(
     place: ConversationPlace, files: UsageImport
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentmon.domain.billing import Confidence
 from agentmon.usage.fields import MAX_COUNT
 from agentmon.usage.telemetry import MAX_RECORDS, TelemetryAnswer, answers_in
 from tests.usage.histories import SAMPLES
@@ -135,3 +136,17 @@ def test_no_damage_makes_it_fail_or_tell_impossible_numbers(seed: int, junk: obj
     for answer in answers_in(message):
         assert 0 <= answer.prompt_tokens <= 2 * MAX_COUNT
         assert answer.reasoning_tokens <= answer.response_tokens
+
+
+def test_cache_writes_of_which_no_kind_is_told_are_assumed_to_be_the_short_ones() -> None:
+    told = [
+        _claude_event(cache_creation_tokens={"intValue": 50}),
+        _claude_event(cache_creation_tokens={"intValue": 50}, cache_creation_1h_tokens={"intValue": 50}),
+    ]
+
+    answers = answers_in(_logs(*told))
+
+    assert [(one.cache_write_5m_tokens, one.confidence) for one in answers] == [
+        (50, Confidence.ASSUMED),
+        (0, Confidence.EXACT),
+    ]

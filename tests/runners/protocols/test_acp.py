@@ -8,6 +8,7 @@ import pytest
 
 from agentmon.domain.redaction import redact
 from agentmon.runners.protocols.acp.opening import NO_FORK, NO_RESUME
+from agentmon.runners.protocols.acp.usage import turn_usage
 from tests.runners.protocols.acp_session import MODES, SESSION, AcpSession
 
 RESUMED = {"start": "resume", "session_ref": "old"}
@@ -518,3 +519,20 @@ def test_the_adapter_imports_little_of_the_standard_library() -> None:
     )
 
     assert printed.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("model", "agent", "written", "confidence"),
+    [
+        ("anthropic/claude-opus-4-8", "other", 50, "assumed"),
+        ("default", "claude-agent-acp", 50, "assumed"),
+        ("anthropic/claude-opus-4-8", "other", 0, None),
+        ("openai/gpt-5", "other", 50, None),
+    ],
+)
+def test_how_long_a_cache_of_anthropic_lives_is_assumed(
+    model: str, agent: str, written: int, confidence: str | None
+) -> None:
+    (event,) = turn_usage({"usage": {"inputTokens": 1, "cachedWriteTokens": written}}, "turn", model, agent, "")
+
+    assert event.get("confidence") == confidence

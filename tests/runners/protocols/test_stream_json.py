@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agentmon.runners.protocols.stream_json.usage import UsageBook
 from tests.runners.protocols.claude_runs import CAPTURES, ClaudeRun, answered, ask_of, permission, result
 from tests.runners.protocols.fuzzing import size_bytes
 
@@ -180,6 +181,56 @@ def test_usage_is_final_with_the_size_that_the_stream_tells() -> None:
     ]
     assert run.all("usage", "prompt_tokens", "cache_read_tokens", "cache_write_5m_tokens")[-1] == (100, 1000, 50)
     assert run.all("usage", "latency_ms")[-1] == 98
+
+
+@pytest.mark.parametrize(
+    ("begun", "size", "writes", "confidence"),
+    [
+        ({"cache_creation_input_tokens": 50}, {}, (50, 0), "assumed"),
+        (
+            {"cache_creation_input_tokens": 50, "cache_creation": {"ephemeral_5m_input_tokens": 20}},
+            {},
+            (50, 0),
+            "assumed",
+        ),
+        (
+            {"cache_creation_input_tokens": 50, "cache_creation": {"ephemeral_1h_input_tokens": 20}},
+            {},
+            (30, 20),
+            "assumed",
+        ),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 20}}, {}, (30, 20), None),
+        (
+            {"cache_creation_input_tokens": 50, "cache_creation": {"ephemeral_1h_input_tokens": 50}},
+            {"cache_creation_input_tokens": 50},
+            (0, 50),
+            None,
+        ),
+        (
+            {"cache_creation_input_tokens": 50},
+            {"cache_creation_input_tokens": 50, "cache_creation": {"ephemeral_1h_input_tokens": 50}},
+            (0, 50),
+            None,
+        ),
+        (
+            {"cache_creation_input_tokens": 50, "cache_creation": {"ephemeral_1h_input_tokens": 50}},
+            {"cache_creation_input_tokens": 0, "cache_creation": {"ephemeral_1h_input_tokens": 0}},
+            (0, 50),
+            None,
+        ),
+        ({}, {}, (0, 0), None),
+    ],
+)
+def test_how_long_a_cache_lives_is_marked_where_it_is_assumed(
+    begun: dict[str, object], size: dict[str, object], writes: tuple[int, int], confidence: str | None
+) -> None:
+    book = UsageBook()
+
+    book.note_answer("", {"id": "m", "model": "claude-opus-4-8", "usage": {"input_tokens": 1, **begun}}, 0)
+    (event,) = book.note_size("", {"output_tokens": 5, **size}, 9)
+
+    assert (event["cache_write_5m_tokens"], event["cache_write_1h_tokens"]) == writes
+    assert event.get("confidence") == confidence
 
 
 def test_each_answer_is_billed_once_also_those_of_subagents() -> None:

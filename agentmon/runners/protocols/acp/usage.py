@@ -91,9 +91,12 @@ def _event(model: str, agent: str, sent: int, read: int, written: int, response:
     if not mark:
         name = model
         provider = next((paid for word, paid in _PROVIDERS.items() if word in agent.lower()), "")
+    # How long a cache of Anthropic's lives has its price, and is not told.
+    is_assumed = bool(written) and ("claude" in model.lower() or provider == "anthropic")
     return {
         "kind": "usage",
         "key": "",
+        **({"confidence": "assumed"} if is_assumed else {}),
         "model": one_line(name, 200) or "unknown",
         "provider": one_line(provider, 200) or "unknown",
         "prompt_tokens": sent,

@@ -41,6 +41,7 @@ class UsageBook:
             events += self._settle(next(iter(self._open)), None)
         event: Event = {"kind": "usage", "key": key, "model": model[:200], "provider": "anthropic", "is_final": False}
         event.update(_tokens(usage))
+        _note_writes(event, usage)
         self._open[parent] = event
         self._begun_at_ms[parent] = at_ms - waited_ms
         return [*events, dict(event)]
@@ -53,6 +54,7 @@ class UsageBook:
         for name, tokens in _tokens(usage).items():
             if tokens:
                 present[name] = tokens
+        _note_writes(present, usage)
         return self._settle(parent, at_ms)
 
     def note_hand_back(self, parent: str, usage: Mapping[str, object]) -> list[Event]:
@@ -65,6 +67,7 @@ class UsageBook:
             final["cache_read_tokens"] == present["cache_read_tokens"]
         ):
             present.update(final)
+            _note_writes(present, usage)
         return self._settle(parent, None)
 
     def settle_all(self) -> list[Event]:
@@ -86,16 +89,26 @@ class UsageBook:
 
 
 def _tokens(usage: Mapping[str, object]) -> dict[str, int]:
-    writes = object_in(usage, "cache_creation")
-    long_writes = count_in(writes, "ephemeral_1h_input_tokens")
-    short_writes = count_in(writes, "ephemeral_5m_input_tokens")
-    if not writes:
-        short_writes = count_in(usage, "cache_creation_input_tokens")
     return {
         "prompt_tokens": count_in(usage, "input_tokens"),
         "cache_read_tokens": count_in(usage, "cache_read_input_tokens"),
-        "cache_write_5m_tokens": short_writes,
-        "cache_write_1h_tokens": long_writes,
         "response_tokens": count_in(usage, "output_tokens"),
         "reasoning_tokens": count_in(object_in(usage, "output_tokens_details"), "thinking_tokens"),
     }
+
+
+def _note_writes(event: Event, usage: Mapping[str, object]) -> None:
+    """Take what was written to caches; what is not told as long-lived is assumed to live for five minutes.
+
+    A sum without its parts says nothing new of parts that were told before and add up to it.
+    """
+    parts, written = object_in(usage, "cache_creation"), count_in(usage, "cache_creation_input_tokens")
+    long_writes, short_writes = (count_in(parts, f"ephemeral_{span}_input_tokens") for span in ("1h", "5m"))
+    known = sum(count_in(event, name) for name in ("cache_write_5m_tokens", "cache_write_1h_tokens"))
+    if "cache_write_5m_tokens" in event and not long_writes + short_writes and written in {0, known}:
+        return
+    unsplit = written - long_writes
+    event |= {"cache_write_5m_tokens": max(unsplit, short_writes), "cache_write_1h_tokens": long_writes}
+    event.pop("confidence", None)
+    if unsplit > short_writes:
+        event["confidence"] = "assumed"

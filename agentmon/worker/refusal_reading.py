@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.refusals import RefusalKind
+from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import open_at_once
 from agentmon.runners.refusals import find_refusal
 from agentmon.schedule import local_zone_name
@@ -23,15 +24,16 @@ from agentmon.schedule import local_zone_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentmon.domain.agents import Agent
     from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
     from agentmon.domain.refusals import Refusal
     from agentmon.runners.execution_folder import ExecutionFolder
 
 _VARIABLE: Final = re.compile(
-    r"\benvironment variable:? [`'\"]?([A-Za-z_]\w*)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)[`'\"]? environment variable\b"
+    r"\benvironment variable(?:: [`'\"]?| [`'\"])([A-Za-z_]\w*)"
+    r"|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)[`'\"]? environment variable\b"
+    r"|\b([A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:KEY|TOKEN))\b"
 )
-"""A variable that an error says is missing."""
+"""A variable that an error says is missing: one that is called so, or whose name is that of a key."""
 _TAIL_BYTES: Final = 16 * 1024
 _BY_ITSELF: Final = frozenset({EndReason.EXITED, EndReason.FINISHED})
 
@@ -60,20 +62,21 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
     )
     if refusal is None:
         return ending
-    name = _missing_variable(refusal, claimed.agent, folder)
+    name = _missing_variable(refusal, folder)
     if name:
-        advice = f"set {name} and let it through: `agentmon agents edit {claimed.agent.slug} --env {name}`"
-        refusal = replace(refusal, advice=advice)
+        is_let_through = name in select_environment({name: ""}, allowlist=claimed.agent.env_allowlist)
+        edit = f"set {name} and let it through: `agentmon agents edit {claimed.agent.slug} --env {name}`"
+        refusal = replace(refusal, advice=f"set {name}, or {refusal.advice}" if is_let_through else edit)
     return replace(ending, refusal=refusal)
 
 
-def _missing_variable(refusal: Refusal, agent: Agent, folder: ExecutionFolder) -> str:
-    """Return the variable with a key that the program misses since its allow-list has no such name; else empty."""
+def _missing_variable(refusal: Refusal, folder: ExecutionFolder) -> str:
+    """Return the variable with a key that the program misses and that did not reach it; empty when none is named."""
     if refusal.kind is not RefusalKind.BAD_LOGIN:
         return ""
     reached = folder.read_environment() or {}
-    named = [found[1] or found[2] for found in _VARIABLE.finditer(refusal.text)]
-    return next((name for name in named if name not in reached and name not in agent.env_allowlist), "")
+    named = ["".join(filter(None, found.groups())) for found in _VARIABLE.finditer(refusal.text)]
+    return next((name for name in named if name not in reached), "")
 
 
 def _record_of(error: str) -> bytes:

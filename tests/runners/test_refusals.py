@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 USAGE, RATE, LOGIN = RefusalKind.USAGE_LIMIT, RefusalKind.RATE_LIMIT, RefusalKind.BAD_LOGIN
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 28, 13, 0, tzinfo=UTC)
-AGENTS = {"claude", "codex", "gemini", "opencode", "aider"}
+AGENTS = {"claude", "codex", "gemini", "opencode", "aider", "qwen", "goose", "crush", "pi"}
 
 
 def refusal_in(
@@ -236,6 +236,50 @@ TRUE_WORDINGS = [
         None,
     ),
     ("gemini", "API key not valid. Please pass a valid API key.", LOGIN, None),
+    # A key that is missing
+    (
+        "opencode",
+        "Error: OpenAI API key is missing. Pass it using the 'apiKey' parameter or the OPENAI_API_KEY environment variable.",
+        LOGIN,
+        None,
+    ),
+    (
+        "opencode",
+        "AI_LoadAPIKeyError: Google Generative AI API key is missing. Pass it using the 'apiKey' parameter or the GOOGLE_GENERATIVE_AI_API_KEY environment variable.",
+        LOGIN,
+        None,
+    ),
+    (
+        "opencode",
+        '{"type":"error","error":{"name":"AI_LoadAPIKeyError","data":{"message":"the key is missing"}}}',
+        LOGIN,
+        None,
+    ),
+    ("aider", "Warning: gpt-5 expects these environment variables\n- OPENAI_API_KEY: Not set", LOGIN, None),
+    (
+        "aider",
+        "litellm.AuthenticationError: AuthenticationError: OpenAIException - The api_key client option must be set either by passing api_key to the client or by setting the OPENAI_API_KEY environment variable",
+        LOGIN,
+        None,
+    ),
+    (
+        "aider",
+        "litellm.AuthenticationError: Missing Anthropic API Key - A call is being made to anthropic but no key is set",
+        LOGIN,
+        None,
+    ),
+    ("qwen", "OPENAI_API_KEY environment variable not found.", LOGIN, None),
+    ("qwen", "The OPENAI_API_KEY environment variable is missing or empty; either provide it", LOGIN, None),
+    ("goose", "error: Configuration value not found: OPENAI_API_KEY", LOGIN, None),
+    ("goose", "No provider configured. Run 'goose configure' first", LOGIN, None),
+    (
+        "crush",
+        "No providers configured - please run 'crush' to set up a provider interactively.",
+        LOGIN,
+        None,
+    ),
+    ("pi", "No API key found for the selected model.", LOGIN, None),
+    ("pi", "Error: Please set the ANTHROPIC_API_KEY first", LOGIN, None),
     # opencode
     (
         "opencode",

@@ -108,6 +108,22 @@ async def test_an_agent_that_died_before_it_spoke_is_read_by_what_it_said_in_pla
     [
         ("codex", "Missing environment variable: `MOCK_API_KEY`.", "MOCK_API_KEY"),
         ("codex", "Missing environment variable: `internal`.", "internal"),
+        (
+            "opencode",
+            "xAI API key is missing. Pass it using the 'apiKey' parameter or the XAI_API_KEY environment variable.",
+            "XAI_API_KEY",
+        ),
+        (
+            "aider",
+            "litellm.AuthenticationError: Missing Anthropic API Key - A call is being made, set `ANTHROPIC_API_KEY`",
+            "ANTHROPIC_API_KEY",
+        ),
+        (
+            "qwen",
+            "Missing API key for OpenAI-compatible auth. Set it, or set the 'OPENAI_API_KEY' environment variable.",
+            "OPENAI_API_KEY",
+        ),
+        ("goose", "Configuration value not found: XAI_API_KEY", "XAI_API_KEY"),
     ],
 )
 async def test_a_key_that_was_held_back_is_named_with_the_command_that_lets_it_through(
@@ -118,6 +134,8 @@ async def test_a_key_that_was_held_back_is_named_with_the_command_that_lets_it_t
     folder.write_environment({"HOME": "/root"})
 
     held_back = with_refusal(an_end(said), replace(claimed, agent=agent), folder).refusal
+    listed = replace(agent, env_allowlist=(name,))
+    unset = with_refusal(an_end(said), replace(claimed, agent=listed), folder).refusal
     folder.write_environment({"HOME": "/root", name: ""})
     let_through = with_refusal(an_end(said), replace(claimed, agent=agent), folder).refusal
 
@@ -125,4 +143,6 @@ async def test_a_key_that_was_held_back_is_named_with_the_command_that_lets_it_t
     assert let_through is not None
     assert held_back.kind is let_through.kind is RefusalKind.BAD_LOGIN
     assert f"agentmon agents edit {agent.slug} --env {name}`" in held_back.advice
-    assert "codex login" in let_through.advice
+    assert name not in let_through.advice
+    assert unset is not None
+    assert unset.advice == f"set {name}, or {let_through.advice}"

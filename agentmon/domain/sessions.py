@@ -123,6 +123,8 @@ class SessionListing:
     agent_slug: str
     task_number: int | None
     task_title: str
+    asked: str
+    """What the person asked first, without the role and the instructions that the agent was given before it."""
     newest_execution_id: ExecutionId | None
     is_live: bool
     """Whether an execution of it runs or waits."""
@@ -136,9 +138,9 @@ class SessionListing:
     @property
     def title(self) -> str:
         """What it is called: its title, else the first line of what the person asked first, else its task."""
-        first = next((line.strip() for line in self.session.initial_prompt.splitlines() if line.strip()), "")
-        if first.startswith(ROLE_MARK):
-            # As sessions of releases up to 0.7 and those of history have it, with what the agent was told besides.
+        first = next(iter(self.asked.splitlines()), "").rstrip()
+        if self.session.initial_prompt.startswith(ROLE_MARK):
+            # As sessions of releases up to 0.7 have it, with instructions that the agent may not have any more.
             first = self.task_title or first
         return self.session.title or first or self.task_title or "without a word"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import StoreError
 from agentmon.domain.search import FoundOfKind, SearchHit, SearchKind, TextMatcher
 from agentmon.store.errors import store_error
+from agentmon.store.first_words import asked_first
 from agentmon.store.log_searching import LogSearch
 from agentmon.store.message_index import MESSAGES, index_query
 from agentmon.store.moments import parse_moment
@@ -39,6 +40,7 @@ _LONGEST_NUMBER: Final = 15
 
 _SCOPE: Final = "t.deleted_at IS NULL AND (:workspace_id IS NULL OR t.id IS NULL OR t.workspace_id = :workspace_id)"
 _OF_TASK: Final = "t.id, t.number, t.title, w.root_path, t.archived_at IS NOT NULL"
+_TITLE: Final = f"coalesce(s.title, substr({asked_first('s', 'a')}, 1, 200))"
 _OF_SESSION: Final = (
     "JOIN sessions s ON s.id = {row}.session_id JOIN agents a ON a.id = s.agent_id "
     "LEFT JOIN tasks t ON t.id = s.task_id LEFT JOIN workspaces w ON w.id = t.workspace_id"
@@ -75,7 +77,7 @@ _MESSAGES: Final = _Rows(
     raw="messages.content",
     where="a.slug || CASE messages.role WHEN 'user' THEN ', you' ELSE '' END",
     at="messages.created_at",
-    of_session="messages.session_id, messages.execution_id, coalesce(s.title, substr(s.initial_prompt, 1, 200))",
+    of_session=f"messages.session_id, messages.execution_id, {_TITLE}",
     joins=_OF_SESSION.format(row="messages"),
 )
 _OPERATIONS: Final = _Rows(
@@ -87,7 +89,7 @@ _OPERATIONS: Final = _Rows(
     raw="operations.tool_name || operations.target || operations.input_summary || operations.output_summary",
     where="operations.tool_name",
     at="operations.started_at",
-    of_session="operations.session_id, operations.execution_id, coalesce(s.title, substr(s.initial_prompt, 1, 200))",
+    of_session=f"operations.session_id, operations.execution_id, {_TITLE}",
     joins=_OF_SESSION.format(row="operations"),
 )
 _DOCUMENTS: Final = _Rows(
@@ -109,7 +111,7 @@ _SESSIONS: Final = _Rows(
     raw="coalesce(sessions.title, '') || sessions.initial_prompt",
     where="a.slug",
     at="sessions.started_at",
-    of_session="sessions.id, NULL, coalesce(sessions.title, substr(sessions.initial_prompt, 1, 200))",
+    of_session=f"sessions.id, NULL, coalesce(sessions.title, substr({asked_first('sessions', 'a')}, 1, 200))",
     joins="JOIN agents a ON a.id = sessions.agent_id LEFT JOIN tasks t ON t.id = sessions.task_id "
     "LEFT JOIN workspaces w ON w.id = t.workspace_id",
 )

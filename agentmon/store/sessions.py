@@ -13,6 +13,7 @@ from agentmon.domain.plain_text import plain_line
 from agentmon.domain.sessions import STATES, SessionListing
 from agentmon.store import tables
 from agentmon.store.conversation_mapping import session_of
+from agentmon.store.first_words import asked_first
 from agentmon.store.mapping import execution_of
 from agentmon.store.message_index import INDEX, UNINDEXED, index_query, is_plain
 from agentmon.store.text_search import has_word, starts_with
@@ -168,6 +169,7 @@ class SessionRepository:
                 run.c.id.label("newest_execution_id"),
                 *(run.c[name].label(f"run_{name}") for name in _STATE_COLUMNS),
                 _is_live().label("is_live"),
+                literal_column(asked_first("sessions", "agents")).label("asked"),
                 _match(words).label("match"),
             )
             .join(agents, agents.c.id == sessions.c.agent_id)
@@ -186,6 +188,7 @@ class SessionRepository:
                 agent_slug=row["agent_slug"],
                 task_number=row["task_number"],
                 task_title=row["task_title"] or "",
+                asked=row["asked"],
                 newest_execution_id=None
                 if row["newest_execution_id"] is None
                 else ExecutionId(row["newest_execution_id"]),

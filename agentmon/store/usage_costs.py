@@ -12,6 +12,7 @@ from agentmon.domain.billing import BilledAnswer, Confidence
 from agentmon.domain.costs import AnswerSource, CostGroup, CostPart
 from agentmon.domain.local_days import SLICE_MS
 from agentmon.store.cost_queries import OF_TIME, SLUGS, cost_parts, cost_query
+from agentmon.store.first_words import asked_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 _CHOSEN: Final = "(SELECT value FROM json_each(?))"
 _LABELS: Final[Mapping[CostGroup, str]] = {
-    CostGroup.SESSION: "SELECT id, coalesce(nullif(title, ''), nullif(substr(trim(initial_prompt), 1, 200), ''), "
-    f"session_ref, '') AS label FROM sessions WHERE id IN {_CHOSEN}",
+    CostGroup.SESSION: "SELECT s.id, coalesce(nullif(s.title, ''), "
+    f"nullif(substr({asked_first('s', 'a')}, 1, 200), ''), s.session_ref, '') AS label "
+    f"FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.id IN {_CHOSEN}",
     CostGroup.TASK: f"SELECT id, '#' || number || ' ' || title AS label FROM tasks WHERE id IN {_CHOSEN}",
     CostGroup.EXECUTION: "SELECT e.id, '#' || t.number || ' ' || t.title AS label FROM executions e "
     f"JOIN tasks t ON t.id = e.task_id WHERE e.id IN {_CHOSEN}",

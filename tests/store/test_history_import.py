@@ -15,7 +15,7 @@ import pytest
 from agentmon.domain.billing import HistorySession
 from agentmon.domain.clock import FakeClock
 from agentmon.domain.conversation import MessageNews, SessionNews
-from agentmon.domain.costs import FileCursor
+from agentmon.domain.costs import CostGroup, FileCursor
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.history import HistoryMessage, HistoryOperation
@@ -23,6 +23,7 @@ from agentmon.domain.operations import MessageRole, OperationStatus, OperationTy
 from agentmon.store.activity import ActivityRepository
 from agentmon.store.activity_sums import COUNT_OPERATIONS
 from agentmon.store.history_import import HistoryImport, HistoryPiece
+from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_import import FilePiece, UsageImport
 from tests.seeds import seeds
 from tests.store.conversation_place import NOON_MS, an_ending, opened_place
@@ -123,6 +124,32 @@ async def test_a_conversation_of_history_has_its_words_and_calls(
     assert [one.content for one in await place.conversations.messages(session.id)] == ["list it", "It lists."]
     (operation,) = await place.conversations.operations(session_id=session.id)
     assert (operation.target, operation.status, operation.execution_id) == ("ls", OperationStatus.SUCCESS, None)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Your role: reviewer\n\nFix it\n\nAnd test it", "Fix it"),
+        ("Your role: reviewer\n\nBe brief.\n\nBe kind.\n\nFix it\n\nAnd test it", "Fix it"),
+        ("Be brief.\n\nBe kind.\n\nFix it", "Fix it"),
+        ("Be brief.\n\nBe kind.", "Be brief."),
+        ("Be brief.\n\nBe kind. Fix it", "Be brief."),
+        ("Your role: a poet. Write.", "Your role: a poet. Write."),
+        ("your role: reviewer\n\nFix it", "your role: reviewer"),
+    ],
+)
+async def test_a_conversation_is_called_after_what_was_asked_and_not_after_what_its_agent_is_told_each_time(
+    place: ConversationPlace, history: HistoryImport, prompt: str, title: str
+) -> None:
+    with closing(sqlite3.connect(place.database.path)) as connection, connection:
+        connection.execute("UPDATE agents SET instructions = ?", ("Be brief.\n\nBe kind.\n",))
+
+    write(history, says(text=prompt))
+
+    (listing,) = await place.sessions.list(None, limit=9)
+    labels = await CostRepository(place.database).labels(CostGroup.SESSION, [listing.session.id])
+    assert listing.title == labels[listing.session.id] == title
+    assert listing.session.initial_prompt == prompt
 
 
 def test_the_first_prompt_is_that_of_a_person(place: ConversationPlace, history: HistoryImport) -> None:

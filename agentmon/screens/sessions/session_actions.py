@@ -69,7 +69,7 @@ async def restart(screen: ServiceScreen[None], listing: SessionListing) -> None:
     """
     from agentmon.screens.dialogs.choice import Answer, ChoiceDialog  # noqa: PLC0415 - not part of the first frame
 
-    first = even_line(listing.session.initial_prompt, max_characters=400)
+    first = even_line(listing.asked, max_characters=400)
     answer = await screen.ask(
         ChoiceDialog(
             f"Begin anew: {_short(listing)}?",

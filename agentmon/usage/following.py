@@ -167,8 +167,10 @@ def _read_lines(
 
 
 def _read_long(reader: Reader, line: LongLine) -> Reading:
-    shortened = line.shortened()
-    return reader.read(shortened, line.offset) if shortened else _problem(line.offset, "a line that is too long")
+    shortened = line.shortened().rstrip(b"\n")
+    return (
+        reader.read(shortened + b"\n", line.offset) if shortened else _problem(line.offset, "a line that is too long")
+    )
 
 
 def _next_piece(

@@ -52,6 +52,10 @@ def pieces_of(stream: OpenedFile, offset: int) -> Iterator[tuple[int, bytes] | L
             for part in held:
                 long_line.add(part)
             held, held_bytes = [], 0
+    if long_line is not None:
+        if parse_record(long_line.shortened()) is not None:
+            yield long_line
+        return
     rest = b"".join(held)
-    if rest and long_line is None and parse_record(rest) is not None:
+    if rest and parse_record(rest) is not None:
         yield offset, rest

@@ -22,7 +22,7 @@ class LongLine:
         """Begin at the offset of the line in its file."""
         self.offset = offset
         self.end = offset
-        """Behind the last byte so far; behind its newline when it is whole."""
+        """Behind the last byte so far; behind its newline when it has one."""
         self.head = b""
         """Its first ``ENDS_BYTES``."""
         self._tail = b""

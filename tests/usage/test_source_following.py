@@ -228,6 +228,30 @@ def test_of_a_very_long_line_all_but_its_long_texts_is_read(
     assert history.pieces == pieces + 1
 
 
+@pytest.mark.parametrize("is_torn", [True, False])
+def test_a_very_long_last_line_counts_without_its_newline_once_it_is_whole(
+    transcript: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, is_torn: bool
+) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1_000_000)
+    long = answered("m2", content=[{"type": "text", "text": "x" * 3_000_000}]).rstrip(b"\n")
+    written = len(long) - (1 if is_torn else 0)
+    transcript.write_bytes(answered("m1") + long[:written])
+    history = History().look(environ)
+    assert keys(history) == (["m1"] if is_torn else ["m1", "m2"])
+
+    with transcript.open("ab") as appended:
+        appended.write(long[written:])
+    history.look(environ)
+    assert keys(history) == ["m1", "m2"]
+    with transcript.open("ab") as appended:
+        appended.write(b"\n" + answered("m3"))
+    history.look(environ)
+
+    assert keys(history) == ["m1", "m2", "m3"]
+    assert history.problems == []
+    assert history.answers["claude", "m3"].offset == len(answered("m1")) + len(long) + 1
+
+
 def test_a_very_long_line_of_which_too_much_is_left_is_passed_over_and_counted_once(
     transcript: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

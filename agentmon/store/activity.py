@@ -124,6 +124,15 @@ class ActivityRepository:
             row = (await connection.execute(named)).mappings().first()
             return row is not None and await name_found_conversation(connection, row, session_ref)
 
+    async def has_said(self, execution_id: ExecutionId, *, since: datetime) -> bool:
+        """Return whether a message or an answer of an execution is known that is no older."""
+        messages, answers = tables.messages, tables.llm_interactions
+        said = select(messages.c.id).where(messages.c.execution_id == execution_id, messages.c.created_at >= since)
+        since_ms = since.timestamp() * 1000
+        answered = select(answers.c.id).where(answers.c.execution_id == execution_id, answers.c.at_ms >= since_ms)
+        async with self._database.reading() as connection:
+            return (await connection.execute(select(said.exists() | answered.exists()))).scalar_one()
+
     async def refs_of_runs(self, refs: Collection[str]) -> set[str]:
         """Return which of the agents' own ids belong to conversations of runs here."""
         async with self._database.reading() as connection:

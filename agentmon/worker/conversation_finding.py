@@ -12,7 +12,7 @@ from agentmon.domain.executions import ConversationStart
 from agentmon.runners.screens.signals import is_descendant
 from agentmon.usage.beginnings import find_beginnings
 from agentmon.usage.opencode_log import made_by_process_of
-from agentmon.usage.sources import OPENCODE
+from agentmon.usage.sources import CLAUDE, CODEX, GEMINI, OPENCODE, find_sources_of
 from agentmon.worker.preparation import working_dir_of
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _BEGUN_BEFORE_MS: Final = 2_000
 """Two clocks, of which one counts whole seconds."""
 _COMPARED_CHARACTERS: Final = 1_000
+_KEEP_RECORDS: Final = frozenset({CLAUDE, CODEX, GEMINI, OPENCODE})
+"""Agents that write down what they are told before they answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,16 @@ def find_begun_anew(run: ScreenRun) -> list[str]:
     )
     own = [one for one in begun if one.path in opened or one.session_ref in made]
     return list(dict.fromkeys(one.session_ref for one in sorted(own, key=lambda one: one.begun_ms)))
+
+
+def keeps_no_record(run: ScreenRun) -> bool:
+    """Return whether an agent that writes down what it is told has written nothing since the run started; blocks."""
+    since_ns = (run.started_ms - _BEGUN_BEFORE_MS) * 1_000_000
+    # Only Claude Code names its files by the conversation alone.
+    name = run.session_ref if run.agent_slug == CLAUDE else ""
+    return run.agent_slug in _KEEP_RECORDS and not any(
+        source.mtime_ns >= since_ns and name in source.path for source in find_sources_of(run.agent_slug, run.environ)
+    )
 
 
 def _is_in_folder(run: ScreenRun, one: Beginning) -> bool:

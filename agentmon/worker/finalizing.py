@@ -130,8 +130,10 @@ class Finalizer:
             StoreError: The next look takes it in hand again and goes on behind the last step that was done.
         """
         try:
-            for step in self._due(watched):
-                if watched.ending is not None and step.name not in watched.ending.done_steps:
+            for step in self._steps:
+                # What one finds out may be what another is for.
+                is_open = watched.ending is not None and step.name not in watched.ending.done_steps
+                if is_open and step in self._due(watched):
                     await self._do(step, watched)
         except BaseException:
             self._in_hand.discard(watched.id)

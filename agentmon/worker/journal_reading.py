@@ -51,7 +51,7 @@ LAST_LINE_MAX_CHARACTERS: Final = 200
 ERROR_MAX_CHARACTERS: Final = 500
 _WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry, LeftOutEntry)
 _ERRORS: Final = (StartFailedEntry, CouldNotStopEntry, DamagedEntry)
-_NO_RESULT: Final = "it ended before its agent had answered"
+NO_RESULT: Final = "it ended before its agent had answered"
 _UNREAD_CHARACTERS: Final = 1000
 """Most of an agent's event that is kept when it cannot be read."""
 
@@ -249,7 +249,7 @@ def _agent_ending(entry: EndedEntry, mode: ExecutionMode) -> tuple[ExecutionStat
         case None if entry.outcome is HostOutcome.EXITED and not mode.is_protocol:
             return (ExecutionStatus.SUCCEEDED if is_done else ExecutionStatus.FAILED), True, None
         case None:
-            return ExecutionStatus.FAILED, True, failure or (_NO_RESULT if is_done else None)
+            return ExecutionStatus.FAILED, True, failure or (NO_RESULT if is_done else None)
         case TurnOutcome.LIMIT:
             return ExecutionStatus.FAILED, False, failure or "it reached its limit of turns or money"
         case TurnOutcome.INTERRUPTED:

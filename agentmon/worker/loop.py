@@ -105,15 +105,17 @@ class WorkerLoop:
         self._screens = ScreenWatch(
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
-        last_look = EndStep(
-            "its conversation", self._screens.lacks_conversation, self._screens.look_for_last_time, limit_s=10.0
+        screens = self._screens
+        last_looks = (
+            EndStep("its conversation", screens.lacks_conversation, screens.look_for_last_time, limit_s=10.0),
+            EndStep("its result", screens.lacks_result, screens.look_for_result, limit_s=10.0),
         )
         self._finalizer = Finalizer(
             watch=self._watch,
             settlement=repositories.settlement,
             clock=clock,
             on_settled=self._note_settled,
-            steps=(*END_STEPS, last_look),
+            steps=(*last_looks, *END_STEPS),
         )
         self._following = Following(
             repositories=repositories,

@@ -15,11 +15,14 @@ from zoneinfo import ZoneInfo
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.redaction import redact
 from agentmon.domain.refusals import RefusalKind
 from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import open_at_once
 from agentmon.runners.refusals import find_refusal
 from agentmon.schedule import local_zone_name
+from agentmon.worker.journal_reading import LAST_LINE_MAX_CHARACTERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +71,17 @@ def with_refusal(ending: ExecutionEnding, claimed: ClaimedExecution, folder: Exe
         edit = f"set {name} and let it through: `agentmon agents edit {claimed.agent.slug} --env {name}`"
         refusal = replace(refusal, advice=f"set {name}, or {refusal.advice}" if is_let_through else edit)
     return replace(ending, refusal=refusal)
+
+
+def last_line_of(folder: ExecutionFolder) -> str:
+    """Return the last line with a text that a program wrote; empty when there is none.
+
+    Raises:
+        OSError: The log is there and cannot be read.
+    """
+    lines = re.split(r"[\r\n]+", _tail(folder.output_log).decode("utf-8", "replace"))
+    plain = (plain_line(redact(line), max_characters=LAST_LINE_MAX_CHARACTERS).strip() for line in reversed(lines))
+    return next((line for line in plain if line), "")
 
 
 def _missing_variable(refusal: Refusal, folder: ExecutionFolder) -> str:

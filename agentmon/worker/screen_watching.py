@@ -10,9 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.activity import Activity
+from agentmon.domain.agents import ToolType
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.errors import AgentmonError, StoreError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import CommandId
 from agentmon.runners.danger.rule_files import danger_rules_in_force
@@ -27,8 +29,10 @@ from agentmon.worker.conversation_finding import (
     choose_conversations,
     find_begun_anew,
     find_fitting,
+    keeps_no_record,
     screen_run_of,
 )
+from agentmon.worker.journal_reading import NO_RESULT
 from agentmon.worker.preparation import given_conversation, session_name
 from agentmon.worker.prompt_delivery import (
     PROMPT_KEY,
@@ -41,6 +45,7 @@ from agentmon.worker.prompt_delivery import (
     next_step,
     signs_of,
 )
+from agentmon.worker.refusal_reading import last_line_of
 from agentmon.worker.screen_answer import LISTENS_AFTER_S, ScreenAnswer, SeenDialog, gone_outcome
 from agentmon.worker.screen_files import ScreenFiles
 from agentmon.worker.screen_interrupt import Interrupt
@@ -275,6 +280,24 @@ class ScreenWatch:
         screens = [one for one in self._screens.values() if one.looks_for_conversation]
         runs = [run for screen in screens if (run := _run_of(screen, has_ended=screen.id == watched.id)) is not None]
         return replace(ending, session_ref=(await self._search(runs)).get(watched.id))
+
+    def lacks_result(self, watched: Watched, ending: ExecutionEnding) -> bool:
+        """Return whether only its exit code says that all went well, which of an agent is no result."""
+        is_by_code = ending.status is ExecutionStatus.SUCCEEDED and ending.reason is EndReason.EXITED
+        screen = self._screens.get(watched.id)
+        return is_by_code and screen is not None and screen.claimed.agent.tool_type is ToolType.AI_AGENT
+
+    async def look_for_result(self, watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+        """Return the ending as failed when nothing was said in this try as far as anybody knows."""
+        screen = self._screens[watched.id]
+        since = screen.claimed.execution.started_at
+        if ending.session_ref or (since is not None and await self._activity.has_said(watched.id, since=since)):
+            return ending
+        if await asyncio.to_thread(_has_been_told, screen):
+            return ending
+        last_line = await asyncio.to_thread(last_line_of, watched.folder)
+        error = f"{NO_RESULT}: {last_line}" if last_line else NO_RESULT
+        return replace(ending, status=ExecutionStatus.FAILED, error=error)
 
     def take_named(self) -> bool:
         """Return whether a conversation got its name since this was asked for the last time."""
@@ -761,6 +784,14 @@ def _run_of(screen: _Screen, *, has_ended: bool = False) -> ScreenRun | None:
     if pid is None:
         return None
     return screen_run_of(screen.claimed, screen.files.environ, pid=pid, session_ref=screen.session_ref or "")
+
+
+def _has_been_told(screen: _Screen) -> bool:
+    """Return whether an agent that has ended had a text, and wrote it down where it writes such things down; blocks."""
+    steps = {step for step, _ in screen.steps.read().values()}
+    has_had_text = screen.has_worked or bool(steps - {DeliveryStep.WAITING, DeliveryStep.PASTED})
+    run = _run_of(screen, has_ended=True)
+    return has_had_text and (run is None or not keeps_no_record(run))
 
 
 async def _resumed(screen: _Screen, key: str, text: str) -> Delivery:

@@ -3,6 +3,7 @@
 It speaks no protocol. Its argument is a Python expression of a dict:
 
 ``dialog``: a text that it shows first and that a line feed answers; what is typed meanwhile is dropped.
+``quits``: a text that it prints before it ends with 0, without a box.
 ``deaf_s``: for how long it drops what is typed before it draws its box.
 ``received``: a file into which each text that is submitted goes, one JSON string a line; an empty one too.
 ``swallows``: how many return keys it takes for line feeds.
@@ -61,6 +62,9 @@ class Stub:
             self.read(left)
 
     def run(self) -> None:
+        if "quits" in self.wishes:
+            sys.stderr.write(str(self.wishes["quits"]))
+            return
         tty.setraw(0, termios.TCSANOW)
         self.drop_for(float(str(self.wishes.get("deaf_s", 0))))
         dialog = self.wishes.get("dialog")

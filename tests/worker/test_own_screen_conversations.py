@@ -15,6 +15,7 @@ from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import LiveState
+from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import TaskDraft
 from agentmon.runners.adapters.prompt import CHOSEN_LATER, command_before_arguments
 from agentmon.screens.tasks.command_preview import planned_command
@@ -116,6 +117,7 @@ async def test_a_run_that_ends_right_behind_its_record_gets_its_conversation(liv
         assert await until_rows(live_home, said, started.id) == [("user", "go"), ("assistant", "On it.")]
         told = await services.executions.get(started.id)
 
+        assert told.status is ExecutionStatus.SUCCEEDED
         assert told.session_ref
         assert told.tokens_used == 35
         assert rows(live_home, "SELECT execution_id, status FROM operations") == [(started.id, "cancelled")]
@@ -124,6 +126,30 @@ async def test_a_run_that_ends_right_behind_its_record_gets_its_conversation(liv
         await services.costs.import_conversations(rescan=True)
         assert rows(live_home, "SELECT id, session_ref FROM sessions") == [(told.session_id, told.session_ref)]
         assert len(rows(live_home, "SELECT id FROM messages")) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "wishes", "status"),
+    [
+        ("stub", {"quits": "Error: no login"}, ExecutionStatus.FAILED),
+        ("claude", {"quits": "Error: no login"}, ExecutionStatus.FAILED),
+        ("claude", {"turn": "leave"}, ExecutionStatus.FAILED),
+        ("claude", {"turn": "leave", "writes": "claude"}, ExecutionStatus.SUCCEEDED),
+        ("stub", {"turn": "leave"}, ExecutionStatus.SUCCEEDED),
+    ],
+)
+async def test_an_agent_that_leaves_with_0_has_done_nothing_unless_it_was_told_something(
+    live_home: LiveHome, name: str, wishes: dict[str, object], status: ExecutionStatus
+) -> None:
+    async with open_services(live_home.paths) as services:
+        started = await start_stub(services, live_home, "go", name=name, flags=FLAGS, **wishes)
+        await until_rows(live_home, "SELECT id FROM executions WHERE ended_at > ''")
+        told = await services.executions.get(started.id)
+        task = await services.tasks.get(started.task_id)
+
+    assert (told.status, told.exit_code) == (status, 0)
+    assert str(wishes.get("quits", "")) in (told.error or "")
+    assert (task.status is TaskStatus.DONE) is (status is ExecutionStatus.SUCCEEDED)
 
 
 async def test_a_run_that_ends_without_a_worker_gets_its_conversation_from_the_next_one(live_home: LiveHome) -> None:

@@ -227,19 +227,18 @@ class Stage:
             await settle_command(command_id)
             self.unheard.append(status)
 
-        async def close_request(command_id: str, **_: object) -> None:
+        async def note(noted: list[str], command_id: str) -> None:
             if self.faults is not None:
                 self.faults.strike("before", StoreError("busy"))
-            self.closed.append(command_id)
+            noted.append(command_id)
             if self.faults is not None:
                 self.faults.strike("after", None)
 
+        async def close_request(command_id: str, **_: object) -> None:
+            await note(self.closed, command_id)
+
         async def settle_command(command_id: str, **_: object) -> None:
-            if self.faults is not None:
-                self.faults.strike("before", StoreError("busy"))
-            self.settled.append(command_id)
-            if self.faults is not None:
-                self.faults.strike("after", None)
+            await note(self.settled, command_id)
 
         folders = {**self.beside, "e1": self.folder}
         watched = {one: SimpleNamespace(id=one, folder=folder) for one, folder in folders.items()}

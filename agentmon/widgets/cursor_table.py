@@ -60,6 +60,7 @@ class CursorTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._cursor = 0
         self._selected_key: str | None = None
+        self._chosen_key: str | None = None
         self._hovered: int | None = None
 
     class Replaced(Message):
@@ -111,6 +112,11 @@ class CursorTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
         """The number of the row under the cursor, counted from 0; 0 when there is none."""
         return self._cursor
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the cursor was moved to its row, which did not come under it by itself."""
+        return self.row_count > 0 and self.key_of(self._cursor) == self._chosen_key
+
     def move_by(self, steps: int) -> None:
         """Move the cursor by so many rows, stopping at the ends."""
         self.move_to(self._cursor + steps)
@@ -123,6 +129,7 @@ class CursorTable(Guarded, ScrollView, can_focus=True, inherit_bindings=False):
             self._cursor = target
             self.refresh_row(target)
         self._note_selection()
+        self._chosen_key = self._selected_key
         self._show_cursor()
 
     def go_end(self, direction: int) -> None:

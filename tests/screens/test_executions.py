@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -7,6 +9,7 @@ import pytest
 from textual.widgets import Input
 
 from agentmon.domain.execution_columns import ExecutionColumn
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.executions.screen import ExecutionsScreen
@@ -194,6 +197,41 @@ async def test_x_takes_a_queued_execution_out_of_the_queue(tmp_path: Path) -> No
 
         assert (await store.services.executions.get(queued.id)).status is ExecutionStatus.CANCELLED
         assert stage.failures == []
+
+
+async def test_stopping_an_agent_whose_row_nobody_chose_asks_first(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        runs = []
+        for title in ("older", "newer"):
+            runs.append(await store.add_run((await store.add_task(title)).id, ExecutionStatus.RUNNING))
+        with closing(sqlite3.connect(store.services.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET mode = ?", (ExecutionMode.STREAM_JSON.value,))
+        table = await opened(stage, pilot, store, rows=2)
+        first, second = (listing.execution.id for listing in table.rows)
+        asked: list[str] = []
+
+        async def x_asks_no() -> None:
+            await pilot.press("x")
+            await until(pilot, lambda: isinstance(stage.screen, ConfirmDialog))
+            asked.append(screen_text(stage))
+            await pilot.press("n")
+            await until(pilot, lambda: isinstance(stage.screen, ExecutionsScreen))
+
+        await x_asks_no()
+        await pilot.press("slash", *"running", "enter", "j")
+        store.set_status(second, ExecutionStatus.FAILED)
+        stage.screen.post_message(StoreChanged())
+        await until(pilot, lambda: len(table.rows) == 1)
+        await x_asks_no()
+
+        assert len(asked) == 2
+        assert [(await store.services.executions.get(run.id)).status for run in runs].count(
+            ExecutionStatus.RUNNING
+        ) == 1
+        await pilot.press("x")
+        await until(pilot, lambda: table.rows == () or table.rows[0].execution.status is ExecutionStatus.CANCELLING)
+        assert (await store.services.executions.get(first)).status is ExecutionStatus.CANCELLING
 
 
 async def test_kill_asks_first_and_no_is_the_default(tmp_path: Path) -> None:

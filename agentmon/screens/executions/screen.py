@@ -20,7 +20,7 @@ from agentmon.screens.bindings import EXECUTIONS
 from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.sessions.talking import change_agent, interrupt, send_message, show_request
-from agentmon.screens.tasks.running import ask_kill, stop_run
+from agentmon.screens.tasks.running import ask_kill, ask_stop, stop_run
 from agentmon.screens.wait_clock import WaitClock
 from agentmon.widgets.execution_table import ExecutionTable, SortOrder
 from agentmon.widgets.form import LineInput
@@ -218,9 +218,14 @@ class ExecutionsScreen(ServiceScreen[None]):
             self.post_message(AttachRequested(selected.execution.id))
 
     def action_stop(self) -> None:
-        """Ask the program under the cursor to end."""
-        selected = self._selected
-        if selected is not None:
+        """Ask the program under the cursor to end; an agent at work whose row nobody chose is asked about."""
+        table, selected = self._table, self._selected
+        if table is None or selected is None:
+            return
+        execution = selected.execution
+        if execution.mode.is_conversation and execution.status.is_live and not table.is_chosen:
+            self.open_dialog(self._stop_asked(table, selected), name="stop")
+        else:
             self.start(stop_run(self, selected.execution.task_id), name="stop")
 
     def action_kill(self) -> None:
@@ -357,6 +362,11 @@ class ExecutionsScreen(ServiceScreen[None]):
         # What was read while they were not stored yet is as old as what was read before they were chosen.
         self._column_choices += 1
         self.request_refresh()
+
+    async def _stop_asked(self, table: ExecutionTable, listing: ExecutionListing) -> None:
+        table.select(listing.execution.id)
+        if await ask_stop(self, f"#{listing.task_number}", listing.task_title):
+            await stop_run(self, listing.execution.task_id)
 
     async def _kill(self, listing: ExecutionListing) -> None:
         if await ask_kill(self, [(listing.task_number, listing.task_title)]):

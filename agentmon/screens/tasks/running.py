@@ -167,7 +167,7 @@ async def ask_stop(screen: ServiceScreen[None], name: str, title: str) -> bool:
     from agentmon.screens.dialogs.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
 
     question = f"Stop {name} {even_line(title, max_characters=_LONGEST_TITLE)}?"
-    loss = "Its agent is at work, and the card came under the cursor by itself. What was written so far stays."
+    loss = "Its agent is at work, and it came under the cursor by itself. What was written so far stays."
     answer: bool | None = await screen.ask(ConfirmDialog(question, loss=loss, yes="Stop"))
     return answer is True
 

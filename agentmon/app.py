@@ -46,6 +46,7 @@ from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.library_caches import bound_caches
 from agentmon.widgets.ordered_keys import OrderedKeys
+from agentmon.widgets.whole_keys import SplitSequence
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -167,6 +168,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         super().__init__()
         self.esc_doubt_s = 0.3
         """So long after a lone ESC a letter may be the rest of alt and a letter, which came apart on its way."""
+        self.split_sequence = SplitSequence()
         self.replaced_doubt_s = 0.5
         """So long after something else came under the cursor a key may be meant for what was there."""
         self._chosen_look = look
@@ -344,16 +346,18 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def doubt(self, key: events.Key, before: events.Event | None) -> str:
         """Return why a key that deletes, starts, ends or decides something is hardly meant to; empty when it is."""
         behind_esc_s = key.time - before.time if isinstance(before, events.Key) and before.key == "escape" else _FAR_S
+        is_piece = self.split_sequence.may_go_on_with(key)
+        is_behind_esc = behind_esc_s < self.esc_doubt_s or is_piece
         screen = self.screen
         replaced_s = key.time - screen.replaced_at if isinstance(screen, ServiceScreen) else _FAR_S
-        if not key.is_printable or (behind_esc_s >= self.esc_doubt_s and replaced_s >= self.replaced_doubt_s):
+        if not key.is_printable or (not is_behind_esc and replaced_s >= self.replaced_doubt_s):
             return ""
         if self.focused is not None and self.focused.check_consume_key(key.key, key.character):
             return ""
         active = self.active_bindings.get(key.key)
         if active is None or active.binding.action.partition("(")[0] not in HARMFUL_ACTIONS:
             return ""
-        return "it came right after esc" if behind_esc_s < self.esc_doubt_s else "something else came under the cursor"
+        return "it came right after esc" if is_behind_esc else "something else came under the cursor"
 
     async def on_keys_released(self, message: KeysReleased) -> None:
         """Give the held keys to what is shown now."""

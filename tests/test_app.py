@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from textual.events import Key
+from textual.keys import key_to_character
 from textual.message import Message
 
 from agentmon.app import AgentmonApp
@@ -309,6 +310,37 @@ async def test_keys_that_come_before_the_editor_are_typed_into_it(place: Place) 
         )
         await board.press("ctrl+s")
         await board.until(lambda: board.shown(TaskStatus.TODO) == ["New q"], "the card")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "later_s", "is_done"),
+    [
+        (("escape", "left_square_bracket", "D"), 0.35, False),
+        (("escape", "left_square_bracket", "1", "semicolon", "1", "D"), 0.35, False),
+        (("escape", "O", "P"), 0.35, False),
+        (("escape", "left_square_bracket", "D"), 3.5, True),
+        (("escape", "j", "k", "D"), 0.35, True),
+    ],
+)
+async def test_a_sequence_in_three_pieces_does_nothing_harmful(
+    place: Place, pieces: tuple[str, ...], later_s: float, is_done: bool
+) -> None:
+    await place.fill("a", "b")
+
+    async with open_board(place) as board:
+        board.app.split_sequence.within_s = 3.0
+        at = 0.0
+        for name in pieces:
+            key = Key(name, key_to_character(name) if name != "escape" else "\x1b")
+            at = key.time = (at or key.time) + later_s
+            board.app.post_message(key)
+        await board.until(lambda: bool(board.toasts), "what became of it")
+        await board.settled()
+
+        assert any("ignored" in toast for toast in board.toasts) is not is_done
+        assert (len(board.shown(TaskStatus.TODO)) == 1) is is_done
+        async with place.services() as (services, _):
+            assert await services.queue.find_pause() is None
 
 
 @pytest.mark.parametrize(("later_s", "is_done"), [(0.2, False), (0.4, True)])

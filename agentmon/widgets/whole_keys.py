@@ -22,6 +22,7 @@ _ESC: Final = "\x1b"
 _REST: Final = re.compile(r"\[(?:[0-9;:<=>?]*[ -/]*[@-~]|<[0-9;]*$|[0-9;]+$)|O[@-~]")
 """What follows ESC in a sequence, in one piece; of a long one at least its beginning. Nobody types it at once."""
 _REST_WITHIN_S: Final = 3.0
+_BEGUN: Final = re.compile(r"\x1b(?:\[[0-9;]*|O)?")
 _SSH_DELAY_S: Final = 0.3
 
 
@@ -46,6 +47,25 @@ class WholeKeyParser(XTermParser):
             if isinstance(token, events.Key):
                 self._alone_at = monotonic() if token.key == "escape" else float("-inf")
             yield token
+
+
+class SplitSequence:
+    """Follows the keys that a sequence becomes which comes in three or more pieces: ``ESC``, ``[``, ``D``."""
+
+    def __init__(self) -> None:
+        self.within_s = _REST_WITHIN_S
+        """So long after one piece a key may be the next one."""
+        self._begun = ""
+        self._at = float("-inf")
+
+    def may_go_on_with(self, key: events.Key) -> bool:
+        """Take the next key, and return whether it may be no key but the next piece of a sequence that has begun."""
+        begun = self._begun if key.time - self._at < self.within_s else ""
+        character = _ESC if key.key == "escape" else key.character or ""
+        is_begun = _BEGUN.fullmatch(begun + character) is not None
+        self._begun = begun + character if is_begun else _ESC if character == _ESC else ""
+        self._at = key.time
+        return (is_begun and begun != "") or begun not in {"", _ESC}
 
 
 def escape_delay_s(environ: Mapping[str, str]) -> float:

@@ -149,7 +149,7 @@ async def open_board(
 ) -> AsyncIterator[Board]:
     app = AgentmonApp(place.paths, place.root, clock=clock)
     # A pilot types as fast as it can, and what it means.
-    app.esc_doubt_s = app.replaced_doubt_s = 0.0
+    app.esc_doubt_s = app.split_sequence.within_s = app.replaced_doubt_s = 0.0
     async with app.run_test(size=size) as pilot:
         board = Board(app, pilot)
         await until(lambda: app._is_opened, "services are open")

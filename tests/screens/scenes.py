@@ -213,7 +213,7 @@ async def scene(
     await _fill(paths, clock, deeds)
     clock.present = NOW
     app = AgentmonApp(paths, ROOT, clock=clock, look=look)
-    app.esc_doubt_s = app.replaced_doubt_s = 0.0
+    app.esc_doubt_s = app.split_sequence.within_s = app.replaced_doubt_s = 0.0
     with idle_worker(paths):
         async with app.run_test(size=size, notifications=has_toasts) as pilot:
             board = Board(app, pilot)

@@ -1295,6 +1295,7 @@ HARMFUL_ACTIONS: Final = frozenset(
         "allow_session",
         "answer",
         "archive",
+        "attach",
         "choose",
         "delete_task",
         "deny",

@@ -315,6 +315,35 @@ async def test_a_key_is_not_for_a_card_that_came_under_the_cursor_by_itself(plac
             board.app.clear_notifications()
 
 
+async def test_attaching_is_not_for_a_card_that_came_under_the_cursor_by_itself(place: Place) -> None:
+    tasks = await place.fill("a", "b")
+
+    async with open_board(place) as board:
+        board.app.replaced_doubt_s = 0.5
+        async with place.services() as (services, _workspace):
+            await services.tasks.delete(tasks[0].id, actor=USER_ACTOR)
+        await board.until(lambda: board.shown(TODO) == ["b"] and board.screen.replaced_at > 0, "only the other is left")
+        key = Key("a", "a")
+        key.time = board.screen.replaced_at + 0.4
+        board.app.post_message(key)
+        await board.told("ignored")
+
+
+async def test_no_action_takes_a_marked_card_that_the_filter_hides(place: Place) -> None:
+    await place.fill("alpha", "gamma", "beta")
+
+    async with open_board(place) as board:
+        await board.press("space", "space")
+        await board.until(lambda: len(board.column(TODO).marked) == 2, "two marks")
+        await board.press("slash", *"beta", "enter")
+        await board.until(lambda: board.shown(TODO) == ["beta"], "the filter")
+        await board.told("Marks cleared")
+        await board.press("D")
+        await board.until(lambda: board.shown(TODO) == [], "deleted")
+
+    assert await place.titles(TODO) == ["alpha", "gamma"]
+
+
 async def test_stopping_an_agent_whose_card_nobody_selected_asks_first(place: Place) -> None:
     async with place.services() as (services, workspace):
         stored = Stored(services, workspace)

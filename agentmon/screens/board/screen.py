@@ -681,6 +681,9 @@ class BoardScreen(ServiceScreen[None]):
         text_filter = event.value.strip()
         if event.input.id == "filter" and text_filter != self._text_filter:
             self._text_filter = text_filter
+            if text_filter and self._marked:
+                self._set_marked({})
+                self.notify("Marks cleared: the filter may hide those cards")
             self._tell_filter()
             self._restart_columns()
             self.request_refresh(at_once=True)

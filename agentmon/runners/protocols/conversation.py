@@ -48,9 +48,10 @@ class Conversation(Adapter):
     """The events and bytes of the step that is made now, how the newest turn ended, and what the agent does."""
 
     __slots__ = (
-        "_activity", "_at_ms", "_closed_asks", "_error", "_events", "_has_broken_off", "_held_up_by", "_interruptions",
-        "_is_denied", "_is_ended", "_is_finish_wanted", "_is_over", "_last_message", "_launch", "_lines", "_noted",
-        "_outcome", "_reasons", "_send", "_stray_text", "_told_refs", "_unfinished",
+        "_activity", "_at_ms", "_closed_asks", "_denied_calls", "_error", "_events", "_has_broken_off", "_held_up_by",
+        "_interruptions", "_is_denial_explained", "_is_denied", "_is_ended", "_is_finish_wanted", "_is_over",
+        "_last_message", "_launch", "_lines", "_noted", "_outcome", "_reasons", "_send", "_stray_text", "_told_refs",
+        "_unfinished",
     )  # fmt: skip
 
     def __init__(self, launch: Mapping[str, object]) -> None:
@@ -76,6 +77,10 @@ class Conversation(Adapter):
         """What a person has to say after a turn that ended well, and what tells so; empty texts for nothing."""
         self._is_denied = False
         """Whether a request of this turn was denied and no call has gone well since."""
+        self._denied_calls = 0
+        """Of how many requests of this turn that were denied the calls are not told as blocked yet."""
+        self._is_denial_explained = False
+        """Whether the last denial came with a reason: what the agent says then is its answer to that."""
         self._last_message: tuple[str, str] = ("", "")
         """The id of the newest message of the agent in this turn, and the end of its text."""
         self._noted = 0
@@ -188,6 +193,9 @@ class Conversation(Adapter):
         fresh = f"`agentmon sessions restart {ref} --message TEXT` starts a fresh one with its history"
         return f"{agent} cannot {done} the conversation; {fresh}. It says: {why}"
 
+    def _note_denial(self, answer: Mapping[str, object]) -> None:
+        self._is_denial_explained = bool(text_in(answer, "reason").strip())
+
     def _keep_reason(self, answer: Mapping[str, object]) -> None:
         reason = text_in(answer, "reason").strip()
         if reason:
@@ -210,13 +218,11 @@ class Conversation(Adapter):
         if outcome != "completed":
             return
         said = self._last_message[1]
-        if self._is_denied and not said.strip():
-            self._held_up_by = ("stopped after a denied request", "the turn ended with a denied request")
-        elif self._is_denied and gives_up(said):
-            note = "seems to give up after a denied request"
-            self._held_up_by = (note, "the last message, a guess: it gives up after a denied request")
-        elif question := open_question(said):
+        if question := open_question(said):
             self._held_up_by = (f"seems to ask: {question}", "the last message, a guess: it ends with a question")
+        elif self._is_denied and (not self._is_denial_explained or not said.strip() or gives_up(said)):
+            guess = ", a guess: no call has gone well since" if said.strip() else ""
+            self._held_up_by = ("stopped after a denied request", f"the turn ended with a denied request{guess}")
 
     def _end_texts(self, outcome: str, *, is_marked: bool = False) -> None:
         """Tell what was being written when a turn ended before its time, and mark that it was interrupted.
@@ -237,6 +243,7 @@ class Conversation(Adapter):
             kind = event["kind"]
             if kind == "turn_started":
                 self._held_up_by, self._last_message, self._is_denied = ("", ""), ("", ""), False
+                self._denied_calls, self._is_denial_explained = 0, False
             elif kind == "delta":
                 self._note_piece(event)
             elif kind == "message":
@@ -245,8 +252,13 @@ class Conversation(Adapter):
                     self._note_message(event)
             elif kind == "ask_closed" and event.get("outcome") == "denied":
                 self._is_denied, self._last_message = True, ("", "")
-            elif kind == "tool_finished" and event.get("status") in ("success", "blocked"):
-                self._is_denied = event["status"] == "blocked"
+                self._denied_calls += 1
+            elif kind == "tool_finished" and event.get("status") == "success":
+                self._is_denied = False
+            elif kind == "tool_finished" and event.get("status") == "blocked":
+                # What was denied may be told as blocked long after, when other calls have gone well.
+                self._is_denied = self._is_denied or not self._denied_calls
+                self._denied_calls = max(0, self._denied_calls - 1)
         self._noted = len(self._events)
 
     def _note_piece(self, event: Event) -> None:

@@ -104,6 +104,39 @@ def test_a_denial_without_an_option_for_it_cancels_the_request(session: AcpSessi
     assert session.sent[-1]["result"] == {"outcome": {"outcome": "cancelled"}}
 
 
+@pytest.mark.parametrize(
+    "words", ["Understood. I won't run the command.", "Okay, skipping this.", "I leave the file as it is.", ""]
+)
+def test_a_turn_in_which_nothing_went_well_behind_a_denial_needs_a_person(session: AcpSession, words: str) -> None:
+    session.decide(session.ask(), "deny")
+    if words:
+        session.say(words)
+    session.answer({"stopReason": "end_turn"})
+
+    assert not session.is_finished()
+    told = session.of_kind("activity")[-1]
+    assert (told["activity"], told["note"]) == ("waiting", "stopped after a denied request")
+    assert ("a guess" in told["source"]) is bool(words)
+
+
+def test_a_question_behind_a_denial_is_what_a_person_is_asked(session: AcpSession) -> None:
+    session.decide(session.ask(), "deny")
+    session.say("Understood. Which file may I change instead?")
+    session.answer({"stopReason": "end_turn"})
+
+    assert "Which file may I change instead?" in session.of_kind("activity")[-1]["note"]
+
+
+def test_work_that_went_another_way_behind_a_denial_is_done(session: AcpSession) -> None:
+    session.decide(session.ask(), "deny")
+    session.update("tool_call", toolCallId="t2", title="edit", kind="edit", status="completed")
+    session.say("Done another way.")
+    session.answer({"stopReason": "end_turn"})
+
+    assert session.is_finished()
+    assert session.adapter.outcome == "completed"
+
+
 def test_the_reason_of_a_denial_is_said_next_when_the_turn_has_ended(session: AcpSession) -> None:
     session.decide(session.ask(), "deny", reason="not here")
     assert session.sent[-1]["result"]["outcome"] == {"outcome": "selected", "optionId": "o-no"}

@@ -23,6 +23,18 @@ HOLDS_UP = [
     "Soll ich SQLite oder Postgres nehmen?",
     "```python\nx = 1\n```\n\nWhich value is right?",
     "Before I delete the table: is there a backup?",
+    "**Which database?**\n\n- **A)** SQLite\n- **B)** Postgres\n\nReply with A or B.",
+    "Which database should I use?\n\n| name | size |\n|---|---|\n| SQLite | small |\n| Postgres | large |",
+    "SQLite or Postgres? I'll continue once you answer. 🙂",
+    "Which one should I use?🙂",
+    "Where is the password? I can't continue without it.",
+    "Which database should I use?!",
+    "Please provide the API key.",
+    "Awaiting your decision.",
+    "I'm blocked until you give me access to the DB.",
+    "I can’t proceed without your approval.",
+    "SQLite oder Postgres? Sag mir Bescheid…",
+    "Which database?\n\n---\n\nTell me, please.",
 ]
 HOLDS_NOTHING_UP = [
     "",
@@ -48,6 +60,13 @@ HOLDS_NOTHING_UP = [
     "?",
     "Hm?",
     "The flag is called `--what?`.",
+    "All tests pass.\n\nPlease review the changes.",
+    "Done.\n\nPlease provide feedback if anything is off.",
+    "Done. Please share any questions.",
+    "Which database did I choose? SQLite. I'll continue with the tests when it is merged.",
+    "The tests:\n\n| name | passes |\n|---|---|\n| why? | yes |\n\nAll pass.",
+    "Done 🎉\n\nAnything else I can help with? 🙂",
+    "Is it fast? Yes.\n\n| name | time |\n|---|---|\n| a | 1 s |",
 ]
 
 
@@ -85,6 +104,8 @@ def test_any_text_takes_little_time(piece: str) -> None:
     [
         ("I couldn't write the file, since the request was denied.", True),
         ("I can’t go on without your permission.", True),
+        ("Understood. I won't run the command.", True),
+        ("Okay, skipping this.", True),
         ("I leave the file as it is.", False),
         ("Done another way: all tests pass.", False),
         ("It prints:\n\n```\npermission denied\n```\n\nI fixed that.", False),

@@ -137,6 +137,7 @@ class AcpAdapter(UpdateReader):
         if outcome == "denied":
             if isinstance(ask, Ask):
                 self._calls.block(ask.tool_ref)
+            self._note_denial(command)
             self._keep_reason(command)
             if command.get("interrupts") is True and self._is_turn_open:
                 self._interrupt()

@@ -102,6 +102,7 @@ class AppServerAdapter(NewsReader):
 
     def _follow_denial(self, ask: asks.Ask, command: Mapping[str, object], *, is_interrupting: bool) -> None:
         """Interrupt the turn where the answer itself does not, or tell the reason, which no answer has a place for."""
+        self._note_denial(command)
         reason = text_in(command, "reason").strip()
         turn = {"threadId": ask.thread_id}
         if command.get("interrupts") is True:

@@ -42,6 +42,7 @@ class StreamJsonCommands(StreamJsonState):
         self._respond(request_id, response)
         if outcome == "denied":
             self._calls.block(ask.tool_ref)
+            self._note_denial(command)
             if "interrupt" in response:
                 self._is_interrupted = True
                 self._keep_reason(command)

@@ -225,16 +225,41 @@ async def test_a_message_that_cannot_be_sent_says_why(tmp_path: Path) -> None:
         assert isinstance(stage.screen, TextDialog)
 
 
-async def test_interrupt_asks_nothing_and_tells(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [ExecutionMode.STREAM_JSON, ExecutionMode.TMUX])
+async def test_interrupt_asks_nothing_and_tells(tmp_path: Path, mode: ExecutionMode) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
         execution = await place.begin()
         await place.tell(execution, *a_talk())
+        with closing(sqlite3.connect(place.services.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET mode = ?", (mode.value,))
         await task_page(stage, pilot, place, execution, "conversation")
 
         await pilot.press("i")
         await until(pilot, lambda: any("stop and listen" in one.message for one in stage._notifications))
 
         assert len(await commands(place, execution, CommandType.INTERRUPT)) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "is_resumable"),
+    [
+        ((), False),
+        ((SessionNews(session_ref="ref"),), True),
+        ((SessionNews(session_ref="ref", cannot_resume="It keeps nothing."),), False),
+    ],
+)
+async def test_a_stop_names_the_way_back_only_where_there_is_one(
+    tmp_path: Path, told: tuple[SessionNews, ...], is_resumable: bool
+) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        execution = await place.begin()
+        await place.tell(execution, *told)
+        await task_page(stage, pilot, place, execution, "details")
+
+        await pilot.press("x")
+        await until(pilot, lambda: any("Stopping" in one.message for one in stage._notifications))
+
+        assert any("resumes" in one.message for one in stage._notifications) is is_resumable
 
 
 async def test_model_and_permission_mode_are_chosen_from_a_menu_or_typed(tmp_path: Path) -> None:

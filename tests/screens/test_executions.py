@@ -231,6 +231,28 @@ async def test_stopping_an_agent_whose_row_nobody_chose_asks_first(tmp_path: Pat
         assert (await store.services.executions.get(first)).status is ExecutionStatus.CANCELLING
 
 
+@pytest.mark.parametrize(
+    ("mode", "can_interrupt", "can_change"),
+    [
+        (ExecutionMode.STREAM_JSON, True, True),
+        (ExecutionMode.TMUX, True, None),
+        (ExecutionMode.TEMPLATE, None, None),
+    ],
+)
+async def test_any_agent_that_runs_can_be_interrupted(
+    tmp_path: Path, mode: ExecutionMode, can_interrupt: bool | None, can_change: bool | None
+) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        await store.add_run((await store.add_task("runs")).id, ExecutionStatus.RUNNING)
+        with closing(sqlite3.connect(store.services.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET mode = ?", (mode.value,))
+        await opened(stage, pilot, store, rows=1)
+
+        assert stage.screen.check_action("interrupt", ()) is can_interrupt
+        assert stage.screen.check_action("change_agent", ()) is can_change
+
+
 async def test_kill_asks_first_and_no_is_the_default(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:

@@ -177,7 +177,10 @@ class ExecutionsScreen(ServiceScreen[None]):
             return True if selected is not None and selected.execution.live_state is LiveState.NEEDS_YOU else None
         if action == "send_message":
             return True if selected is not None and selected.execution.mode.is_conversation else None
-        if action in {"interrupt", "change_agent"}:
+        if action == "interrupt":
+            is_talking = selected is not None and selected.execution.status.is_live
+            return True if is_talking and selected is not None and selected.execution.mode.is_conversation else None
+        if action == "change_agent":
             is_talking = selected is not None and selected.execution.status.is_live
             return True if is_talking and selected is not None and selected.execution.mode.is_protocol else None
         return True

@@ -96,7 +96,9 @@ async def stop_run(screen: ServiceScreen[None], task_id: TaskId, *, kill: bool =
         screen.request_refresh()
     if stopped.mode.is_conversation and stopped.status.is_open:
         task = await services.tasks.get(task_id)
-        screen.notify(f"Stopping #{task.number} · m resumes its conversation")
+        session = None if stopped.session_id is None else await services.sessions.get(stopped.session_id)
+        is_resumable = session is not None and not session.cannot_resume
+        screen.notify(f"Stopping #{task.number}{' · m resumes its conversation' if is_resumable else ''}")
 
 
 async def decide_waiting(screen: ServiceScreen[None], task_id: TaskId) -> None:

@@ -94,7 +94,6 @@ _COLUMNS: Final = (
     ExecutionColumn.COST,
     ExecutionColumn.LAST_LINE,
 )
-_TALKS: Final = {"interrupt", "change_agent"}
 BESIDE_COLUMNS: Final = 150
 """Cells from which conversation and log have room side by side."""
 _BESIDE: Final = ("conversation", "log")
@@ -230,7 +229,9 @@ class TaskPage(TaskLogScreen):
             return True if newest is not None and newest.live_state is LiveState.NEEDS_YOU else None
         if action == "send_message":
             return True if newest is not None and newest.mode.is_conversation else None
-        if action in _TALKS:
+        if action == "interrupt":
+            return True if newest is not None and newest.status.is_live and newest.mode.is_conversation else None
+        if action == "change_agent":
             return True if newest is not None and newest.status.is_live and newest.mode.is_protocol else None
         if action == "pick":
             return self._tab in {"details", "conversation", "operations"} and newest is not None

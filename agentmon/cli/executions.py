@@ -59,7 +59,7 @@ def list_executions(
             f"#{listing.task_number}",
             listing.agent_slug,
             listing.execution.elapsed_text(now),
-            spent_by([listing.execution]).text(money),
+            spent_by(listing.execution).text(money),
             plain_line(listing.task_title, max_characters=40),
             plain_line(listing.execution.error or listing.execution.last_line or "", max_characters=200),
         )

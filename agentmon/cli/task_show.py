@@ -20,7 +20,7 @@ from agentmon.domain.executions import Execution
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line, plain_lines
-from agentmon.domain.spending import spent_by
+from agentmon.domain.spending import Spent
 from agentmon.domain.tasks import Schedule, Task, Workspace
 from agentmon.schedule import next_times
 
@@ -42,7 +42,9 @@ class _TaskFacts:
     needed_by: Sequence[Task]
     next_times: Sequence[datetime]
     executions: Sequence[Execution]
-    """Newest first."""
+    """The newest, newest first."""
+    spent: Spent
+    """By all of them."""
     money: MoneyFormat
     now: datetime
     newest_state: str
@@ -72,7 +74,7 @@ def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOp
         "needed_by": json_form(facts.needed_by),
         "next_times": json_form(facts.next_times),
         "executions": json_form(facts.executions),
-        **spent_by(facts.executions).named,
+        **facts.spent.named,
     }
     say_document({**form, **beside} if isinstance(form, dict) else form)
 
@@ -90,6 +92,7 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         needed_by=[graph.tasks[one] for one in graph.needed_by.get(task.id, ())],
         next_times=_next_times(task.schedule) if task.schedule is not None else (),
         executions=executions,
+        spent=(await services.board.spent([task.id])).get(task.id, Spent()),
         money=await services.settings.money(),
         now=SystemClock().now(),
         newest_state=waiting_text(executions[0], await obstacles_of(services, executions[0])) if executions else "",
@@ -126,7 +129,7 @@ def _lines(facts: _TaskFacts) -> list[str]:
         ("parent", f"#{facts.parent.number} {facts.parent.title}" if facts.parent is not None else ""),
         ("waits for", _named(facts.waits_for)),
         ("needed by", _named(facts.needed_by)),
-        ("cost", spent_by(facts.executions).text(facts.money)),
+        ("cost", facts.spent.text(facts.money)),
         ("created", local_time(task.created_at)),
         ("changed", local_time(task.updated_at)),
     ]

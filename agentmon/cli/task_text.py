@@ -31,7 +31,7 @@ def execution_line(execution: Execution, money: MoneyFormat, now: datetime, stat
         local_time(execution.started_at or execution.created_at),
         execution.elapsed_text(now),
         size_text(execution.log_byte_size),
-        spent_by([execution]).text(money),
+        spent_by(execution).text(money),
         f"log removed {local_time(execution.log_removed_at)}" if execution.log_removed_at is not None else "",
         execution.error or "",
         execution.id,

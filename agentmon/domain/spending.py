@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentmon.domain.amounts import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.executions import Execution
 
@@ -21,6 +19,7 @@ class Spent(NamedTuple):
     tokens: int = 0
     unpriced_runs: int = 0
     """Runs that took tokens whose price is not known."""
+    runs: int = 0
 
     @property
     def named(self) -> dict[str, int | None]:
@@ -45,11 +44,7 @@ class Spent(NamedTuple):
         return f"{count_text(self.tokens)} tokens" if self.tokens else ""
 
 
-def spent_by(executions: Sequence[Execution]) -> Spent:
-    """Return what the runs took together."""
-    costs = [execution.cost_nano for execution in executions if execution.cost_nano is not None]
-    return Spent(
-        cost_nano=sum(costs) if costs else None,
-        tokens=sum(execution.tokens_used for execution in executions),
-        unpriced_runs=sum(execution.cost_nano is None and execution.tokens_used > 0 for execution in executions),
-    )
+def spent_by(execution: Execution) -> Spent:
+    """Return what one run took."""
+    is_unpriced = execution.cost_nano is None and execution.tokens_used > 0
+    return Spent(execution.cost_nano, execution.tokens_used, unpriced_runs=int(is_unpriced), runs=1)

@@ -101,7 +101,8 @@ WHERE s.parent_task_id IN ({ids}) AND s.deleted_at IS NULL
 GROUP BY s.parent_task_id
 """
 _SPENT: Final = """
-SELECT e.task_id, sum(e.cost_nano), sum(e.tokens_used), sum(e.cost_nano IS NULL AND e.tokens_used > 0) FROM executions e
+SELECT e.task_id, sum(e.cost_nano), sum(e.tokens_used), sum(e.cost_nano IS NULL AND e.tokens_used > 0), count(*)
+FROM executions e
 WHERE e.task_id IN ({ids})
 GROUP BY e.task_id
 """
@@ -361,8 +362,10 @@ def _labels(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str
 def read_spent(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, Spent]:
     """Return by task what all of its runs took together; nothing of tasks that never ran."""
     return {
-        str(task_id): Spent(None if cost is None else _integer(cost), _integer(tokens), _integer(unpriced))
-        for task_id, cost, tokens, unpriced in _rows_of(connection, _SPENT, task_ids)
+        str(task_id): Spent(
+            None if cost is None else _integer(cost), _integer(tokens), _integer(unpriced), _integer(runs)
+        )
+        for task_id, cost, tokens, unpriced, runs in _rows_of(connection, _SPENT, task_ids)
     }
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -9,6 +11,7 @@ import pytest
 from textual.widgets import ContentSwitcher, Tab
 
 from agentmon.bootstrap import open_services
+from agentmon.cli.task_show import _facts
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Schedule, TaskDraft
@@ -17,6 +20,7 @@ from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.frame import StoreChanged
 from agentmon.screens.tasks.run_dialog import RunDialog
 from agentmon.screens.tasks.task_editor import TaskEditor
+from agentmon.screens.tasks.task_facts import read_task_facts
 from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.screens.tasks.task_places import LogSpot
 from agentmon.services.actors import USER_ACTOR
@@ -693,3 +697,20 @@ async def test_a_screen_is_shown_live_and_follows_what_its_program_paints(live_h
         await until(pilot, lambda: "> no" not in screen_text(stage))
         (live_home.project / "end").touch()
         await services.queue.wait((await services.executions.of_task(task.id))[0].id)
+
+
+async def test_a_task_says_what_all_of_its_runs_cost_however_many(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task("often")
+        await store.add_run(task.id)
+        with closing(sqlite3.connect(store.services.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET cost_nano = 10000000, tokens_used = 100")
+        store.copy_runs(204)
+        await opened(stage, pilot, store, task.id)
+        on_page = await read_task_facts(store.services, store.workspace, task.id)
+        on_command_line = await _facts(store.services, store.workspace, str(task.number))
+        on_board = (await store.services.board.spent([task.id]))[task.id]
+
+        assert on_page.spent == on_command_line.spent == on_board == (2_050_000_000, 20_500, 0, 205)
+        await sees(stage, pilot, "$2.05", "205 runs")

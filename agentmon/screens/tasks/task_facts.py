@@ -17,7 +17,7 @@ from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState, short_moment
 from agentmon.domain.moments import moment_words
-from agentmon.domain.spending import spent_by
+from agentmon.domain.spending import Spent
 from agentmon.domain.tasks import awaited_text
 from agentmon.screens.tasks.command_preview import find_recorded_command, planned_command
 from agentmon.screens.tasks.start_note import judge_finder, start_note
@@ -67,7 +67,9 @@ class TaskFacts:
 
     task: Task
     executions: tuple[Execution, ...] = ()
-    """Newest first."""
+    """The newest, newest first."""
+    spent: Spent = field(default_factory=Spent)
+    """By all of them."""
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     capabilities: dict[CapabilityId, Capability] = field(default_factory=dict)
     waits_for: tuple[AwaitedTask, ...] = ()
@@ -127,6 +129,7 @@ async def read_task_facts(services: Services, workspace: Workspace, task_id: Tas
     facts = TaskFacts(
         task=task,
         executions=await services.executions.of_task(task_id),
+        spent=(await services.board.spent([task_id])).get(task_id, Spent()),
         agents=agents,
         capabilities={one.id: one for agent in agents.values() for one in agent.capabilities},
         waits_for=await services.tasks.dependencies(task_id),
@@ -285,8 +288,8 @@ def _program_words(facts: TaskFacts) -> str:
 
 
 def _cost_words(facts: TaskFacts) -> str:
-    spent = spent_by(facts.executions).text(facts.money)
-    return f"{spent} in {len(facts.executions):,} runs" if spent and len(facts.executions) > 1 else spent
+    spent = facts.spent.text(facts.money)
+    return f"{spent} in {facts.spent.runs:,} runs" if spent and facts.spent.runs > 1 else spent
 
 
 def _subtasks_heading(subtasks: Sequence[Task]) -> str:

@@ -198,17 +198,20 @@ async def _print_conversation(services: Services, session: Session, *, as_json: 
     calls = await services.conversations.operations(session_id=session.id, limit=_MOST_OPERATIONS)
     newest = await _newest_execution(services, session)
     plan = None if newest is None else await services.conversations.plan(newest.id)
+    listing = await services.sessions.get_listing(session.id)
     if as_json:
         say_document(
             {
                 "session": json_form(session),
+                "state": listing.state.value,
                 "messages": json_form(messages),
                 "operations": json_form(calls),
                 "plan": json_form(plan),
             }
         )
         return
-    tell(f"{plain_line(session.title) or 'conversation'}  {session.id}  {session.status.value}")
+    state = f"{listing.state.glyph} {listing.state.with_cause(exit_code=listing.exit_code)}"
+    tell(f"{plain_line(session.title) or 'conversation'}  {session.id}  {state}")
     told = [(one.created_at, message_text(one)) for one in messages]
     told += [(one.started_at, "  " + operation_line(one)) for one in calls]
     for _, text in sorted(told, key=lambda pair: pair[0]):

@@ -133,7 +133,7 @@ class AgentAsking:
         where = f"#{task.number} of the workspace {workspace.name} shows what it did"
         if ended.status is not ExecutionStatus.SUCCEEDED:
             told = f": {ended.error}" if ended.error else ""
-            raise RunnerError(f"{agent.name} did not answer, its run {ended.status.value}{told}", hint=where)
+            raise RunnerError(f"{agent.name} did not answer, its run: {ended.live_state.value}{told}", hint=where)
         said = ""
         if ended.session_id is not None:
             messages = await self._conversations.messages(ended.session_id, limit=_MOST_MESSAGES)

@@ -41,7 +41,7 @@ class AttachService:
         is_starting = execution.status is ExecutionStatus.RUNNING and execution.tmux_session_name is None
         if not is_starting and (not execution.status.is_live or execution.tmux_session_name is None):
             raise ConflictError(
-                f"this run is {execution.status.value}, so it has no terminal",
+                f"this run has no terminal: {execution.live_state.with_cause(exit_code=execution.exit_code)}",
                 hint="`agentmon log` and the log tab show what it printed",
             )
         session = await self._find(

@@ -12,6 +12,7 @@ from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandCause, CommandType
 from agentmon.domain.ids import CommandId, ExecutionId, new_id
+from agentmon.domain.live_state import live_state
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.idempotency import find_result, note_result
@@ -66,23 +67,23 @@ class CommandRepository:
             NotFoundError: There is no such execution.
             ConflictError: It does not run, or would be told something while it waits for a budget.
         """
+        executions = tables.executions
         async with self._database.writing() as connection:
             known = await find_result(connection, key, actor=actor)
             if known is not None:
                 return CommandId(known)
             row = (
                 await connection.execute(
-                    select(tables.executions.c.status, tables.executions.c.task_id).where(
-                        tables.executions.c.id == execution_id
+                    select(executions.c.status, executions.c.end_reason, executions.c.task_id).where(
+                        executions.c.id == execution_id
                     )
                 )
             ).first()
             if row is None:
                 raise NotFoundError("there is no such execution")
             if ExecutionStatus(row.status) is not ExecutionStatus.RUNNING:
-                raise ConflictError(
-                    f"its run is {ExecutionStatus(row.status).value}, so nobody listens", hint="run the task again"
-                )
+                state = live_state(ExecutionStatus(row.status), end_reason=row.end_reason)
+                raise ConflictError(f"nobody listens, its run: {state.value}", hint="run the task again")
             if any(command_type in _SAYING for command_type, _ in commands):
                 await _require_budget(connection, execution_id)
             for command_type, payload in commands:

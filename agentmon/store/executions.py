@@ -375,7 +375,7 @@ async def _hasten(
     is_same = is_same and dict(execution.args) == dict(request.args) and request.not_before is None
     if waits_until is None or waits_until <= at or not is_same:
         raise ConflictError(
-            f"#{number} is already {execution.status.value}",
+            f"#{number} has an open run already: {execution.live_state.value}",
             hint="one run of a task at a time; x on the board or `agentmon stop` ends it",
         )
     executions = tables.executions

@@ -133,7 +133,7 @@ class ScheduleRepository:
                         actor=SYSTEM_ACTOR,
                         at=at,
                     )
-                reason = f"it is still {present.status.value}"
+                reason = f"it is still {present.live_state.value}"
             await append_task_event(
                 connection,
                 task_id=task.id,

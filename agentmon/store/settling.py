@@ -13,6 +13,7 @@ from agentmon.domain.execution_status import LIVE_STATUSES, EndReason, Execution
 from agentmon.domain.exit_codes import failure_text
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.life_cycles import require_execution_move
+from agentmon.domain.live_state import live_state
 from agentmon.domain.refusals import RefusalKind
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
@@ -177,7 +178,8 @@ async def _settle(connection: AsyncConnection, row: RowMapping, *, park_after: i
     target = status_at_end(present_column, outcome, is_card_cancelled=is_card_cancelled)
     if target is TaskStatus.TODO and target is not present_column:
         target = await open_column_of(connection, row["task_id"])
-    await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run {status.value}")
+    state = live_state(status, end_reason=ending.reason)
+    await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run: {state.value}")
     return False
 
 

@@ -180,6 +180,10 @@ def test_every_place_shows_the_same_of_one_run_in_all_its_states(
         assert step.state.glyph in screens["board"]
         for place in ("sessions", "conversation"):
             assert screens[place].startswith(f"{step.state.glyph} {step.state.value}"), place
+        assert f"{step.state.glyph} {step.state.value}" in cli("conversation", number).stderr.splitlines()[0]
+        assert cli("conversation", number, "--json").document()["state"] == step.state.value
+        if step.row["status"] in {"queued", "succeeded", "failed", "timed_out", "cancelled"}:
+            assert step.state.value in cli("attach", number).stderr
         assert cli("explain", number).stdout.startswith(f"#{number} {word}")
         is_unseen = step.is_unseen and step.row["status"] in {"running", "cancelling", "finalizing"}
         for document in (

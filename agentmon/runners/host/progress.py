@@ -7,16 +7,20 @@ _MAX_CHARACTERS = 200
 _ESCAPE = "\x1b"
 _BELL = "\x07"
 _MAX_DIGITS = 6
+_ALTERNATE_SCREENS = (b"\x1b[?1049", b"\x1b[?1047", b"\x1b[?47")
+_LONGEST_SWITCH = 8
 _LEAVES_LINE = frozenset("ABEFHdfru")
 
 
 class Progress:
     """Counts what the program wrote; looks only at the end of each chunk for the newest line."""
 
-    __slots__ = ("_is_mid_line", "_last_line", "_line_feeds", "_tail", "byte_count")
+    __slots__ = ("_is_mid_line", "_last_line", "_line_feeds", "_tail", "byte_count", "is_on_other_screen")
 
     def __init__(self) -> None:
         self.byte_count = 0
+        self.is_on_other_screen = False
+        """Whether the program draws on the alternate screen, which has no lines that anybody scrolls back to."""
         self._line_feeds = 0
         self._is_mid_line = False
         self._tail = b""
@@ -32,9 +36,17 @@ class Progress:
         if not chunk:
             return
         self.byte_count += len(chunk)
+        self._note_screen(self._tail[1 - _LONGEST_SWITCH :] + chunk)
         self._line_feeds += chunk.count(b"\n")
         self._is_mid_line = not chunk.endswith(b"\n")
         self._tail = chunk[-_TAIL_BYTES:] if len(chunk) >= _TAIL_BYTES else (self._tail + chunk)[-_TAIL_BYTES:]
+
+    def _note_screen(self, output: bytes) -> None:
+        if b"\x1b[?" in output:
+            entered = max(output.rfind(name + b"h") for name in _ALTERNATE_SCREENS)
+            left = max(output.rfind(name + b"l") for name in _ALTERNATE_SCREENS)
+            if entered != left:
+                self.is_on_other_screen = entered > left
 
     def last_line(self) -> str:
         """Return the newest line that a terminal shows text in, without escape sequences, at most 200 characters."""

@@ -6,18 +6,18 @@ import os
 import termios
 
 from agentmon.runners.host import process_table
+from agentmon.runners.host.waiting_calls import find_waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agentmon.runners.host.agent import Agent
     from agentmon.runners.host.journal import Journal
     from agentmon.runners.host.progress import Progress
+    from agentmon.runners.host.waiting_calls import Wait
 
 _AT_REST_S = 1.0
 _MOST_REST_S = 30.0
 _LFLAG = 3
-_READ_CALLS = {"x86_64": (0, 19), "aarch64": (63, 65), "riscv64": (63, 65)}
-"""Numbers of read and readv. Source: the tables of system calls of Linux 6.1."""
 _TERMINAL_NAMES = ("/dev/tty", "/dev/pts/")
 _MAX_QUESTION_CHARACTERS = 120
 
@@ -25,8 +25,9 @@ _MAX_QUESTION_CHARACTERS = 120
 class TerminalQuestion:
     """Tells the journal when the program begins to wait for a person, and when it goes on.
 
-    A program that merely thinks is never taken for one that waits: reading has to be seen, or echo to be off while the
-    terminal takes whole lines, as it is for a password.
+    A program that merely thinks is never taken for one that waits: that it reads there has to be seen, but where the
+    system does not tell, and echo is off while the terminal takes whole lines, as it is for a password. One that looks
+    whether there is something to read, at other files besides, is a guess.
     """
 
     __slots__ = ("_agent", "_is_asking", "_journal", "_progress", "_reader", "_rest_s", "next_look")
@@ -81,31 +82,35 @@ class TerminalQuestion:
         except (OSError, termios.error):
             return ""
         takes_lines, echoes = bool(modes & termios.ICANON), bool(modes & termios.ECHO)
-        if takes_lines and not echoes:
-            return "output rests on an open line, and the terminal reads without echo"
+        may_guess = not takes_lines and not echoes and not self._progress.is_on_other_screen
+        how = f"{'whole lines' if takes_lines else 'single keys'}{'' if echoes else ' without echo'}"
         # Whoever read at the last look most likely still does; to find another takes the whole table of processes.
-        if not (_is_of_group(self._reader, group) and _reads_terminal(self._reader)):
-            self._reader = next((pid for pid in process_table.find_group(group) if _reads_terminal(pid)), 0)
-        if self._reader:
-            how = "whole lines" if takes_lines else "single keys"
-            return f"output rests on an open line, and the program reads {how} from the terminal"
+        waits = find_waits(self._reader) if _is_of_group(self._reader, group) else None
+        reads, is_untold = _reads(waits, may_guess=may_guess), False
+        if not reads:
+            found = {pid: find_waits(pid) for pid in process_table.find_group(group)}
+            is_untold = not found or None in found.values()
+            readers = ((pid, _reads(waits, may_guess=may_guess)) for pid, waits in found.items())
+            self._reader, reads = next((reader for reader in readers if reader[1]), (0, ""))
+        if reads:
+            return f"output rests on an open line, and the program {reads} {how} from the terminal"
+        if takes_lines and not echoes and is_untold:
+            return "output rests on an open line, and the terminal reads without echo"
         return ""
+
+
+def _reads(waits: list[Wait] | None, *, may_guess: bool) -> str:
+    """Return the word for how surely a process waits to read a terminal; empty when it does not, or nobody tells."""
+    at_terminal = [wait for wait in waits or () if any(path.startswith(_TERMINAL_NAMES) for path in wait.paths)]
+    if any(wait.is_read for wait in at_terminal):
+        return "reads"
+    if (may_guess and at_terminal) or any(wait.is_endless and len(wait.paths) == 1 for wait in at_terminal):
+        return "waits, a guess, for"
+    return ""
 
 
 def _is_of_group(pid: int, group: int) -> bool:
     try:
         return pid > 0 and os.getpgid(pid) == group
     except OSError:
-        return False
-
-
-def _reads_terminal(pid: int) -> bool:
-    """Return whether the process is held by a read of a terminal; False where the system does not tell."""
-    try:
-        with open(f"/proc/{pid}/syscall", "rb") as file:
-            number, descriptor = file.read(256).split()[:2]
-        if int(number) not in _READ_CALLS.get(os.uname().machine, ()):
-            return False
-        return os.readlink(f"/proc/{pid}/fd/{int(descriptor, 16)}").startswith(_TERMINAL_NAMES)
-    except (OSError, ValueError):
         return False

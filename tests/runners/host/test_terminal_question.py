@@ -8,6 +8,7 @@ import pty
 import signal
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,6 +28,20 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 CONFIRM = ("sh", "-c", "printf 'Proceed? [y/N] '; read answer; sleep 600")
 PASSWORD = (sys.executable, "-c", "import getpass; getpass.getpass('Password: ')")
 SINGLE_KEY = ("bash", "-c", "read -p 'any key ' -n1 answer; sleep 600")
+PYTHON = (sys.executable, "-c")
+OPENS = "import os, select, sys, threading, tty; print({text}, end='', flush=True); "
+READLINE = (*PYTHON, "import readline; input('Proceed? ')")
+DEBUGGER = (*PYTHON, "import pdb; pdb.set_trace(); x = 1")
+EDITED = ("bash", "-c", "read -e -p 'Proceed? ' answer; sleep 600")
+ASKS = OPENS.format(text="'Proceed? '")
+SELECTS = (*PYTHON, f"{ASKS} select.select([0], [], [])")
+POLLS = (*PYTHON, f"{ASKS} p = select.poll(); p.register(0, 1); p.poll()")
+THREAD = (*PYTHON, f"{ASKS} t = threading.Thread(target=sys.stdin.readline); t.start(); t.join()")
+EPOLL = "e = select.epoll(); e.register(0, 1); e.register(os.pipe()[0], 1); e.poll()"
+RAW_EPOLL = (*PYTHON, f"import tty; tty.setraw(0); {ASKS} {EPOLL}")
+"""As Node.js waits for a line."""
+COMPILES = OPENS.format(text="'compiling... '")
+ON_OTHER_SCREEN = "import tty; tty.setraw(0); " + OPENS.format(text="'\\x1b[?1049hcompiling... '")
 THINKS = ("sh", "-c", "printf 'compiling... '; sleep 600")
 THINKS_AFTER_A_LINE = ("sh", "-c", "echo done; read answer")
 
@@ -92,6 +107,48 @@ def test_a_program_that_reads_its_terminal_on_an_open_line_asks(argv: tuple[str,
         os.write(program.outer, b"y\n")
         program.question.note_output(program.now)
         assert program.events[-1]["activity"] == "working"
+
+
+@pytest.mark.parametrize(
+    ("argv", "is_guess"),
+    [
+        (READLINE, True),
+        (DEBUGGER, True),
+        (EDITED, True),
+        (SELECTS, True),
+        (POLLS, True),
+        (THREAD, False),
+        (RAW_EPOLL, True),
+    ],
+    ids=["readline", "debugger", "edited line", "select", "poll", "thread", "epoll"],
+)
+@needs_proc
+def test_a_program_that_waits_otherwise_than_by_reading_asks(argv: tuple[str, ...], is_guess: bool) -> None:
+    with asked(*argv) as program:
+        program.read(b"(Pdb) " if argv is DEBUGGER else b"Proceed? ")
+
+        wait_for(lambda: program.look() == ["waiting"])
+
+        assert ("a guess" in program.events[0]["source"]) is is_guess
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("sh", "-c", "stty -echo; printf 'compiling... '; sleep 600"),
+        (*PYTHON, f"{COMPILES} select.select([os.pipe()[0]], [], [])"),
+        (*PYTHON, f"{COMPILES} {EPOLL}"),
+        (*PYTHON, f"{ON_OTHER_SCREEN} {EPOLL}"),
+    ],
+    ids=["without echo", "another file", "line mode", "another screen"],
+)
+@needs_proc
+def test_a_program_that_does_not_wait_for_a_person_alone_never_asks(argv: tuple[str, ...]) -> None:
+    with asked(*argv) as program:
+        program.read(b"compiling... ")
+        wait_for(lambda: Path(f"/proc/{program.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
+
+        assert [program.look() for _ in range(10)] == [[]] * 10
 
 
 @needs_proc

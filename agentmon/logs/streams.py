@@ -33,23 +33,59 @@ _NAMES = {LogStream.ERRORS: "errors.log", LogStream.PROTOCOL: "protocol.jsonl"}
 
 # What moves the cursor out of its line, or clears the screen. Source: ECMA-48, 8.3; xterm for the other screen.
 _REPAINT: Final = re.compile(rb"\x1b(?:\[[0-9;]*[AFHdfr]|\[2?J|\[\?(?:1049|1047|47)h|[Mc])")
-_LOOKED_AT_BYTES: Final = 64 * 1024
+_LONGEST_REPAINT: Final = 64
+_LOOKED_AT_BYTES: Final = 8 * 1024 * 1024
+"""Behind so many plain bytes what was painted before means little."""
+_CHUNK_BYTES: Final = 64 * 1024
+_MOST_KNOWN: Final = 64
+_known: dict[tuple[str, int], tuple[int, int | None]] = {}
+"""By path and number of a log how far it was looked through, and where it was repainted last."""
 
 
-def repaints(output_log: Path) -> bool:
-    """Return whether the end of the output is painted over a screen, so that its lines alone mean little."""
+def find_repaint(output_log: Path) -> int | None:
+    """Return behind which byte of the output nothing is painted over a screen; None when its lines say it all.
+
+    Of a log that was looked through before only what is new is read.
+    """
     try:
         descriptor = os.open(output_log, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return False
+        return None
     try:
-        size = os.fstat(descriptor).st_size
-        end = os.pread(descriptor, _LOOKED_AT_BYTES, max(0, size - _LOOKED_AT_BYTES))
+        stat = os.fstat(descriptor)
+        key, size = (str(output_log), stat.st_ino), stat.st_size
+        looked_to, place = _known.pop(key, (0, None))
+        if looked_to > size:
+            looked_to, place = 0, None
+        begin = max(0, looked_to - _LONGEST_REPAINT, size - _LOOKED_AT_BYTES)
+        newest = _last_repaint(descriptor, begin, size)
     except OSError:
-        return False
+        return None
     finally:
         os.close(descriptor)
-    return _REPAINT.search(end) is not None
+    place = place if newest is None else newest
+    _known[key] = size, place
+    for oldest in list(_known)[:-_MOST_KNOWN]:
+        _known.pop(oldest, None)
+    return None if place is None or place < size - _LOOKED_AT_BYTES else place
+
+
+def _last_repaint(descriptor: int, begin: int, end: int) -> int | None:
+    """Return where the last repaint between two places ends, looking backwards."""
+    while end > begin:
+        start = max(begin, end - _CHUNK_BYTES)
+        found = None
+        for found in _REPAINT.finditer(os.pread(descriptor, end - start, start)):  # noqa: B007 - the last one is wanted
+            pass
+        if found is not None:
+            return start + found.end()
+        end = start if start == begin else start + _LONGEST_REPAINT
+    return None
+
+
+def repaints(output_log: Path) -> bool:
+    """Return whether some of the output is painted over a screen, so that its lines alone mean little."""
+    return find_repaint(output_log) is not None
 
 
 def streams_of(output_log: Path) -> tuple[LogStream, ...]:

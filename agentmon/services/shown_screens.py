@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import TmuxUnavailableError
+from agentmon.logs.streams import find_repaint
 from agentmon.runners.execution_folder import open_descriptor, read_whole
 from agentmon.threads import in_daemon_thread
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from agentmon.store.executions import ExecutionRepository
 
 _DEFAULT_SIZE: Final = (50, 200)
+_REMEMBERED_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class ScreenService:
             execution: Whose terminal.
             log: The output of the try.
         """
-        is_present = log == self._log_path(execution)
+        is_present = log == self._log_path(execution) and not await asyncio.to_thread(_has_gone_on_plainly, log)
         if is_present and execution.status.is_live and execution.tmux_session_name is not None:
             shown = await self._read_pane(execution.tmux_session_name)
             if shown is not None:
@@ -101,16 +104,41 @@ class ScreenService:
             known = self._emulated
             if known is not None and (known.path, known.stamp) == (log, stamp):
                 return known.text
-            begin = max(0, stat.st_size - MAX_BYTES)
-            output = os.pread(descriptor, MAX_BYTES, begin)
+            rows, columns = _size_of(log.with_name("spec.json"))
+            end = _end_of_painting(descriptor, stat.st_size, find_repaint(log), rows)
+            begin = max(0, end - MAX_BYTES)
+            output = os.pread(descriptor, end - begin, begin)
+            plain = os.pread(descriptor, stat.st_size - end, end)
         except OSError:
             return b""
         finally:
             os.close(descriptor)
-        rows, columns = _size_of(log.with_name("spec.json"))
         text = terminal_text(output, rows=rows, columns=columns, begins_within=begin > 0)
+        if plain:
+            text = text.rstrip(b"\n") + b"\n" * bool(text) + plain
         self._emulated = _Emulated(log, stamp, text)
         return text
+
+
+def _has_gone_on_plainly(log: Path) -> bool:
+    """Return whether so much plain output followed what was painted that no pane remembers all of it."""
+    place = find_repaint(log)
+    return place is not None and log.stat().st_size - place > _REMEMBERED_BYTES
+
+
+def _end_of_painting(descriptor: int, size: int, repaint: int | None, rows: int) -> int:
+    """Return behind which byte the output only scrolls: a screenful of lines after the last repaint."""
+    if repaint is None:
+        return size
+    followed = os.pread(descriptor, _REMEMBERED_BYTES, repaint)
+    end = -1
+    for _ in range(rows):
+        end = followed.find(b"\n", end + 1)
+        if end < 0:
+            # Lines so long that the screen is full of them before there are as many.
+            end = followed.rfind(b"\n") if len(followed) == _REMEMBERED_BYTES else -1
+            return repaint + end + 1 if end >= 0 else size
+    return repaint + end + 1
 
 
 def _size_of(spec: Path) -> tuple[int, int]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,3 +136,19 @@ def test_the_log_of_a_program_that_repaints_is_what_a_terminal_shows(cli: Comman
     assert "asks\n> no\x1b[1A" in cli("log", number, "--raw").stdout
     refused = cli("log", number, "--raw", "--stream", "screen")
     assert (refused.code, "--stream screen" in refused.stderr) == (2, True)
+
+
+def test_what_was_painted_over_long_before_plain_lines_stays_painted_over(cli: CommandLine) -> None:
+    script = (
+        "print('begin\\n\\n');"
+        "[print(f'\\x1b[2A\\x1b[2Kspinner {n}\\n\\x1b[2Kof 3000') for n in range(3000)];"
+        "[print(f'plain line {n} of very many') for n in range(20_000)]"
+    )
+    number = cli.add("paints first", "--command", shlex.join([sys.executable, "-c", script]))
+    cli("run", number, "--wait")
+
+    lines = cli("log", number).stdout.splitlines()
+
+    assert lines[-20_002:-20_000] == ["spinner 2999", "of 3000"]
+    assert lines[-20_000:] == [f"plain line {n} of very many" for n in range(20_000)]
+    assert cli("log", number, "--grep", "spinner").stdout == "spinner 2999\n"

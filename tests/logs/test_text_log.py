@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.logs.saving import save_log
-from agentmon.logs.streams import LogStream, repaints, streams_of
+from agentmon.logs.streams import LogStream, find_repaint, repaints, streams_of
 from agentmon.logs.text_log import TextLog
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def test_a_twin_keeps_the_text_of_its_time() -> None:
         (b"\x1b[?1049h", True),
         (b"\x1b[H\x1b[2Jmenu", True),
         (b"\x1b[3;7Hx", True),
-        (b"\x1b[A" + b"since then only lines\n" * 10_000, False),
+        (b"\x1b[A" + b"since then only lines\n" * 10_000, True),
+        (b"\x1b[A" + b"since then only lines\n" * 500_000, False),
     ],
 )
 def test_a_program_repaints_that_leaves_its_line(output: bytes, is_painted: bool, tmp_path: Path) -> None:
@@ -64,6 +65,21 @@ def test_a_program_repaints_that_leaves_its_line(output: bytes, is_painted: bool
 
     assert repaints(log) is is_painted
     assert streams_of(log) == ((LogStream.SCREEN, LogStream.OUTPUT) if is_painted else (LogStream.OUTPUT,))
+
+
+def test_a_log_that_grows_is_known_to_have_been_repainted_and_where(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_bytes(b"plain\n")
+    places = []
+    for added in (b"\x1b[", b"2Apainted\n", b"line\n" * 100_000, b"\x1b[1Aagain\n"):
+        places.append(find_repaint(log))
+        with log.open("ab") as file:
+            file.write(added)
+
+    assert places == [None, None, 10, 10]
+    assert find_repaint(log) == log.stat().st_size - len(b"again\n")
+    log.write_bytes(b"anew\n")
+    assert find_repaint(log) is None
 
 
 def test_a_missing_log_repaints_nothing(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ _TAIL_BYTES: Final = 128 * 1024
 """So much of the end of a log that is not in the index yet is looked through."""
 _COUNTED_BYTES: Final = 64 * 1024 * 1024
 """Lines farther behind what the index knows have no number."""
+_PAINTED_BYTES: Final = 16 * 1024
+"""So far behind a line something may be painted over it: about a screenful."""
 _CONTEXT_LINES: Final = 12
 _LONGEST_CONTEXT_LINE: Final = 500
 
@@ -203,15 +205,17 @@ class LogSearch:
     def _lines(self, descriptor: int, span: _Span) -> Iterator[SearchHit]:
         try:
             content = os.pread(descriptor, (span.end or 0) - span.start, span.start)
+            following = os.pread(descriptor, _PAINTED_BYTES, span.start + len(content))
             is_known = span.inode in (None, os.fstat(descriptor).st_ino)
         except OSError:
             return
-        text = piece_text(content)
+        # What is painted over these lines may be in the next piece.
+        texts = piece_text(content + following).split("\n")
+        text = "\n".join(texts[: content.count(b"\n") + (not content.endswith(b"\n"))])
         lines = self._matcher.matching_lines(text)
         if not lines:
             return
         self._has_more = self._has_more or len(lines) > _MOST_OF_PIECE
-        texts = text.split("\n")
         for at in lines[-_MOST_OF_PIECE:]:
             offset = span.start + line_offset(content, at)
             around = texts[max(0, at - _CONTEXT_LINES) : at + _CONTEXT_LINES + 1]

@@ -287,6 +287,18 @@ async def test_of_a_long_log_the_beginning_and_the_end_are_searched(place: Store
     assert all(hit.is_partial for hit in found)
 
 
+@pytest.mark.parametrize("is_indexed", [False, True])
+async def test_what_was_painted_over_is_not_found_wherever_a_piece_of_the_log_ends(
+    place: Stored, is_indexed: bool
+) -> None:
+    painted = b"".join(b"\x1b[2A\x1b[2Kspinner %d\n\x1b[2Kof 3000\n" % number for number in range(3000))
+    await place.add_run((await place.add_task("task")).id, output=b"begin\n\n\n" + painted + b"plain line\n" * 3)
+    if is_indexed:
+        take_up(place)
+
+    assert [hit.snippet.text for hit in await hits(place, "spinner", SearchKind.LOGS)] == ["spinner 2999"]
+
+
 async def test_how_much_of_a_log_is_searched_can_be_set_at_any_time(place: Stored) -> None:
     task = await place.add_task("a task")
     lines = [b"%06d needle\n" % number if number % 10_000 == 0 else b"%06d hay\n" % number for number in range(60_001)]

@@ -39,7 +39,7 @@ CREATE TABLE executions (id TEXT, task_id TEXT, agent_id TEXT, status TEXT, exit
     retry_count INTEGER, max_retries INTEGER, log_byte_size INTEGER, session_id TEXT, activity TEXT,
     is_held INTEGER DEFAULT 0, tokens_used INTEGER, ending TEXT);
 CREATE TABLE execution_commands (id TEXT, execution_id TEXT, attempt INTEGER DEFAULT 0, actor_type TEXT, cause TEXT,
-    type TEXT, delivered_at TEXT);
+    type TEXT, delivered_at TEXT, created_at TEXT DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')));
 CREATE TABLE sessions (id TEXT, status TEXT, ended_at TEXT, total_tokens INTEGER, operation_count INTEGER);
 CREATE TABLE messages (execution_id TEXT, message_ref TEXT, content TEXT);
 CREATE TABLE operations (id TEXT, session_id TEXT, execution_id TEXT, operation_ref TEXT, status TEXT);
@@ -174,7 +174,8 @@ class Scene:
         command_id: str = "c",
     ) -> None:
         self.sql(
-            "INSERT INTO execution_commands VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO execution_commands (id, execution_id, attempt, actor_type, cause, type, delivered_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             *(command_id, name, attempt, actor, cause, type_, delivered),
         )
 
@@ -185,10 +186,12 @@ class Scene:
         type: str = "stop",  # noqa: A002 - the name in the file
         worker: int | None = 7,
         waited_s: float = 0.0,
+        recorded_s: float = 0.0,
     ) -> None:
+        times = {"waited_s": waited_s, "recorded_s": recorded_s}
         seen = {"execution_id": "one", "type": type, "cause": "person", "asked_at": 100.0, "done_at": 100.0 + took_s}
         with self.place.stop_times.open("a") as file:
-            file.write(json.dumps(seen | {"is_written": True, "worker_pid": worker, "waited_s": waited_s}) + "\n")
+            file.write(json.dumps(seen | {"is_written": True, "worker_pid": worker} | times) + "\n")
 
     def see(self, at: float, *, marked: dict[str, int] | None = None, hosts: dict[str, int] | None = None) -> None:
         seen = {
@@ -445,6 +448,15 @@ def test_a_stop_that_took_longer_than_a_second_is_seen(scene: Scene) -> None:
     assert "one: a stop of 100.000 took 1.20 s" in scene.violations()["no stop takes longer than a second"]
 
 
+def test_a_client_that_waited_for_the_row_of_its_stop_is_seen(scene: Scene) -> None:
+    scene.see_stop(took_s=0.9, recorded_s=4.0)
+
+    assert scene.violations() == {}
+    assert read_stop_times(scene.place.stop_times)[0].seconds == pytest.approx(4.9)
+    scene.see_stop(took_s=0.1, recorded_s=15.4)
+    assert "waited 15.40 s for the row" in scene.violations()["no stop takes longer than a second"]
+
+
 def test_a_stop_is_excused_by_a_worker_that_died_a_full_disk_and_the_wait_for_a_core_alone(scene: Scene) -> None:
     scene.see_stop(took_s=5.0, worker=None)
     scene.see_stop(took_s=1.5, waited_s=0.6)
@@ -470,6 +482,8 @@ def test_a_command_is_timed_until_its_line_is_there_or_its_run_has_no_process(sc
     watcher = Watcher(scene.place.database, scene.place.executions_dir, scene.place.home / "worker.lock")
     scene.add_command("one", "stop", command_id="first")
     scene.add_command("two", "kill", command_id="second")
+    asked_at = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-9 seconds')"
+    scene.sql(f"UPDATE execution_commands SET created_at = {asked_at} WHERE id = 'second'")
 
     assert list(watcher.look()) == []
     (scene.folder("one") / "control.jsonl").write_text('{"id": "first", "type": "stop"}\n')
@@ -479,6 +493,7 @@ def test_a_command_is_timed_until_its_line_is_there_or_its_run_has_no_process(sc
 
     assert (written.execution_id, written.type, written.is_written) == ("one", "stop", True)
     assert (ended.execution_id, ended.type, ended.is_written) == ("two", "kill", False)
+    assert written.recorded_s < 9.0 <= ended.recorded_s
     assert list(watcher.rest()) == []
     watcher.close()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import (
     ConflictError,
+    DatabaseBusyError,
     DatabaseFullError,
     RunnerError,
     StoreError,
@@ -290,7 +291,8 @@ class QueueService:
         """Cancel the queued execution of the task at once, or ask for the end of the running one.
 
         The execution is ``cancelling`` until no process of it is alive; ``wait`` tells when. On a full disk its host is
-        asked past the database, since the program may be what fills the disk, and so it is when no worker can be had.
+        asked past the database, since the program may be what fills the disk, and so it is while others hold the
+        database for too long, or when no worker can be had.
         The same request under the same key stops nothing that began since.
 
         Raises:
@@ -302,7 +304,7 @@ class QueueService:
             execution = await self._executions.request_stop(
                 task_id, command_type=command_type, key=key, actor=actor, at=self._clock.now()
             )
-        except DatabaseFullError:
+        except (DatabaseBusyError, DatabaseFullError):
             stopping = await self._stop_past_the_worker(task_id, command_type)
             if stopping is None:
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select, text, update
 
@@ -10,11 +10,13 @@ from agentmon.store import tables
 from agentmon.store.usage_conversations import FORMER_REFS, HAS_FORMER_REFS, HISTORY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+_MAX_FORMER_REFS: Final = 200
+"""Most former ids that one conversation keeps, the newest."""
 _FORMER_REFS = text(
     f"SELECT former.value FROM sessions, json_each(sessions.metadata, '$.{FORMER_REFS}') AS former "
     f"WHERE {HAS_FORMER_REFS} AND sessions.id <> :session_id"
@@ -49,23 +51,38 @@ async def name_found_conversation(connection: AsyncConnection, row: RowMapping, 
 
 
 async def name_conversation(
-    connection: AsyncConnection, execution_id: str, session_id: str | None, session_ref: str
+    connection: AsyncConnection, execution_id: str, session_id: str | None, *session_refs: str
 ) -> None:
-    """Write the agent's own id of the conversation of an execution.
+    """Write the agent's own id of the conversation of an execution; of several, told one after the other, the last.
 
     Another one than before, since the agent began anew in the same screen or another try did, is the same session: it
-    goes on with the new id, and what the file of the former one tells stays its own.
+    goes on with the new id, and what the files of the newest former ones tell stays its own.
     """
     sessions = tables.sessions
     present = select(sessions.c.session_ref, sessions.c.metadata).where(sessions.c.id == session_id)
     session = (await connection.execute(present)).first()
-    if session is not None and session.session_ref not in {None, session_ref}:
-        former = [*session.metadata.get(FORMER_REFS, ()), session.session_ref]
-        metadata = {**session.metadata, FORMER_REFS: [one for one in dict.fromkeys(former) if one != session_ref]}
-        await connection.execute(update(sessions).where(sessions.c.id == session_id).values(metadata=metadata))
+    if session is not None:
+        before = list(session.metadata.get(FORMER_REFS, ()))
+        former = _former_refs(before, session.session_ref, session_refs)
+        if former != before:
+            metadata = {**session.metadata, FORMER_REFS: former}
+            await connection.execute(update(sessions).where(sessions.c.id == session_id).values(metadata=metadata))
+    session_ref = session_refs[-1]
     for table, row_id in ((tables.executions, execution_id), (tables.sessions, session_id)):
         await connection.execute(
             update(table)
             .where(table.c.id == row_id, table.c.session_ref.is_distinct_from(session_ref))
             .values(session_ref=session_ref)
         )
+
+
+def _former_refs(before: Iterable[str], present: str | None, session_refs: Iterable[str]) -> list[str]:
+    former = dict.fromkeys(before)
+    for session_ref in session_refs:
+        if present not in {None, session_ref}:
+            former[present] = None
+            former.pop(session_ref, None)
+            if len(former) > _MAX_FORMER_REFS:
+                del former[next(iter(former))]
+        present = session_ref
+    return list(former)

@@ -120,9 +120,9 @@ async def _write_session(
     costs = [one for _, one in _of_kind(news, CostNews)]
     if not told and not costs and not new_calls:
         return
-    for one in told:
-        if one.session_ref is not None:
-            await name_conversation(connection, conversation.execution_id, conversation.session_id, one.session_ref)
+    refs = [one.session_ref for one in told if one.session_ref is not None]
+    if refs:
+        await name_conversation(connection, conversation.execution_id, conversation.session_id, *refs)
     sessions = tables.sessions
     present = select(sessions).where(sessions.c.id == conversation.session_id)
     row = (await connection.execute(present)).mappings().one()

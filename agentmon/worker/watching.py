@@ -43,16 +43,17 @@ _START_PATIENCE_S: Final = 15.0
 _PROBLEM_PATIENCE_S: Final = 2.0
 """How long to the next try when the last one was in vain, as without tmux."""
 _MAX_STRETCHES: Final = 8
-"""Most pieces of one journal (of 1 MiB) that one look reads; the next one reads on."""
+"""Most pieces of one journal that one look reads; the next one reads on."""
 _MAX_BATCH_BYTES: Final = 1024 * 1024
 """About how much of all journals is in memory, and in one transaction, at a time."""
+_MAX_BATCH_ENTRIES: Final = 512
+"""Most entries in one transaction: others, a stop among them, wait no longer than these take."""
+_MAX_REST_S: Final = 0.12
+"""A little more than the longest that SQLite lets a process sleep that waits to write."""
 _MAX_CLOSER_LOOKS: Final = 64
 """Finding one entry among a thousand takes twelve; the journals of others have their turn then."""
 _SETTLED_WITHOUT_JOURNAL_AFTER: Final = 8
 """Looks in vain, some four minutes, after which a dead host counts although its journal is set aside."""
-_SHORT_STRETCH_BYTES: Final = 512 * 1024
-"""Behind less than this of a stretch there was nothing more that was whole."""
-_FIRST_FEWER_ENTRIES: Final = 1024
 _FIRST_SET_ASIDE_S: Final = 1.0
 _LONGEST_SET_ASIDE_S: Final = 60.0
 
@@ -78,8 +79,10 @@ class Watched:
     """Whether its host is dead, and what that left behind was ended as far as that can be done."""
     ending: ExecutionEnding | None = None
     """How its processes ended, when they are gone."""
-    max_entries: int | None = None
-    """Most entries that are read of its journal at a time; None is all, fewer look for one that cannot be recorded."""
+    max_entries: int = _MAX_BATCH_ENTRIES
+    """Most entries that are read of its journal at a time; fewer look for one that cannot be recorded."""
+    has_more: bool = False
+    """Whether its journal goes on behind the stretch that was read last."""
     failures: int = 0
     """How often in a row not even the bare progress of its journal could be recorded."""
     set_aside_until: float = float("-inf")
@@ -199,6 +202,7 @@ class Watch:
                 if watched is not None and watched.ending is None and watched.set_aside_until <= now
             )
             while unread:
+                began_at = time.monotonic()
                 read = await asyncio.to_thread(_read_batch, unread, self._paths.danger_rules_file)
                 problems = {watched.id: outcome for watched, _, outcome in read if isinstance(outcome, Exception)}
                 stretches = {
@@ -209,22 +213,23 @@ class Watch:
                     problems |= recorded.problems
                     self._note(recorded, stretches)
                 for watched, times, _ in read:
+                    stretch = stretches.get(watched.id)
                     if watched.id in problems:
-                        stretch = stretches.get(watched.id)
-                        if await self._look_closer(watched, stretch, problems[watched.id]):
-                            if times + 1 < _MAX_CLOSER_LOOKS:
-                                unread.append((watched, times + 1))
-                            else:
-                                has_more = True
-                        continue
-                    if watched.failures and watched.id in stretches:
-                        watched.failures = 0
-                        await self._ingest.note_problem(watched.id, None, at=self._clock.now())
-                    if watched.id in stretches and _may_have_more(watched, stretches[watched.id]):
-                        if times + 1 < _MAX_STRETCHES:
-                            unread.append((watched, times + 1))
-                        else:
-                            has_more = True
+                        goes_on = await self._look_closer(watched, stretch, problems[watched.id])
+                        most = _MAX_CLOSER_LOOKS
+                    else:
+                        goes_on = stretch is not None and watched.has_more and watched.ending is None
+                        most = _MAX_STRETCHES
+                        if watched.failures and stretch is not None:
+                            watched.failures = 0
+                            await self._ingest.note_problem(watched.id, None, at=self._clock.now())
+                    if goes_on and times + 1 < most:
+                        unread.append((watched, times + 1))
+                    else:
+                        has_more = has_more or goes_on
+                if unread:
+                    # Other processes write meanwhile, as long as they had to wait.
+                    await asyncio.sleep(min(time.monotonic() - began_at, _MAX_REST_S))
         return has_more
 
     def _note(self, recorded: Recorded, stretches: Mapping[ExecutionId, ExecutionProgress]) -> None:
@@ -237,12 +242,12 @@ class Watch:
             watched.journal_offset = max(watched.journal_offset, stretch.to_offset)
             watched.found_dead_at = None
             watched.ending = recorded.ended.get(execution_id)
-            watched.max_entries = None if watched.max_entries is None else _more(watched.max_entries)
+            watched.max_entries = min(2 * watched.max_entries, _MAX_BATCH_ENTRIES)
 
     async def _look_closer(self, watched: Watched, stretch: ExecutionProgress | None, error: Exception) -> bool:
         """Do what is left for a stretch that could not be recorded; return whether its journal may be read on now."""
         if watched.max_entries != 1:
-            watched.max_entries = (watched.max_entries or 2 * _FIRST_FEWER_ENTRIES) // 2
+            watched.max_entries //= 2
             return True
         problem = f"something that its agent said or did could not be recorded: {_words_of(error)}"
         _log.warning("execution %s: %s", watched.id, problem)
@@ -383,16 +388,18 @@ def _read_batch(
 ) -> list[tuple[Watched, int, ExecutionProgress | Exception | None]]:
     """Take from the front what fits into one batch; return a stretch of each, None, or why there is none."""
     read: list[tuple[Watched, int, ExecutionProgress | Exception | None]] = []
-    size = 0
-    while unread and size < _MAX_BATCH_BYTES:
+    size = entries = 0
+    while unread and size < _MAX_BATCH_BYTES and entries < _MAX_BATCH_ENTRIES:
         watched, times = unread.popleft()
-        outcome = _read(watched, danger_rules_file)
+        outcome = _read(watched, danger_rules_file, max_entries=min(watched.max_entries, _MAX_BATCH_ENTRIES - entries))
         read.append((watched, times, outcome))
-        size += 0 if isinstance(outcome, Exception | None) else outcome.to_offset - outcome.from_offset
+        if not isinstance(outcome, Exception | None):
+            size += outcome.to_offset - outcome.from_offset
+            entries += len(outcome.events)
     return read
 
 
-def _read(watched: Watched, danger_rules_file: Path) -> ExecutionProgress | Exception | None:
+def _read(watched: Watched, danger_rules_file: Path, *, max_entries: int) -> ExecutionProgress | Exception | None:
     if not watched.is_readable:
         return None
     try:
@@ -401,25 +408,19 @@ def _read(watched: Watched, danger_rules_file: Path) -> ExecutionProgress | Exce
             execution_id=watched.id,
             offset=watched.journal_offset,
             mode=watched.claimed.execution.mode,
-            max_entries=watched.max_entries,
+            max_entries=max_entries,
             # Its host writes that when nothing of the run lives; a program can write it at any time.
             may_end=lambda: watched.is_cleared or not find_strays(watched.id),
         )
-        return None if stretch is None else _with_danger(stretch, danger_rules_file)
+        if stretch is None:
+            return None
+        watched.has_more = watched.folder.journal.stat().st_size > stretch.to_offset
+        return _with_danger(stretch, danger_rules_file)
     except OSError as error:
         _log.warning("execution %s: its journal cannot be read: %s", watched.id, error)
         return None
     except Exception as error:  # noqa: BLE001 - what one agent says must not keep the words of another from being read
         return error
-
-
-def _may_have_more(watched: Watched, stretch: ExecutionProgress) -> bool:
-    is_short = stretch.to_offset - stretch.from_offset < _SHORT_STRETCH_BYTES
-    return watched.ending is None and not (is_short and watched.max_entries is None)
-
-
-def _more(entries: int) -> int | None:
-    return None if entries >= _FIRST_FEWER_ENTRIES else 2 * entries
 
 
 def _words_of(error: Exception) -> str:

@@ -22,9 +22,16 @@ if TYPE_CHECKING:
     from benchmarks.chaos.actions import Actions
 
 PROMPT_S: Final = 1.0
-"""No stop may take longer than that."""
+"""No stop may take longer than that from its row on."""
+RECORDED_S: Final = 5.0
+"""No client may wait longer than that for its row, which includes its own wait for a core."""
 _LOOK_EVERY_S: Final = 0.01
-_FRESH: Final = "SELECT rowid, id, execution_id, type, cause FROM execution_commands WHERE rowid > ? ORDER BY rowid"
+_FRESH: Final = (
+    "SELECT rowid, id, execution_id, type, cause, "
+    # Workers may have another clock, clients have the true one.
+    "iif(cause = 'person', max(0.0, 86400 * (julianday('now') - julianday(created_at))), 0.0) "
+    "FROM execution_commands WHERE rowid > ? ORDER BY rowid"
+)
 _GONE: Final = "SELECT id FROM executions WHERE status NOT IN ('queued', 'running', 'cancelling')"
 _STOPS: Final = ("stop", "kill")
 
@@ -46,11 +53,13 @@ class StopTime:
     """Whose worker it was, when the same one lived from the one moment to the other."""
     waited_s: float
     """What the worker lost by waiting for a core."""
+    recorded_s: float
+    """From the client's call until its row was seen."""
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
-        return self.done_at - self.asked_at
+        """How long it took, from the client's call on."""
+        return self.recorded_s + self.done_at - self.asked_at
 
     @property
     def is_stop(self) -> bool:
@@ -61,7 +70,7 @@ class StopTime:
         """Return whether one worker lived all that time, and nobody had taken it the disk or tmux."""
         windows = (*actions.full_disk, *actions.without_tmux)
         return self.worker_pid is not None and not any(
-            window.begin <= self.done_at and self.asked_at <= window.end for window in windows
+            window.begin <= self.done_at and self.asked_at - self.recorded_s <= window.end for window in windows
         )
 
 
@@ -75,9 +84,14 @@ def read_stop_times(path: Path) -> tuple[StopTime, ...]:
 def late_stops(times: Sequence[StopTime], actions: Actions) -> Iterator[str]:
     """Yield each stop that took too long, for no other reason than the worker's own."""
     for one in times:
-        if one.is_stop and one.is_undisturbed(actions) and one.seconds - one.waited_s > PROMPT_S:
+        if not one.is_stop or not one.is_undisturbed(actions):
+            continue
+        if one.recorded_s > RECORDED_S:
+            yield f"{one.execution_id}: a client waited {one.recorded_s:.2f} s for the row of its {one.type}"
+        delivered_s = one.seconds - one.recorded_s
+        if delivered_s - one.waited_s > PROMPT_S:
             yield (
-                f"{one.execution_id}: a {one.type} of {one.asked_at:.3f} took {one.seconds:.2f} s, of which worker "
+                f"{one.execution_id}: a {one.type} of {one.asked_at:.3f} took {delivered_s:.2f} s, of which worker "
                 f"{one.worker_pid} waited {one.waited_s:.2f} s for a core"
             )
 
@@ -98,6 +112,7 @@ class _Asked:
     type: str
     cause: str
     at: float
+    recorded_s: float
     worker: tuple[int, str] | None
     """Pid and start time of the worker that lived then."""
     waits: dict[str, int]
@@ -145,7 +160,7 @@ class Watcher:
         self._version = version
         worker = self._worker() if fresh else None
         waits = _waits(worker)
-        for row_number, command_id, execution_id, command_type, cause in fresh:
+        for row_number, command_id, execution_id, command_type, cause, recorded_s in fresh:
             self._last_row = row_number
             self._asked[command_id] = _Asked(
                 command_id=command_id,
@@ -153,6 +168,7 @@ class Watcher:
                 type=command_type,
                 cause=cause,
                 at=time.monotonic(),
+                recorded_s=recorded_s,
                 worker=worker,
                 waits=waits,
             )
@@ -179,6 +195,7 @@ class Watcher:
             is_written=is_written,
             worker_pid=asked.worker[0] if is_same and asked.worker is not None else None,
             waited_s=min(sum(lost[:2]) / 1e9, now - asked.at),
+            recorded_s=asked.recorded_s,
         )
 
     def _worker(self) -> tuple[int, str] | None:

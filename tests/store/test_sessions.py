@@ -143,6 +143,21 @@ async def test_a_try_that_names_another_conversation_is_the_same_session(place: 
     assert json.loads(str(row["metadata"]))["former_refs"] == ["first"]
 
 
+@pytest.mark.parametrize("size", [1, 300])
+async def test_of_many_conversations_in_one_run_the_newest_former_ones_are_kept(
+    place: ConversationPlace, size: int
+) -> None:
+    execution = await place.begin()
+    refs = [f"s{number % 250}" for number in range(300)]
+    for begin in range(0, len(refs), size):
+        await place.tell(execution.id, *(SessionNews(session_ref=ref) for ref in refs[begin : begin + size]))
+
+    (row,) = place.rows("SELECT session_ref, metadata FROM sessions")
+    assert row["session_ref"] == "s49"
+    expected = [*range(99, 250), *range(49)]
+    assert json.loads(str(row["metadata"]))["former_refs"] == [f"s{number}" for number in expected]
+
+
 async def test_why_a_conversation_cannot_be_resumed_is_kept_until_it_is(place: ConversationPlace) -> None:
     execution = await place.begin()
     await place.tell(execution.id, SessionNews(session_ref="s", cannot_fork="no copies"))

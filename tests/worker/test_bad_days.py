@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentmon.bootstrap import open_services
-from agentmon.domain.errors import DatabaseFullError, RunnerError
+from agentmon.domain.errors import DatabaseBusyError, DatabaseFullError, RunnerError, StoreError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.actors import USER_ACTOR
@@ -147,11 +147,12 @@ async def test_a_run_whose_folder_cannot_be_written_is_refused_and_leaves_nothin
         assert await services.executions.of_task(task.id) == ()
 
 
-async def test_a_program_that_fills_the_disk_can_be_stopped(
-    live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("refusal", [DatabaseFullError, DatabaseBusyError])
+async def test_a_program_can_be_stopped_while_the_database_takes_nothing(
+    live_home: LiveHome, monkeypatch: pytest.MonkeyPatch, refusal: type[StoreError]
 ) -> None:
     async def refuse(*_: object, **__: object) -> None:
-        raise DatabaseFullError("the disk is full")
+        raise refusal("it takes nothing")
 
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)

@@ -28,11 +28,13 @@ from tests.waiting import until
 from tests.worker.test_watching import FAILED, STARTED, claim, claim_next, living_host, running_loop, write_journal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
-    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
     from agentmon.runners.execution_folder import ExecutionFolder
+    from agentmon.store.ingest import Recorded
     from agentmon.worker.watching import Watched
     from tests.stored_runs import Stored
 
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
 def message(text: str, number: int) -> dict[str, object]:
     event = {"kind": "message", "role": "assistant", "text": text, "message_ref": f"m{number}"}
     return {"type": "agent_event", "event": event}
+
+
+def conversation(number: int) -> dict[str, object]:
+    return {"type": "agent_event", "event": {"kind": "session", "session_ref": f"s{number}"}}
 
 
 def refuse(place: Stored, table: str, condition: str) -> None:
@@ -126,6 +132,37 @@ async def test_a_journal_that_cannot_be_recorded_at_all_is_set_aside_and_read_la
         assert "poisoned" in doctor["journals"].text
         assert await messages_of(place, bad.execution.id) == ["kept"]
         assert (await place.services.executions.get(bad.execution.id)).journal_problem is None
+
+
+async def test_a_flood_in_one_journal_is_recorded_in_pieces_between_which_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as place:
+        (loud, loud_folder), (quiet, quiet_folder) = await claim(place), await claim(place)
+        watch = watch_of(place.services.database, place.services.paths)
+        await watch.add(loud)
+        await watch.add(quiet)
+        write_journal(loud_folder, STARTED, *map(conversation, range(3_000)))
+        write_journal(quiet_folder, STARTED, message("heard", 1))
+        record, sizes, heard_after = watch._ingest.record, [], []
+
+        async def note(stretches: Sequence[ExecutionProgress], *, at: datetime) -> Recorded:
+            recorded = await record(stretches, at=at)
+            sizes.append(sum(len(stretch.events) for stretch in stretches))
+            if await messages_of(place, quiet.execution.id):
+                heard_after.append(len(sizes))
+            # As another process does; the worker's own transaction would refuse it.
+            with closing(sqlite3.connect(place.services.paths.database_path, timeout=0)) as connection, connection:
+                connection.execute("UPDATE tasks SET title = title")
+            return recorded
+
+        monkeypatch.setattr(watch._ingest, "record", note)
+        await read_all(watch)
+
+        assert sum(sizes) == 3_003
+        assert max(sizes) <= 512
+        assert heard_after[0] == 2
+        assert (await place.services.executions.get(loud.execution.id)).session_ref == "s2999"
 
 
 async def test_a_stop_reaches_its_host_while_the_journals_of_others_are_being_written(

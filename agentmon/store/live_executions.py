@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import select, true, update
+from sqlalchemy import func, select, true, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import ClaimedExecution, Execution, ExecutionCommand
     from agentmon.domain.ids import CommandId
     from agentmon.store.database import Database
+
+_MAX_UNDELIVERED_OF_ONE: Final = 100
 
 
 class LiveExecutionRepository:
@@ -178,14 +180,24 @@ class LiveExecutionRepository:
             )
 
     async def undelivered_commands(self, worker_id: WorkerId) -> tuple[ExecutionCommand, ...]:
-        """Return the commands for executions of this worker that no host has got yet, stops first, then the oldest."""
+        """Return the commands for executions of this worker that no host has got yet, stops first, then the oldest.
+
+        Of each execution at most 100: what one does not take holds up no other.
+        """
         commands, executions = tables.execution_commands, tables.executions
-        statement = (
-            select(commands)
+        order = (commands.c.type.not_in([CommandType.STOP, CommandType.KILL]), commands.c.id)
+        place = func.row_number().over(partition_by=commands.c.execution_id, order_by=order)
+        own = (
+            select(commands.c.id, place.label("place"))
             .join(executions, executions.c.id == commands.c.execution_id)
             .where(commands.c.delivered_at.is_(None), executions.c.worker_id == worker_id)
-            .order_by(commands.c.type.not_in([CommandType.STOP, CommandType.KILL]), commands.c.id)
-            .limit(1000)
+            .subquery()
+        )
+        statement = (
+            select(commands)
+            .join(own, own.c.id == commands.c.id)
+            .where(own.c.place <= _MAX_UNDELIVERED_OF_ONE)
+            .order_by(*order)
         )
         async with self._database.reading() as connection:
             return tuple(command_of(row) for row in (await connection.execute(statement)).mappings())

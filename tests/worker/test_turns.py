@@ -16,9 +16,12 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import DatabaseBusyError, StoreError
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import CommandType
+from agentmon.domain.ids import WorkerId
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.budgets import BudgetRepository
+from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
+from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.worker.approving import Approver
 from agentmon.worker.wake import wake_worker
 from agentmon.worker.watching import Watch
@@ -262,6 +265,22 @@ async def test_a_command_that_cannot_be_written_says_why_and_holds_up_no_other(t
                     return await place.services.database.read(_count_told) == 1
 
                 await until(has_told)
+
+
+async def test_messages_that_one_run_does_not_take_hold_up_no_other(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        (deaf, _), (other, _) = await claim(place), await claim(place)
+        database, at = place.services.database, SystemClock().now()
+        commands, live = CommandRepository(database), LiveExecutionRepository(database)
+        worker_id = WorkerId("worker")
+        await live.take_over([deaf.execution.id, other.execution.id], worker_id=worker_id, at=at)
+        unread = [(CommandType.MESSAGE, {"text": str(number)}) for number in range(1_001)]
+        await commands.add(deaf.execution.id, *unread, actor=USER_ACTOR, at=at)
+        await commands.add(other.execution.id, (CommandType.MESSAGE, {"text": "hello"}), actor=USER_ACTOR, at=at)
+
+        found = await live.undelivered_commands(worker_id)
+
+        assert [one.payload["text"] for one in found] == [*(str(number) for number in range(100)), "hello"]
 
 
 async def test_what_sqlite_itself_rolls_back_counts_as_written_of_no_journal(tmp_path: Path) -> None:

@@ -64,7 +64,8 @@ def request_lines(listing: ApprovalListing, now: datetime, *, is_whole: bool = F
         lines.append(f"    {command}  {choice.description} into its terminal: {label}")
     if approval.ask_kind is AskKind.BUDGET and is_pending:
         lines.append(f"    agentmon answer {approval.id} raise, once or stop; --text AMOUNT raises it to another limit")
-    return [*lines, f"  {approval.id}"]
+    behind = [f"  {listing.more:,} more requests of this run are not listed"] if listing.more else []
+    return [*lines, f"  {approval.id}", *behind]
 
 
 def waiting_lines(listing: ExecutionListing, now: datetime) -> list[str]:

@@ -140,6 +140,8 @@ class ApprovalListing:
     workspace_name: str
     agent_slug: str
     working_dir: str
+    more: int = 0
+    """How many requests of the same run wait behind this one and are not listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

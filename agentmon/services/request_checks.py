@@ -29,7 +29,8 @@ class RequestChecks:
         waiting = await self._approvals.pending(None)
         late = [listing for listing in waiting if now - listing.approval.asked_at > _LONG]
         if not late:
-            return fine("requests", f"{len(waiting)} wait for a decision" if waiting else "nobody waits for a decision")
+            count = len(waiting) + sum(listing.more for listing in waiting)
+            return fine("requests", f"{count} wait for a decision" if waiting else "nobody waits for a decision")
         oldest = late[0]
         ago = duration_text((now - oldest.approval.asked_at).total_seconds())
         return warning(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import func, insert, select, true, update
+from sqlalchemy import case, func, insert, literal, select, true, update
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import CLOCK_JITTER
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from agentmon.store.database import Database
 
 _MAX_PENDING: Final = 1000
+_MAX_PENDING_OF_ONE: Final = 100
+"""Most of one execution: its flood must not keep what others ask from being seen."""
 _MAX_FOUND: Final = 10
+_NO_MORE: Final = literal(0).label("more")
 
 
 class ApprovalRepository:
@@ -56,15 +59,8 @@ class ApprovalRepository:
         self._money_words = money_words or {}
 
     async def pending(self, workspace_id: WorkspaceId | None) -> tuple[ApprovalListing, ...]:
-        """Return what waits for a decision, oldest first; None means all workspaces."""
-        approvals = tables.approvals
-        statement = (
-            _listed()
-            .where(tables.IS_PENDING_APPROVAL, _in_workspace(workspace_id))
-            .order_by(approvals.c.asked_at, approvals.c.id)
-            .limit(_MAX_PENDING)
-        )
-        return await self._read(statement)
+        """Return what waits for a decision, of each execution the oldest 100, oldest first; None: all workspaces."""
+        return await self._read(_waiting().where(_in_workspace(workspace_id)))
 
     async def history(
         self, workspace_id: WorkspaceId | None, *, limit: int, offset: int = 0
@@ -111,17 +107,10 @@ class ApprovalRepository:
             return tuple(approval_of(row) for row in (await connection.execute(statement)).mappings())
 
     async def undecided(self, execution_ids: Collection[ExecutionId]) -> tuple[ApprovalListing, ...]:
-        """Return what waits for a decision of these executions, oldest first."""
+        """Return what waits for a decision of these executions, of each the oldest 100, oldest first."""
         if not execution_ids:
             return ()
-        approvals = tables.approvals
-        statement = (
-            _listed()
-            .where(tables.IS_PENDING_APPROVAL, approvals.c.execution_id.in_(sorted(execution_ids)))
-            .order_by(approvals.c.asked_at, approvals.c.id)
-            .limit(_MAX_PENDING)
-        )
-        return await self._read(statement)
+        return await self._read(_waiting().where(tables.approvals.c.execution_id.in_(sorted(execution_ids))))
 
     async def expire(self, asked_before: datetime, *, at: datetime) -> tuple[ApprovalListing, ...]:
         """Return what has waited since before that time, oldest first, for the caller to decide.
@@ -466,7 +455,7 @@ async def _settle_start(
     await ask_about_waiting(connection, execution["task_id"], at=at)
 
 
-def _listed() -> Select[Any]:
+def _listed(more: ColumnElement[int] = _NO_MORE) -> Select[Any]:
     approvals, executions, tasks = tables.approvals, tables.executions, tables.tasks
     agents, workspaces, sessions = tables.agents, tables.workspaces, tables.sessions
     return (
@@ -479,12 +468,31 @@ def _listed() -> Select[Any]:
             workspaces.c.name.label("workspace_name"),
             agents.c.slug.label("agent_slug"),
             func.coalesce(sessions.c.workspace, workspaces.c.root_path).label("working_dir"),
+            more,
         )
         .join(executions, executions.c.id == approvals.c.execution_id)
         .join(tasks, tasks.c.id == executions.c.task_id)
         .join(workspaces, workspaces.c.id == tasks.c.workspace_id)
         .join(agents, agents.c.id == executions.c.agent_id)
         .outerjoin(sessions, sessions.c.id == approvals.c.session_id)
+    )
+
+
+def _waiting() -> Select[Any]:
+    approvals = tables.approvals
+    of_one: dict[str, Any] = {
+        "partition_by": approvals.c.execution_id,
+        "order_by": (approvals.c.asked_at, approvals.c.id),
+    }
+    place, count = func.row_number().over(**of_one), func.count().over(partition_by=approvals.c.execution_id)
+    chosen = select(approvals.c.id, place.label("place"), (count - place).label("behind"))
+    own = chosen.where(tables.IS_PENDING_APPROVAL).subquery()
+    more = case((own.c.place == _MAX_PENDING_OF_ONE, own.c.behind), else_=0).label("more")
+    return (
+        _listed(more)
+        .join(own, own.c.id == approvals.c.id)
+        .where(own.c.place <= _MAX_PENDING_OF_ONE)
+        .order_by(approvals.c.asked_at, approvals.c.id)
     )
 
 

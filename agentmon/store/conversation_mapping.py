@@ -157,6 +157,7 @@ def approval_listing_of(row: RowMapping) -> ApprovalListing:
         workspace_name=row["workspace_name"],
         agent_slug=row["agent_slug"],
         working_dir=row["working_dir"],
+        more=row["more"],
     )
 
 

@@ -108,6 +108,10 @@ class InboxBlock:
         else:
             return [_BLANK]
         lead = f"{'◆' if style == 'warning' else '·'} #{number} "
+        behind = 0 if listing is None else listing.more
+        more = (
+            [(Span(cut(f"  {behind:,} more requests of this run are not listed", width), "muted"),)] if behind else []
+        )
         room = max(0, width - cells(lead) - cells(self.waited) - 1)
         return [
             (
@@ -116,6 +120,7 @@ class InboxBlock:
                 Span(f" {self.waited}", "muted"),
             ),
             (Span(f"  {even_line(agent, max_characters=40)}", "muted"), Span(cut(wish, width), wish_style)),
+            *more,
             _BLANK,
         ]
 

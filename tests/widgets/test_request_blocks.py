@@ -9,6 +9,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.ids import ApprovalId, ExecutionId, TaskId, WorkspaceId
 from agentmon.domain.operations import OperationType
 from agentmon.domain.request_words import wish_words
+from agentmon.widgets.inbox_blocks import InboxItem, inbox_blocks
 from agentmon.widgets.request_blocks import request_blocks
 from tests.conversing import a_typed_wish
 
@@ -100,3 +101,13 @@ def test_what_a_command_hides_in_an_escape_sequence_is_seen_before_it_is_allowed
         assert f"$ {seen}" in shown(listing)
         assert wish_words(listing.approval) == f"wants shell: {seen}"
     assert f"    {seen}" in request_lines(listing, AT)
+
+
+def test_a_request_behind_which_more_wait_that_are_not_listed_says_how_many() -> None:
+    listing = replace(a_request("make", command="make"), more=951)
+    (block,) = inbox_blocks((InboxItem(listing=listing, since=AT),), AT)
+
+    texts = ["".join(span.text for span in row) for row in block.rows(80, is_unfolded=False)]
+
+    assert any("951 more" in text for text in texts)
+    assert any("951 more" in line for line in request_lines(listing, AT))

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,6 +27,7 @@ from agentmon.store.approvals import ApprovalRepository
 from agentmon.worker.approving import Approver
 from tests.conversing import a_wish, conversing
 from tests.endings import watch_of
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -333,3 +337,82 @@ async def test_a_request_that_cannot_be_judged_is_told_once_and_the_others_are_d
 
         assert [first.status, second.status] == [ApprovalStatus.PENDING, ApprovalStatus.ALLOWED]
         assert [record.exc_text is not None for record in caplog.records if first.id in record.getMessage()] == [True]
+
+
+async def test_more_than_a_hundred_requests_of_one_run_keep_no_other_from_being_decided_or_listed(
+    tmp_path: Path,
+) -> None:
+    async with deciding(tmp_path) as stage:
+        services = stage.place.services
+        other = await stage.place.begin((await stage.place.add_task("other")).id)
+        await stage.watch.add(stage.place.claimed[other.id])
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        early = datetime(2026, 1, 1, tzinfo=UTC)
+        await stage.place.tell(
+            stage.execution_id, *(a_wish(f"make {n}", request_id=f"{n}") for n in range(1_050)), at=early
+        )
+        await stage.place.tell(
+            stage.execution_id, a_wish("git log", request_id="behind"), at=early + timedelta(minutes=1)
+        )
+        await stage.place.tell(other.id, a_wish("git status", request_id="allowed"), a_wish("ls", request_id="open"))
+
+        stage.watch.has_asked = True
+        await stage.approver.apply_rules(has_news=False)
+        waiting = await services.approvals.inbox(None)
+        (decided,) = [one for one in await services.approvals.history(None, limit=2_000) if one.approval.rule_id]
+
+        assert decided.approval.request_id == "allowed"
+        assert [one.approval.request_id for one in waiting] == [*(f"{n}" for n in range(100)), "open"]
+        assert [one.more for one in waiting] == [*[0] * 99, 951, 0]
+
+
+async def test_a_path_that_does_not_answer_leaves_its_request_to_a_person_and_holds_no_other_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, real = threading.Event(), os.path.realpath
+
+    def realpath(path: str | Path, **named: bool) -> str:
+        if str(path).startswith("/dead/"):
+            answers.wait()
+        return real(path, **named)
+
+    monkeypatch.setattr("agentmon.worker.approving.os.path.realpath", realpath)
+    async with deciding(tmp_path) as stage:
+        approvals = ApprovalRepository(stage.place.services.database)
+        other = await stage.place.begin((await stage.place.add_task("other")).id)
+        await stage.watch.add(stage.place.claimed[other.id])
+        await stage.add_rule(RuleDecision.ALLOW, command_prefix="git")
+        await stage.add_rule(RuleDecision.ALLOW, path="/dead/**")
+        dead = {"file_path": "/dead/mount"}
+        read = a_wish(request_id="dead", tool_name="Read", type=OperationType.READ, tool_input=dead)
+        await stage.place.tell(stage.execution_id, read, a_wish("git log", request_id="2"))
+        await stage.place.ask(other.id, a_wish("git status"))
+
+        async def is_decided(execution_id: ExecutionId) -> bool:
+            return "git" not in " ".join(one.approval.title for one in await approvals.undecided([execution_id]))
+
+        async def look() -> None:
+            stage.watch.has_asked = True
+            await stage.approver.apply_rules(has_news=False)
+
+        try:
+            looking = asyncio.create_task(look())
+            await until(lambda: is_decided(other.id))
+            is_still_judged = not looking.done()
+            await looking
+            await stage.place.ask(other.id, a_wish("git diff", request_id="3"))
+            await look()
+            assert await is_decided(other.id)
+            assert not await is_decided(stage.execution_id)
+        finally:
+            answers.set()
+
+        async def goes_on() -> bool:
+            return stage.watch.has_asked
+
+        await until(goes_on)
+        await look()
+        (left,) = await approvals.undecided([stage.execution_id])
+
+        assert is_still_judged
+        assert left.approval.request_id == "dead"

@@ -298,6 +298,7 @@ class InboxScreen(RequestScreen):
         pending = sum(
             item.is_pending or (item.execution is not None and not item.is_over) for item in self._items.values()
         )
+        pending += sum(item.listing.more for item in self._items.values() if item.listing is not None)
         if self._is_history:
             parts = [("History", "bold"), (f"   {count:,} in all, the newest first   h goes back", "$text-muted")]
         elif not self._is_loaded:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ from agentmon.domain.approvals import ApprovalRule, RuleDecision
 from agentmon.domain.command_words import SHELLS, command_segments, plain_words
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.globs import Glob
+from agentmon.domain.plain_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +34,8 @@ _RUNS_OTHERS: Final = SHELLS | {
 """Their first words say nothing of what is run."""
 _SHELL_TOOLS: Final = frozenset({"bash", "shell", "local_shell", "run_shell_command", "exec_command", "terminal"})
 """Tools that run any command: without its words no rule is proposed for them."""
+
+_MOST_CHARACTERS: Final = {"tool": 200, "path": 4_096, "command": 4_096, "note": 1_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +106,13 @@ def rule_text(rule: ApprovalRule) -> str:
     return " ".join(parts)
 
 
-def require_usable(rule: ApprovalRule) -> None:
-    """Refuse a rule that could never fit.
+def usable_rule(rule: ApprovalRule) -> ApprovalRule:
+    """Return the rule as a database and a path can hold it; refuse one that could never fit, or that is too long.
 
     Raises:
-        UsageError: Its tool or path is empty, or its command is not plain words.
+        UsageError: Its tool or path is empty, its command is not plain words, or a part has too many characters.
     """
+    require_short(tool=rule.tool, path=rule.path, command=rule.command_prefix, note=rule.note)
     if not rule.tool.strip():
         raise UsageError("the rule names no tool", hint="`*` means every tool")
     if rule.path is not None and not rule.path.strip():
@@ -120,6 +124,25 @@ def require_usable(rule: ApprovalRule) -> None:
             f"the command {rule.command_prefix!r} is not the beginning of one plain command",
             hint="give its first words, such as: git status",
         )
+    return replace(
+        rule,
+        tool=storable(rule.tool),
+        path=None if rule.path is None else storable(rule.path),
+        command_prefix=None if rule.command_prefix is None else storable(rule.command_prefix),
+        note=storable(rule.note),
+    )
+
+
+def require_short(**parts: str | None) -> None:
+    """Refuse what is too long to be compared with requests in no time.
+
+    Raises:
+        UsageError: A part has too many characters.
+    """
+    for name, text in parts.items():
+        most = _MOST_CHARACTERS[name]
+        if text is not None and len(text) > most:
+            raise UsageError(f"the {name} has {len(text):,} characters; {most:,} are the most")
 
 
 def proposed_rule(action: RequestedAction, *, rule_id: ApprovalRuleId, at: datetime) -> ApprovalRule:

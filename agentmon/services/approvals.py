@@ -8,12 +8,20 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.approval_rules import RequestedAction, RuleVerdict, judge, proposed_rule, require_usable
+from agentmon.domain.approval_rules import (
+    RequestedAction,
+    RuleVerdict,
+    judge,
+    proposed_rule,
+    require_short,
+    usable_rule,
+)
 from agentmon.domain.approvals import ApprovalRule, ApprovalScope, ApprovalStatus
 from agentmon.domain.budget_requests import QUESTION, BudgetAnswer, new_limit
 from agentmon.domain.conversation import AskDecision, AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.ids import ApprovalId, ApprovalRuleId, new_id
+from agentmon.domain.plain_text import storable
 from agentmon.domain.requested_actions import requested_action
 from agentmon.services.naming import require_named
 from agentmon.services.question_answers import answers_text, checked_answers
@@ -175,8 +183,7 @@ class ApprovalService:
             )
         added = None
         if scope is ApprovalScope.ALWAYS:
-            added = rule or await self.proposed_rule(approval_id)
-            require_usable(added)
+            added = usable_rule(rule or await self.proposed_rule(approval_id))
         answer: dict[str, object] = {"decision": wanted.value}
         if tool_input is not None:
             answer["tool_input"] = dict(tool_input)
@@ -344,7 +351,7 @@ class ApprovalService:
         """Add a rule; it decides what is asked from now on, and what waits already.
 
         Raises:
-            UsageError: It could never fit.
+            UsageError: It could never fit, or is too long.
         """
         await self._settings.require_may_decide(actor)
         now = self._clock.now()
@@ -359,8 +366,7 @@ class ApprovalService:
             note=note,
             created_at=now,
         )
-        require_usable(rule)
-        added = await self._rules.add(rule, actor=actor, at=now)
+        added = await self._rules.add(usable_rule(rule), actor=actor, at=now)
         await self._queue.deliver()
         return added
 
@@ -397,11 +403,13 @@ class ApprovalService:
 
         Raises:
             NotFoundError: There is no such workspace.
+            UsageError: The tool or the path is too long.
         """
+        require_short(tool=tool, path=path)
         root = (await self._workspaces.get(workspace_id)).root_path
-        named = None if path is None else posixpath.normpath(posixpath.join(root, path))
+        named = None if path is None else posixpath.normpath(posixpath.join(root, storable(path)))
         action = RequestedAction(
-            tool=tool,
+            tool=storable(tool),
             paths=() if named is None else (await asyncio.to_thread(os.path.realpath, named),),
             named_paths=() if named is None else (named,),
             command=command,
@@ -443,7 +451,7 @@ class ApprovalService:
             status=status,
             scope=scope,
             actor=actor,
-            reason=reason,
+            reason=storable(reason),
             answer=answer,
             rule_id=None,
             seen_digest=seen_digest,

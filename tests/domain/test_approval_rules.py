@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmon.domain.approval_rules import RequestedAction, fits, judge, proposed_rule, require_usable, rule_text
+from agentmon.domain.approval_rules import RequestedAction, fits, judge, proposed_rule, rule_text, usable_rule
 from agentmon.domain.approvals import Approval, ApprovalRule, RuleDecision
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, UsageError
@@ -350,7 +350,7 @@ def test_the_proposed_rule_is_narrow_and_fits_what_it_was_made_of(approval: Appr
     assert rule_text(rule) == text
     assert (rule.workspace_id, rule.agent_id) == ("w", "a")
     assert fits(rule, action)
-    require_usable(rule)
+    usable_rule(rule)
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,11 @@ def test_a_proposed_rule_always_fits_its_own_request(command: str) -> None:
         a_rule(command="a; b"),
         a_rule(command="rm *; x"),
         a_rule(path="a", command="b"),
+        a_rule(tool="x" * 201),
+        a_rule(path="x" * 4_097),
+        a_rule(command="x" * 4_097),
     ],
 )
-def test_a_rule_that_could_never_fit_is_refused(rule: ApprovalRule) -> None:
+def test_a_rule_that_could_never_fit_or_is_too_long_is_refused(rule: ApprovalRule) -> None:
     with pytest.raises(UsageError):
-        require_usable(rule)
+        usable_rule(rule)

@@ -422,3 +422,42 @@ async def test_allowing_always_writes_the_decision_and_the_rule_or_neither(tmp_p
 
     assert refused == (asked, (), ())
     assert (allowed.status, [rule.tool for rule in rules]) == (ApprovalStatus.ALLOWED, [proposed.tool])
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["NUL", "surrogate"])
+async def test_what_no_database_and_no_path_holds_is_stored_as_a_replacement_and_fits_as_such(
+    tmp_path: Path, text: str
+) -> None:
+    async with conversing(tmp_path) as place:
+        approvals, workspace = place.services.approvals, place.workspace
+        execution = await place.begin((await place.add_task()).id)
+        asked = (await place.ask(execution.id, a_wish())).approval
+        agent_id = (await place.services.executions.get(execution.id)).agent_id
+
+        rules = [
+            await approvals.add_rule(decision=RuleDecision.DENY, path=f"/{text}", note=text, actor=USER_ACTOR),
+            await approvals.add_rule(decision=RuleDecision.DENY, tool=text, actor=USER_ACTOR),
+        ]
+        verdicts = [
+            await approvals.try_rules(tool=tool, path=path, command=None, workspace_id=workspace.id, agent_id=agent_id)
+            for tool, path in (("Read", f"/{text}"), (text, None))
+        ]
+        denied = await approvals.deny(asked.id, actor=USER_ACTOR, seen_digest=asked.input_digest, reason=text)
+
+        assert await approvals.rules() == tuple(rules)
+        assert (rules[0].path, rules[1].tool) == ("/a\ufffdb", "a\ufffdb")
+        assert [verdict.rule for verdict in verdicts] == rules
+        assert (denied.status, denied.decision_reason) == (ApprovalStatus.DENIED, "a\ufffdb")
+
+
+async def test_a_request_that_is_too_long_to_be_tried_is_refused(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as place:
+        for tool, path in (("x" * 201, None), ("Read", "/" + "x" * 4_096)):
+            with pytest.raises(UsageError):
+                await place.services.approvals.try_rules(
+                    tool=tool,
+                    path=path,
+                    command=None,
+                    workspace_id=place.workspace.id,
+                    agent_id=(await place.services.agents.list())[0].id,
+                )

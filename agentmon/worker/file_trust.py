@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import UsageError
 from agentmon.runners.agent_files import AGENT_FILE, read_workspace_file
+from agentmon.threads import in_daemon_thread
 
 if TYPE_CHECKING:
     from agentmon.domain.agents import Agent
@@ -24,7 +25,7 @@ async def require_trusted(files: AgentFileRepository, agent: Agent, workspace_ro
         return
     trusted = await files.find(agent.workspace_id)
     try:
-        found = await asyncio.to_thread(read_workspace_file, workspace_root)
+        found = await in_daemon_thread(partial(read_workspace_file, workspace_root), name="file of agents")
     except UsageError as error:
         why = f"cannot be used: {error}"
     else:

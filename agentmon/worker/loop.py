@@ -168,6 +168,7 @@ class WorkerLoop:
         self._ends = _Bell()
         self._approvals = _Bell()
         self._spending = _Bell()
+        self._schedules = _Bell()
         self._queue = _Bell()
         self._proofs = _Bell()
         self._news = _Bell()
@@ -227,13 +228,10 @@ class WorkerLoop:
                 group.create_task(self._finish(watched), name=f"finish {watched.id}")
             await self._finalizer.settle(plain)
 
-        due = Turn("schedules", self._queue_due, longest_pause_s=_LONGEST_PAUSE_S)
-
         async def claim() -> None:
             # What was just spent has to hold back what would start now; that it cannot be looked at holds up nothing.
             if not self._supervisor.pause_s(self._spending_turn.name):
                 await self._attempt_budgets()
-            await self._supervisor.attempt(due)
             await self._hosts.claim(self._settings.worker, group)
 
         loops = {
@@ -242,6 +240,7 @@ class WorkerLoop:
             "ends": self._keep("ends of runs", end, self._ends),
             "approvals": self._keep("approvals", self._approve, self._approvals),
             "spending": self._keep_budgets(),
+            "schedules": self._keep("schedules", self._queue_due, self._schedules),
             "queue": self._keep("queue", claim, self._queue),
             "proofs": self._keep("hosts", look_after_hosts, self._proofs),
             "news": self._keep("news", self._notice_news, self._news),
@@ -298,6 +297,7 @@ class WorkerLoop:
             self._ends,
             self._approvals,
             self._spending,
+            self._schedules,
             self._queue,
             self._proofs,
             self._news,
@@ -341,7 +341,14 @@ class WorkerLoop:
             await self._read_state()
             self._seen_version = version
             self._may_rules_differ = True
-            for bell in (self._commands, self._approvals, self._spending, self._queue, self._news):
+            for bell in (
+                self._commands,
+                self._approvals,
+                self._spending,
+                self._schedules,
+                self._queue,
+                self._news,
+            ):
                 bell.set()
 
     def _ring_for_the_poll(self) -> None:
@@ -357,7 +364,9 @@ class WorkerLoop:
             self._approvals.set()
         if self._has_undelivered:
             self._commands.set()
-        if self._hosts.has_waiting or self._scheduler.is_due:
+        if self._scheduler.is_due:
+            self._schedules.set()
+        if self._hosts.has_waiting:
             self._queue.set()
 
     async def _read_state(self) -> None:
@@ -428,7 +437,12 @@ class WorkerLoop:
             self._complain(f"execution {watched.id}: an error at its end\n{traceback_text(error)}", of=watched.id)
 
     async def _queue_due(self) -> None:
-        await self._scheduler.queue_due()
+        is_due = self._scheduler.is_due
+        try:
+            await self._scheduler.queue_due()
+        finally:
+            if is_due:
+                self._queue.set()
 
     async def _approve(self) -> None:
         has_news, self._may_rules_differ = self._may_rules_differ, False

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,9 +25,11 @@ from agentmon.store.moments import moment_text
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.task_authors import TaskAuthorRepository
 from agentmon.store.workspaces import WorkspaceRepository
+from agentmon.worker.project_folders import find_project
 from agentmon.worker.scheduling import Scheduler
 from tests.stored_runs import stored
 from tests.waiting import until
+from tests.worker.test_watching import running_loop
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
@@ -245,3 +248,58 @@ async def test_a_living_worker_runs_a_task_when_its_time_comes(live_home: LiveHo
         runs = await services.executions.of_task(task.id)
 
     assert [run.status for run in runs] == [ExecutionStatus.SUCCEEDED]
+
+
+async def test_a_folder_that_does_not_answer_holds_up_no_other_schedule_and_no_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, folder = threading.Event(), tmp_path / "dead"
+    folder.mkdir()
+
+    def find(named: str) -> str:
+        if named == str(folder):
+            answers.wait()
+        return find_project(named)
+
+    monkeypatch.setattr("agentmon.worker.scheduling.find_project", find)
+    async with stored(tmp_path) as place:
+        services = place.services
+        agent = await services.agents.by_slug("command")
+        drafts = [
+            TaskDraft(
+                title=title,
+                assignee_agent_id=agent.id,
+                input_context=InputContext(working_dir=working_dir, args={"argv": ["true"]}),
+                schedule=DAILY,
+            )
+            for title, working_dir in (("dead", str(folder)), ("alive", ""))
+        ]
+        dead, alive = [await services.tasks.add(place.workspace, draft, actor=USER_ACTOR) for draft in drafts]
+        plain = await place.add_task("plain", "true")
+        queued = await place.add_run(plain.id, ExecutionStatus.QUEUED)
+        with closing(sqlite3.connect(services.paths.database_path)) as connection, connection:
+            connection.execute(
+                "UPDATE tasks SET next_run_at = '2026-01-01T00:00:00.000Z' WHERE next_run_at IS NOT NULL"
+            )
+
+        async def is_claimed() -> bool:
+            return (await services.executions.get(queued.id)).status is not ExecutionStatus.QUEUED
+
+        async def is_queued(task: Task) -> bool:
+            return bool(await services.executions.of_task(task.id, limit=1))
+
+        try:
+            async with running_loop(place) as loop:
+                monkeypatch.setattr(loop._hosts, "_start_apart", lambda *_: None)
+                await until(is_claimed)
+                await until(lambda: is_queued(alive))
+
+                async def says_so() -> bool:
+                    return any(f"#{dead.number}" in state.problem for state in loop._supervisor.states)
+
+                await until(says_so)
+                assert not await is_queued(dead)
+                answers.set()
+                await until(lambda: is_queued(dead))
+        finally:
+            answers.set()

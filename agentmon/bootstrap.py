@@ -239,7 +239,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         )
         yield Services(
             paths=paths,
-            actor=await find_actor(executions),
+            actor=await find_actor(executions, paths.tmux_socket),
             notices=opened.notices,
             workspaces=workspaces,
             tasks=cards,

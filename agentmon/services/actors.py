@@ -9,20 +9,27 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId
-from agentmon.runners.ancestry import find_executions_around
+from agentmon.runners.ancestry import find_executions_around, is_below_tmux
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentmon.store.executions import ExecutionRepository
 
 USER_ACTOR: Final = Actor(type=ActorType.USER, id=LOCAL_USER_ID)
+_SOME_AGENT: Final = Actor(type=ActorType.AGENT, id="unknown")
+"""One whose run cannot be told."""
 
 
-async def find_actor(executions: ExecutionRepository) -> Actor:
-    """Return the agent of this database in whose run this process was started, or the person."""
+async def find_actor(executions: ExecutionRepository, tmux_socket: Path) -> Actor:
+    """Return the agent of this database in whose run this process was started, or the person.
+
+    What agentmon's own tmux server started past a host is no person: only an agent asks it to.
+    """
     for execution_id in await asyncio.to_thread(find_executions_around, os.environ):
         try:
             execution = await executions.get(ExecutionId(execution_id))
         except NotFoundError:
             continue
         return Actor(type=ActorType.AGENT, id=execution.id)
-    return USER_ACTOR
+    return _SOME_AGENT if await asyncio.to_thread(is_below_tmux, tmux_socket) else USER_ACTOR

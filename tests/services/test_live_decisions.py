@@ -167,3 +167,22 @@ async def test_a_program_that_left_its_parents_behind_still_changes_no_rule(
     assert (Path(workspace.root_path) / "code").read_text() == "1\n"
     assert "an agent may not decide" in (Path(workspace.root_path) / "said").read_text()
     assert await services.approvals.rules() == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes above are read on Linux alone")
+@pytest.mark.parametrize("command", ["new-session -d", "run-shell -b"])
+async def test_what_a_program_starts_through_the_tmux_server_of_agentmon_changes_no_rule(
+    services: Services, workspace: Workspace, command: str
+) -> None:
+    line = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
+    home, root = shlex.quote(str(services.paths.database_path.parent)), shlex.quote(workspace.root_path)
+    hidden = f'env -i PATH="$PATH" HOME="$HOME" AGENTMON_HOME={home} {line} > {root}/said 2>&1; echo $? > {root}/code'
+    started = f"tmux -S {shlex.quote(str(services.paths.tmux_socket))} {command} {shlex.quote(hidden)}"
+    task = await add_command(services, workspace, "sh", "-c", f"{started}; while [ ! -s code ]; do sleep 0.05; done")
+
+    ended = await run_to_end(services, task)
+
+    assert ended.exit_code == 0
+    assert (Path(workspace.root_path) / "code").read_text() == "1\n"
+    assert "an agent may not decide" in (Path(workspace.root_path) / "said").read_text()
+    assert await services.approvals.rules() == ()

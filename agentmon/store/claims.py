@@ -44,11 +44,31 @@ q.wait_reason IN ('failures', 'rate_limit', 'retry', 'usage_limit') AND (
     q.updated_at > :last_written OR q.not_before > CASE q.wait_reason
         WHEN 'retry' THEN :last_retry WHEN 'failures' THEN :last_rest ELSE :last_reset END)
 """
+
+
+def _tree(folder: str) -> str:
+    """Return an expression for a folder as the beginning of all paths in it."""
+    return f"(rtrim({folder}, '/') || '/')"
+
+
+def _overlap(one: str, other: str) -> str:
+    """Return the condition that two trees are one, or that one lies in the other."""
+    return f"(substr({one}, 1, length({other})) = {other} OR substr({other}, 1, length({one})) = {one})"
+
+
+_FOLDER: Final = (
+    "coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), nullif(a.working_dir, ''), w.root_path)"
+)
+_AGENTS_IN_FOLDER: Final = f"""
+SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
+WHERE e.status IN ('cancelling', 'finalizing', 'queued', 'running') AND e.status <> 'queued'
+  AND {_overlap(_tree("e.working_dir"), _tree(_FOLDER))}
+"""
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
 # agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
 # one that failed too often gets a single place until it succeeds. The folder is as `Agent.work_folder` names it, and is
-# held from the claim on: the AI agents in one folder are counted among what has a worker.
+# held from the claim on: the AI agents in it, above it and below it are counted among what has a worker.
 _ROOMS: Final = """
 agent_room AS MATERIALIZED (
     SELECT a.id, a.tool_type, nullif(a.working_dir, '') AS working_dir, CASE
@@ -75,11 +95,6 @@ workspace_room AS MATERIALIZED (
     FROM workspaces w
 )
 """
-_FOLDER: Final = "coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), a.working_dir, w.root_path)"
-_IN_FOLDER: Final = f"""(
-    SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
-    WHERE e.status IN ('cancelling', 'finalizing', 'queued', 'running') AND e.status <> 'queued'
-      AND e.working_dir = {_FOLDER})"""
 _IN_ALL: Final = """(
     SELECT count(*) FROM agents a
     CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
@@ -88,7 +103,7 @@ _CLAIM: Final = text(f"""
 WITH {_ROOMS},
 ready AS (
     SELECT q.id, q.priority, q.queued_at, q.agent_id, t.workspace_id, a.room AS agent_room, w.room AS workspace_room,
-        {_FOLDER} AS folder,
+        {_FOLDER} AS folder, {_tree(_FOLDER)} AS tree,
         CASE WHEN a.tool_type = 'ai-agent' THEN w.max_per_folder ELSE 0 END AS max_per_folder
     FROM executions q INDEXED BY ix_executions_queued
     CROSS JOIN tasks t ON t.id = q.task_id
@@ -104,16 +119,18 @@ ready AS (
           JOIN tasks p ON p.id = d.depends_on_task_id
           WHERE d.task_id = q.task_id AND {holds("p")})
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
-      AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > {_IN_FOLDER})
+      AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > ({_AGENTS_IN_FOLDER}))
     ORDER BY q.priority, q.queued_at, q.id
     LIMIT :candidates
 ),
 ranked AS (
-    SELECT id, priority, queued_at, agent_room, workspace_room, folder, max_per_folder,
-        row_number() OVER (PARTITION BY folder, max_per_folder ORDER BY priority, queued_at, id) AS folder_rank,
+    SELECT id, priority, queued_at, agent_room, workspace_room, folder, max_per_folder > 0 AND EXISTS (
+            SELECT 1 FROM ready o
+            WHERE o.max_per_folder > 0 AND (o.priority, o.queued_at, o.id) < (r.priority, r.queued_at, r.id)
+              AND {_overlap("o.tree", "r.tree")}) AS is_behind_another,
         row_number() OVER (PARTITION BY agent_id ORDER BY priority, queued_at, id) AS agent_rank,
         row_number() OVER (PARTITION BY workspace_id ORDER BY priority, queued_at, id) AS workspace_rank
-    FROM ready
+    FROM ready r
 )
 UPDATE executions
 SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at = :at, updated_at = :at,
@@ -122,7 +139,7 @@ SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at =
 WHERE status = 'queued' AND id IN (
     SELECT id FROM ranked
     WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
-      AND (max_per_folder = 0 OR folder_rank = 1)
+      AND NOT is_behind_another
     ORDER BY priority, queued_at, id
     LIMIT max(0, min(:limit, :max_running - {_IN_ALL})))
 RETURNING id
@@ -135,7 +152,7 @@ RETURNING id
 _FULL: Final = text(f"""
 WITH {_ROOMS}
 SELECT CASE
-    WHEN a.tool_type = 'ai-agent' AND w.max_per_folder > 0 AND w.max_per_folder <= {_IN_FOLDER} THEN 'folder'
+    WHEN a.tool_type = 'ai-agent' AND w.max_per_folder > 0 AND w.max_per_folder <= ({_AGENTS_IN_FOLDER}) THEN 'folder'
     WHEN a.room <= 0 THEN 'agent'
     WHEN w.room <= 0 THEN 'workspace'
     WHEN :max_running <= {_IN_ALL} THEN 'all' END

@@ -150,6 +150,29 @@ async def test_of_agents_in_one_folder_no_more_start_than_the_workspace_allows(t
         assert await _claim(place) == [second]
 
 
+async def test_a_folder_counts_with_those_below_and_above_it(tmp_path: Path) -> None:
+    robot = an_agent("robot", max_concurrent=0, tool_type=ToolType.AI_AGENT)
+    async with opened_queue(tmp_path / "a.db", [robot], {"wide": 0}) as place:
+        await WorkspaceRepository(place.database).set_limit(
+            place.workspaces["wide"], "max_per_folder", 1, actor=USER_ACTOR, at=NOON
+        )
+        inner, outer, beside, again = [await _queue(place, "robot") for _ in range(4)]
+        async with place.database.writing() as connection:
+            for number, folder in enumerate(("/a/b", "/a", "/ab", "/a/b/"), 1):
+                await connection.exec_driver_sql(
+                    "UPDATE tasks SET input_context = json_set(input_context, '$.working_dir', ?) WHERE number = ?",
+                    (folder, number),
+                )
+
+        assert await _claim(place) == [inner, beside]
+        assert await _claim(place) == []
+        success = ExecutionEnding(status=ExecutionStatus.SUCCEEDED, ended_at=NOON, reason=EndReason.EXITED)
+        await end_without_journal(place.database, inner, success, at=NOON)
+        assert await _claim(place) == [outer]
+        await end_without_journal(place.database, outer, success, at=NOON)
+        assert await _claim(place) == [again]
+
+
 def _work_until_empty(path: Path, name: str, max_running: int) -> tuple[list[str], list[int]]:
     """Claim and end runs until none waits; return what was claimed, and how many ran after each claim."""
 

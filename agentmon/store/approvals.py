@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import case, func, insert, literal, select, true, update
+from sqlalchemy import case, func, insert, literal, literal_column, select, true, update
 
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
 from agentmon.domain.clock import CLOCK_JITTER
@@ -480,11 +480,10 @@ def _listed(more: ColumnElement[int] = _NO_MORE) -> Select[Any]:
 
 def _waiting() -> Select[Any]:
     approvals = tables.approvals
-    of_one: dict[str, Any] = {
-        "partition_by": approvals.c.execution_id,
-        "order_by": (approvals.c.asked_at, approvals.c.id),
-    }
-    place, count = func.row_number().over(**of_one), func.count().over(partition_by=approvals.c.execution_id)
+    # The sign keeps SQLite from walking through all approvals in the order of this index.
+    of_one: ColumnElement[str] = literal_column("+approvals.execution_id")
+    place = func.row_number().over(partition_by=of_one, order_by=(approvals.c.asked_at, approvals.c.id))
+    count = func.count().over(partition_by=of_one)
     chosen = select(approvals.c.id, place.label("place"), (count - place).label("behind"))
     own = chosen.where(tables.IS_PENDING_APPROVAL).subquery()
     more = case((own.c.place == _MAX_PENDING_OF_ONE, own.c.behind), else_=0).label("more")

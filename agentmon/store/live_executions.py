@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, select, true, update
+from sqlalchemy import func, literal_column, select, true, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
@@ -19,6 +19,8 @@ from agentmon.store.mapping import command_of, execution_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
+
+    from sqlalchemy import ColumnElement
 
     from agentmon.domain.executions import ClaimedExecution, Execution, ExecutionCommand
     from agentmon.domain.ids import CommandId
@@ -186,7 +188,9 @@ class LiveExecutionRepository:
         """
         commands, executions = tables.execution_commands, tables.executions
         order = (commands.c.type.not_in([CommandType.STOP, CommandType.KILL]), commands.c.id)
-        place = func.row_number().over(partition_by=commands.c.execution_id, order_by=order)
+        # The sign keeps SQLite from walking through all commands in the order of this index.
+        of_one: ColumnElement[str] = literal_column("+execution_commands.execution_id")
+        place = func.row_number().over(partition_by=of_one, order_by=order)
         own = (
             select(commands.c.id, place.label("place"))
             .join(executions, executions.c.id == commands.c.execution_id)

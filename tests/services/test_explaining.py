@@ -192,6 +192,6 @@ async def test_a_plain_program_that_asks_in_its_terminal_needs_a_person_and_says
         await services.queue.wait(execution.id)
 
     assert explanation.state == "needs you"
-    assert "reads without echo" in explanation.source
+    assert "without echo" in explanation.source
     assert any("asks in its terminal" in entry for entry in explanation.entries)
     assert counts.needs_you == 1

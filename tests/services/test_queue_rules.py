@@ -235,7 +235,7 @@ async def test_asking_again_for_what_is_queued_brings_its_worker_back(
     await services.queue.run(task.id, actor=USER_ACTOR)
     live_home.kill_worker()
 
-    with pytest.raises(ConflictError, match="already queued"):
+    with pytest.raises(ConflictError, match="open run already"):
         await services.queue.run(task.id, actor=USER_ACTOR)
 
     assert (await services.workers.status()).is_running

@@ -25,11 +25,12 @@ from agentmon.worker.presence import read_presence
 from tests.idle_worker import idle_worker
 from tests.live_home import add_command, marked_processes, until_started
 from tests.services.test_live_decisions import add_conversation, waiting
-from tests.services.test_sightings import AGO, card_of, halt_worker, let_time_pass
+from tests.services.test_sightings import card_of, halt_worker, let_time_pass
 from tests.waiting import until, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.approvals import Approval
@@ -278,8 +279,9 @@ async def test_a_stop_past_the_worker_is_handed_over_once_and_is_no_kill(
         wait_for(lambda: b"asked" in (folder / "output.log").read_bytes())
         let_time_pass(services.paths, execution)
         unrecorded = await services.executions.get(execution.id)
+        assert not await is_read_up(services, execution.id, folder)
     await services.workers.ensure_running()
-    await until(lambda: is_taken_over(services, execution.id), "a worker that looks after it")
+    await until(lambda: is_read_up(services, execution.id, folder), "a worker that looks after it")
     await until(lambda: is_delivered(services), "the delivery of what was kept")
     handed_over = [json.loads(line)["type"] for line in (folder / "control.jsonl").read_text().split("\n") if line]
     still_alive = marked_processes(execution.id)
@@ -292,6 +294,7 @@ async def test_a_stop_past_the_worker_is_handed_over_once_and_is_no_kill(
     assert ended.status is ExecutionStatus.CANCELLED
 
 
-async def is_taken_over(services: Services, execution_id: ExecutionId) -> bool:
+async def is_read_up(services: Services, execution_id: ExecutionId, folder: Path) -> bool:
     present = await services.executions.get(execution_id)
-    return present.heartbeat_at is not None and present.heartbeat_at > datetime.now(UTC) - AGO / 2
+    size = (folder / "journal.jsonl").stat().st_size
+    return present.journal_offset == size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,8 @@ DONE_NOTE: Final = "done: waits for your next message"
 DELIVERY_SOURCE: Final = "prompt delivery"
 _DETAIL_LINES: Final = 40
 _TARGET_MAX_CHARACTERS: Final = 1000
+_LONG_RULE: Final = re.compile(r"^([ │┃╭╰├┌└]*)(([─━═╌┄▔▁])\3{15})\3+(?=[ │┃╮╯┤┐┘]*$)", re.MULTILINE)
+"""What is drawn across a whole screen; a narrower one would wrap it."""
 
 
 def news_of(
@@ -83,7 +86,7 @@ def ask_of(
         danger_rules: The rules about dangerous commands.
         at_ms: The time now.
     """
-    detail = plain_lines(redact(shown.last(_DETAIL_LINES))) if shown is not None else ""
+    detail = _detail_of(shown.last(_DETAIL_LINES)) if shown is not None else ""
     if dialog is None:
         digest = hashlib.sha256(f"{news.note}\n{detail}".encode()).hexdigest()
         return AskNews(
@@ -101,7 +104,7 @@ def ask_of(
         type=dialog.rule.type,
         target=redact(dialog.path),
         title=news.note,
-        detail=plain_lines(redact(dialog.text)),
+        detail=_detail_of(dialog.text),
         input_digest=dialog.digest,
         can_allow_for_session=AskDecision.ALLOW_FOR_SESSION in dialog.answers,
         questions=(
@@ -115,6 +118,10 @@ def ask_of(
         ),
     )
     return ask if dialog.rule.type is not OperationType.EXECUTE else _of_command(ask, dialog.command, danger_rules)
+
+
+def _detail_of(drawn: str) -> str:
+    return _LONG_RULE.sub(r"\1\2", plain_lines(redact(drawn)))
 
 
 def _of_command(ask: AskNews, lines: Sequence[str], danger_rules: DangerRules) -> AskNews:

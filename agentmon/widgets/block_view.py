@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -151,6 +152,9 @@ class BlockView(Guarded, Widget, can_focus=True):
         self._cursor = 0
         self._selected_key: str | None = None
         self._top = _Place(0, 0)
+        self._shows_cursor = False
+        """Whether the block under the cursor was in view when the view was laid out last."""
+        self._laid_out_size = Size()
         self._toggled: set[str] = set()
         """Blocks that are the other way than all."""
         self._unfolds_all = False
@@ -303,6 +307,8 @@ class BlockView(Guarded, Widget, can_focus=True):
             self._top = _Place(0, 0)
         self._note_selection(is_by_person=False)
         self._top_key = self.blocks[self._top.block].key if self.blocks else ""
+        if self._has_lost_cursor(self._lay_out()):
+            self._show_cursor()
         self._repaint()
 
     _top_key: str = ""
@@ -429,8 +435,18 @@ class BlockView(Guarded, Widget, can_focus=True):
 
     def _frame(self) -> list[tuple[_Place, Row]]:
         """Return the rows in view, laid out again if anything changed."""
-        if self._frame_rows is not None:
-            return self._frame_rows
+        if self._frame_rows is None:
+            rows = self._lay_out()
+            if self.size != self._laid_out_size and self._has_lost_cursor(rows):
+                self._show_cursor()
+                rows = self._lay_out()
+            self._frame_rows = rows
+            self._laid_out_size = self.size
+            self._shows_cursor = bool(rows) and self._has_cursor and self._is_shown(self._cursor, rows)
+            self._show_place(rows)
+        return self._frame_rows
+
+    def _lay_out(self) -> list[tuple[_Place, Row]]:
         height = self.size.height
         shown: list[tuple[_Place, Row]] = []
         if self.blocks and height > 0:
@@ -443,9 +459,16 @@ class BlockView(Guarded, Widget, can_focus=True):
                 rows = self._rows_of(index)
                 shown += [(_Place(index, at), rows[at]) for at in range(row, len(rows))][: height - len(shown)]
                 index, row = index + 1, 0
-        self._frame_rows = shown
-        self._show_place(shown)
         return shown
+
+    def _is_shown(self, index: int, shown: list[tuple[_Place, Row]]) -> bool:
+        """Return whether all of a block is in view, or a part of one that is higher than the view."""
+        seen, rows = sum(place.block == index for place, _ in shown), len(self._rows_of(index))
+        return seen == rows or (rows > self.size.height and seen > 0)
+
+    def _has_lost_cursor(self, shown: list[tuple[_Place, Row]]) -> bool:
+        """Return whether the block under the cursor was in view before, and is not among these rows."""
+        return self._shows_cursor and not self.following and bool(shown) and not self._is_shown(self._cursor, shown)
 
     def _show_place(self, shown: list[tuple[_Place, Row]]) -> None:
         bar = next((child for child in self.children if isinstance(child, LogScrollBar)), None)

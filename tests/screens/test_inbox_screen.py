@@ -30,7 +30,7 @@ from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.store.execution_commands import CommandRepository
 from agentmon.widgets.block_view import BlockView
 from agentmon.worker.loop_report import write_loop_report
-from tests.conversing import a_typed_wish
+from tests.conversing import a_typed_wish, a_wish
 from tests.screen_stage import screen_text, until
 from tests.screens.scenes import NOW
 from tests.screens.talks import asks_questions, talks, wants_command, wants_edit
@@ -393,6 +393,24 @@ async def test_what_is_new_goes_below_and_what_is_shown_stays(tmp_path: Path) ->
         await pilot.press("k")
 
         await sees(stage, pilot, "$ rm -r build")
+
+
+async def test_what_is_lit_stays_in_view_when_the_window_shrinks_and_when_another_is_decided(tmp_path: Path) -> None:
+    async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
+        for number in range(8):
+            await place.ask(ask=a_wish(f"rm -r build-{number}"))
+        screen = await opened(stage, pilot, place, shown="rm -r build-0")
+        items = screen.query_one("#waiting", BlockView)
+        await pilot.press(*"jjjjjj")
+        await sees(stage, pilot, "$ rm -r build-6")
+
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: items.size.height < 10)
+        assert "build-6" in items.shown_text
+
+        await pilot.press("y")
+        await until(pilot, lambda: len(items.blocks) == 7)
+        await until(pilot, lambda: "build-7" in items.shown_text)
 
 
 async def test_a_withdrawn_request_says_so_and_nothing_can_be_allowed(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def status_text(numbers: StatusLine, now: datetime) -> str:
     return (
         f"{LiveState.RUNNING.glyph} {numbers.running}/{numbers.running_limit} running  "
         f"{LiveState.QUEUED.glyph} {numbers.queued} queued  "
-        f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} needs you"
+        f"{LiveState.NEEDS_YOU.glyph} {numbers.needs_you} {'needs' if numbers.needs_you == 1 else 'need'} you"
         + (f"  {LiveState.PAUSED.glyph} {LiveState.PAUSED.value}" if numbers.is_paused else "")
         + ("" if numbers.worker_seen_at is None else f"  {silence_text(numbers.worker_seen_at, now)}")
     )

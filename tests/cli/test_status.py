@@ -33,7 +33,7 @@ HEAVY = {"typer", "click", "sqlmodel", "sqlalchemy", "pydantic", "textual", "ric
 def test_the_status_is_one_line_even_before_the_first_start(cli: CommandLine) -> None:
     ended = cli.run_alone("status", environ={"AGENTMON_HOME": str(cli.folder / "none")})
 
-    assert ended.stdout == "● 0/4 running  ◌ 0 queued  ◆ 0 needs you\n"
+    assert ended.stdout == "● 0/4 running  ◌ 0 queued  ◆ 0 need you\n"
     assert (ended.code, ended.stderr) == (0, "")
     assert not (cli.folder / "none").exists()
 

@@ -51,6 +51,8 @@ class Expected:
     sessions: int = 1
     keeps_broken_text: bool = False
     """Whether the words that an answer had before it was broken off are told."""
+    may_keep_broken_text: bool = False
+    """Whether they are told if the agent had written them down by then."""
     keeps_broken_usage: bool = False
     """Whether the tokens that such an answer told by then are."""
     is_billed: bool = True
@@ -100,7 +102,9 @@ def counted(drive: Drive, expected: Expected, rows: Count) -> Count:
     """
     answered = [one for one in drive.answered() if one["status"] == HTTPStatus.OK]
     whole = [one for one in answered if one["ended_at_ms"] is not None]
-    told = [one for one in (answered if expected.keeps_broken_text else whole) if one["text"]]
+    whole_texts = [one for one in whole if one["text"]]
+    is_kept = expected.may_keep_broken_text and len(rows.answers) > len(whole_texts)
+    told = [one for one in answered if one["text"]] if expected.keeps_broken_text or is_kept else whole_texts
     texts = [
         said if one["ended_at_ms"] is None and _is_piece(said, one["text"]) else one["text"]
         for one, said in zip(told, chain(rows.answers, repeat("")), strict=False)

@@ -38,6 +38,8 @@ pytestmark = [pytest.mark.agents, pytest.mark.usefixtures("changes")]
 
 KEEPS_WHAT_WAS_SAID = frozenset({"claude"})
 """Writes down what it had said when it was interrupted in its own screen."""
+WRITES_AS_IT_SPEAKS = frozenset({"opencode"})
+"""Writes down in its own screen what it says, some moments behind that."""
 CALLS_WHEN_OVER = frozenset({"gemini"})
 """Writes a call down when that is over."""
 DENIAL_ABORTS = frozenset({"codex", "gemini"})
@@ -123,6 +125,7 @@ class Life:
         """The answer is broken off: a protocol has told its beginning, a screen's file tells what the agent kept."""
         keeps = not self.is_own_screen or (is_interrupted and self.slug in KEEPS_WHAT_WAS_SAID)
         self.expected.keeps_broken_text = self.expected.keeps_broken_usage = keeps
+        self.expected.may_keep_broken_text = self.slug in WRITES_AS_IT_SPEAKS
 
     async def rests(self, execution: Execution) -> None:
         """The turn is done: its run in its own screen waits, that in a protocol is over."""

@@ -83,7 +83,7 @@ async def silence_note(services: Services) -> str:
     if seen_at is None:
         return ""
     ago = elapsed_text(seen_at, None, SystemClock().now())
-    what = "what runs is shown as it was then" if running else "what is queued starts when `agentmon` brings one back"
+    what = "runs are shown as they were then" if running else "queued runs start once `agentmon` has started a worker"
     return f"note: the worker was last seen {ago} ago; {what}"
 
 

@@ -92,7 +92,7 @@ class Approval:
     scope: ApprovalScope | None = None
     decided_by: Actor | None = None
     decision_reason: str | None = None
-    """Why it was decided so; of what waits for a person again: why the decision did not reach the agent."""
+    """Why it was decided that way. While it is pending again: why the last decision did not reach the agent."""
     rule_id: ApprovalRuleId | None = None
     """The rule that decided."""
     asked_at: datetime

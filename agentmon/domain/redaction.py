@@ -81,12 +81,12 @@ def _redact_assignments(text: str) -> str:
 
 
 def is_named(text: str, at: int) -> bool:
-    """Whether the word that begins at ``at``, behind a blank, is or may become a secret for what stands before it."""
+    """Return whether what precedes ``at``, such as ``token:``, makes a secret of the word that begins there."""
     return _NAME_END.search(text, max(0, at - LONGEST_NAME), at + 1) is not None
 
 
 def last_gap(text: str, start: int = 0) -> int:
-    """Return the end of the last blank, from ``start`` on, that stands in no secret whatever follows; 0 without one."""
+    """Return the end of the last blank, from ``start`` on, at which no secret can be cut in two; 0 if there is none."""
     at = len(text)
     while blank := _TO_LAST_BLANK.match(text, max(0, start - 1), at):
         if not is_named(text, blank.end()):

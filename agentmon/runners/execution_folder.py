@@ -29,7 +29,7 @@ _END_STEPS: Final = "finalizing.jsonl"
 """What was done after the processes of a try were gone, one JSON object a line."""
 
 _STOPPED: Final = "stopped"
-"""There when a host was told to end its run and could not write how that went."""
+"""Its presence means that the host was told to stop the run and had no space left to journal the end."""
 
 _OF_ONE_TRY: Final = (
     "output.log", _ERRORS, _DRAFTS, "journal.jsonl", "protocol.jsonl", "host.lock", _END_STEPS, _STOPPED, "spec.json",
@@ -106,7 +106,7 @@ class ExecutionFolder:
 
     @property
     def was_stopped(self) -> bool:
-        """Whether its host was told to end the run and had no space to write how that went."""
+        """Whether its host was told to stop the run and had no space left to journal the end."""
         return (self.path / _STOPPED).exists()
 
     def make(self) -> None:

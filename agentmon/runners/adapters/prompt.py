@@ -183,7 +183,7 @@ def conversation_command(
 
 
 def fork_obstacle(agent: Agent, mode: ExecutionMode) -> str:
-    """Return why the agent cannot copy a conversation in this mode; empty when it can, or tells so in its protocol."""
+    """Return why the agent cannot fork a conversation in this mode; empty if it can, or if its protocol tells."""
     can_fork = agent.session_config is not None and "fork" in agent.session_config.flags
     return NO_FORK if mode in _MODES_WITH_FLAGS and not can_fork else ""
 

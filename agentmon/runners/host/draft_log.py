@@ -18,9 +18,9 @@ MAX_CHARACTERS = 1_000_000
 """Most of one message; the rest comes with the whole message."""
 _MAX_LINE_CHARACTERS = 60_000
 _FULL_FILE_BYTES = 256 * 1024
-"""Size from which the file is begun anew, as soon as none of its messages is being written."""
+"""Above this size the file is started over as soon as no message in it is open."""
 _MAX_FILE_BYTES = 16 * 1024 * 1024
-"""Size at which it is begun anew, whatever is being written; more than one message takes."""
+"""Above this size it is started over even if messages are open; a single message is smaller."""
 _MAX_DRAFTS = 64
 
 

@@ -100,7 +100,7 @@ class TerminalQuestion:
 
 
 def _reads(waits: list[Wait] | None, *, may_guess: bool) -> str:
-    """Return the word for how surely a process waits to read a terminal; empty when it does not, or nobody tells."""
+    """Return the verb that says how surely a process waits for input from a terminal; empty if it does not."""
     at_terminal = [wait for wait in waits or () if any(path.startswith(_TERMINAL_NAMES) for path in wait.paths)]
     if any(wait.is_read for wait in at_terminal):
         return "reads"

@@ -1,4 +1,4 @@
-"""What the threads of a process wait to read, as Linux tells it."""
+"""The system calls in which the threads of a process wait for input, read from /proc."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def find_waits(pid: int) -> list[Wait] | None:
                 waits.append(_wait(pid, name, [int(field, 16) for field in fields[1:7]]))
     except PermissionError:
         return None
-    except (OSError, ValueError, struct.error):
+    except (OSError, OverflowError, ValueError, struct.error):
         return [] if not os.path.exists(f"/proc/{pid}") else waits
     return waits
 

@@ -77,7 +77,7 @@ class MessageBook:
         return message_events(self._ref, "user", text)
 
     def _told_but_the_rest(self) -> list[Event]:
-        """Return the parts that are whole by now; ``goes_on`` tells the host that they are not the end."""
+        """Return the parts that are complete; ``goes_on`` tells the host that more of the message follows."""
         if self._size <= MAX_PART_CHARACTERS:
             return []
         *parts, rest = in_parts("".join(self._pieces))

@@ -37,6 +37,8 @@ class FileNews:
     """How much it has written; None when its log is as it was."""
     is_telling: bool = False
     """Whether its signal or its title says something else, or it was halted or let go on."""
+    has_worked: bool = False
+    """Whether its signal or a title told of work meanwhile, also of work that is over by now."""
 
 
 class ScreenFiles:
@@ -74,19 +76,22 @@ class ScreenFiles:
             has_started = self.pid is not None
         if self.pid is None:
             return FileNews()
-        grown_bytes, is_telling = None, False
+        grown_bytes, is_telling, has_worked = None, False, False
         stamp = self._find_log_stamp()
         if stamp != self._log_stamp:
             known = self._log_stamp[0] if self._log_stamp is not None else 0
-            grown_bytes, is_telling = abs(stamp[0] - known), self._has_new_title(known, stamp[0])
-            self._log_stamp = stamp
+            states = self._read_titles(known, stamp[0])
+            grown_bytes, is_telling = abs(stamp[0] - known), bool(states) and states[-1] is not self._title_state
+            has_worked = any(one is not None and one.is_busy for one in states)
+            self._log_stamp, self._title_state = stamp, states[-1] if states else self._title_state
         # Before it is read: what is written meanwhile has another stamp.
         self._signal_stamp = _stamp_of(self.signal)
         signal = read_signal(self._rules.signal, self.environ, self.pid) if self._rules.signal else None
         halted = is_halted(self.pid)
         if signal != self.signal or halted is not self.is_halted:
+            has_worked = has_worked or _tells_of_work(self.signal, signal)
             self.signal, self.is_halted, is_telling = signal, halted, True
-        return FileNews(has_started=has_started, grown_bytes=grown_bytes, is_telling=is_telling)
+        return FileNews(has_started=has_started, grown_bytes=grown_bytes, is_telling=is_telling, has_worked=has_worked)
 
     def _find_log_stamp(self) -> tuple[int, int]:
         try:
@@ -95,24 +100,31 @@ class ScreenFiles:
             return self._log_stamp or (0, 0)
         return stat.st_size, stat.st_mtime_ns
 
-    def _has_new_title(self, known: int, size: int) -> bool:
-        """Return whether the output since the last look sets a title that says something else than the one before."""
+    def _read_titles(self, known: int, size: int) -> list[ScreenState | None]:
+        """Return what the titles say that the output since the last look sets, in their order; None is no state."""
         if not any(rule.is_for_title for rule in self._rules.rules):
-            return False
+            return []
+        known = min(known, size)
         # A title whose sequence was cut in two by the last look is read again from its begin.
-        begin = max(0, min(known, size) - _TITLE_OVERLAP_BYTES, size - _TITLE_WITHIN_BYTES)
+        begin = max(0, known - _TITLE_OVERLAP_BYTES, size - _TITLE_WITHIN_BYTES)
         try:
             with open_at_once(self._folder.output_log) as file:
                 file.seek(begin)
-                titles = _TITLE.findall(file.read(max(0, size - begin)))
+                fresh = file.read(max(0, size - begin))
         except OSError:
-            return False
-        if not titles:
-            return False
-        finding = read_title(self._rules, ScreenText.of(titles[-1].decode("utf-8", "replace"), ()))
-        state = finding.state if finding is not None else None
-        is_new, self._title_state = state is not self._title_state, state
-        return is_new
+            return []
+        titles = [match.group(1) for match in _TITLE.finditer(fresh) if match.end() > known - begin]
+        findings = (read_title(self._rules, ScreenText.of(one.decode("utf-8", "replace"), ())) for one in titles)
+        return [finding.state if finding is not None else None for finding in findings]
+
+
+def _tells_of_work(before: Finding | None, now: Finding | None) -> bool:
+    """Return whether an agent's own signal says that it works, or that it has worked since it was free before."""
+    if now is None or now.state.is_busy:
+        return now is not None
+    if before is None or not (before.state.is_free and now.state.is_free):
+        return False
+    return before.changed_at_ms != now.changed_at_ms
 
 
 def _stamp_of(signal: Finding | None) -> int | None:

@@ -123,6 +123,10 @@ class _Screen:
     deliveries: list[Delivery] = field(default_factory=list)
     handed: set[tuple[str, DeliveryStep]] = field(default_factory=set)
     has_worked: bool = False
+    worked_at: float = float("-inf")
+    """When its own signal or its titles last told of work; monotonic."""
+    submitted_at: float = float("-inf")
+    """When the newest text was submitted; monotonic."""
     held_until: float = float("-inf")
     asks_since: float | None = None
     shows: tuple[str, float] = ("", float("-inf"))
@@ -585,6 +589,8 @@ class ScreenWatch:
             screen.session_ref = told
 
     def _note_work(self, screen: _Screen, verdict: Verdict) -> None:
+        if screen.worked_at > screen.submitted_at:
+            screen.held_until = float("-inf")
         finding, pending = verdict.finding, screen.pending
         if finding is None or not finding.state.is_busy:
             return
@@ -638,6 +644,7 @@ class ScreenWatch:
                 taken.seen_before = signs_of(delivery.text, screen.rules, shown)
             elif step is DeliveryStep.SUBMITTED:
                 taken.rows = box_rows(screen.rules, shown)
+                screen.submitted_at = now
             try:
                 await in_daemon_thread(partial(screen.steps.write, taken), name="delivery")
             except OSError as error:
@@ -652,8 +659,9 @@ class ScreenWatch:
         if delivery.step is DeliveryStep.DONE:
             screen.has_worked = True
             finding = verdict.finding
-            is_seen_at_work = finding is not None and finding.source != OUTPUT_SOURCE and not finding.state.is_free
-            screen.held_until = float("-inf") if is_seen_at_work else now + _SUBMITTED_HOLD_S
+            is_at_work = finding is not None and finding.source != OUTPUT_SOURCE and not finding.state.is_free
+            has_worked = is_at_work or screen.worked_at > screen.submitted_at
+            screen.held_until = float("-inf") if has_worked else now + _SUBMITTED_HOLD_S
             if not delivery.is_prompt:
                 await self._activity.settle_command(CommandId(delivery.key), at=self._clock.now())
 
@@ -774,6 +782,8 @@ class _FilesLook:
                 delivery.since = screen.begun_at
         if news.grown_bytes is not None:
             screen.pace.note_growth(news.grown_bytes)
+        if news.has_worked:
+            screen.worked_at = time.monotonic()
         if news.is_telling:
             self.changed.add(screen.id)
 

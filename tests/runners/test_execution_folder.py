@@ -61,7 +61,7 @@ def ends(work: Callable[[], object]) -> bool:
         ("control.jsonl", lambda folder: folder.append_command({"id": "c1"})),
         ("finalizing.jsonl", lambda folder: folder.append_end_step({})),
         ("journal.jsonl", lambda folder: ScreenFiles(folder, NO_RULES, {}).read()),
-        ("output.log", lambda folder: ScreenFiles(folder, _TITLES, {})._has_new_title(0, 100)),
+        ("output.log", lambda folder: ScreenFiles(folder, _TITLES, {})._read_titles(0, 100)),
         ("deliveries.json", lambda folder: DeliverySteps(folder, 0).read()),
         ("deliveries.json", lambda folder: DeliverySteps(folder, 0).write(Delivery(key="prompt", text=""))),
         ("deliveries.json.partial", lambda folder: DeliverySteps(folder, 0).write(Delivery(key="prompt", text=""))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -84,6 +85,8 @@ class Agent:
         self.lost_presses = 0
         self.presses = 0
         self.is_working = False
+        self.works_unseen = False
+        """Whether its turns are over before its screen shows them."""
         self.works_on = False
         """Whether a turn lasts until it is interrupted."""
         self.received: list[str] = []
@@ -114,7 +117,7 @@ class Agent:
             self._inside += text
         elif text == "\r":
             self.received.append(self._inside)
-            self._inside, self.is_working = "", True
+            self._inside, self.is_working = "", not self.works_unseen
         else:
             self.presses += 1
             self.is_working = self.is_working and self.presses <= self.lost_presses
@@ -595,3 +598,24 @@ async def test_a_request_names_the_command_its_danger_and_whether_it_is_known_wh
         "allow": "types 1",
         "deny": "types esc",
     }
+
+
+async def test_a_turn_that_is_over_before_anybody_looks_is_not_held_as_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen_watching, "_SUBMITTED_HOLD_S", float("inf"))
+    read = ScreenFiles.read
+    turns: list[str] = []
+
+    def read_title(files: ScreenFiles) -> screen_files.FileNews:
+        has_worked = len(stage.agent.received) > len(turns)
+        turns.extend(stage.agent.received[len(turns) :])
+        return dataclasses.replace(read(files), has_worked=has_worked)
+
+    monkeypatch.setattr(ScreenFiles, "read", read_title)
+    stage = Stage(tmp_path, monkeypatch)
+    stage.agent.works_unseen = True
+
+    await _play_texts(stage)
+
+    assert stage.agent.received == ["hello", "second"]

@@ -80,6 +80,7 @@ def _read_claude_file(path: Path) -> Finding | None:
         note = "works in the background: a shell"
     evidence = f"status {status}" + (f", waiting for {wanted}" if wanted else "")
     ref = document.get("sessionId")
+    changed_at_ms = document.get("statusUpdatedAt")
     return Finding(
         state=state,
         note=note,
@@ -87,6 +88,7 @@ def _read_claude_file(path: Path) -> Finding | None:
         where=str(path),
         evidence=evidence,
         session_ref=ref if isinstance(ref, str) and len(ref) <= _MAX_REF_CHARACTERS and ref.isprintable() else "",
+        changed_at_ms=changed_at_ms if isinstance(changed_at_ms, int) else 0,
     )
 
 

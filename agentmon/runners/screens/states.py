@@ -54,3 +54,5 @@ class Finding:
     """What was read there, one line, without secrets."""
     session_ref: str = ""
     """The agent's own id of the conversation that it has there; empty where the source does not tell it."""
+    changed_at_ms: int = 0
+    """When the agent itself last changed its state, of any states; 0 where the source does not tell it."""

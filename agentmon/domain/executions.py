@@ -86,6 +86,8 @@ class ConversationRequest:
     working_dir: str
     asked: str = ""
     """The prompt without the agent's role and instructions; empty when it has neither."""
+    is_message: bool = False
+    """Whether it is told a message of this run, and not the text of its task."""
     project: str = ""
     """The repository around the folder, under which it is summed up; empty when nobody has looked for one."""
     start: ConversationStart = ConversationStart.FRESH

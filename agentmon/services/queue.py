@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from agentmon.store.task_authors import TaskAuthorRepository
     from agentmon.store.tasks import TaskRepository
 
+_STOPS: Final = frozenset({CommandType.STOP, CommandType.KILL})
 _LOOK_EVERY_S: Final = 0.1
 _LOOK_AFTER_WORKER_EVERY_S: Final = 1.0
 _SETTLED_WITHIN_S: Final = 15.0
@@ -338,8 +339,16 @@ class QueueService:
         Raises:
             UndeliveredError: Nobody carries it out yet; the message says why, and the hint what to do.
         """
-        if await self._has_work():
+        if not await self._has_work():
+            return
+        try:
             await self._workers.hand_over()
+        except UndeliveredError:
+            commands = await self._live.waiting_commands()
+            is_all_stops = all(one.type in _STOPS for one in commands)
+            handed = [await self._hand_over_stops(one) for one in {one.execution_id for one in commands}]
+            if not (handed and is_all_stops and all(handed)):
+                raise
 
     async def _has_work(self) -> bool:
         return bool(await self._executions.count_open()) or await self._schedules.next_time() is not None
@@ -430,7 +439,7 @@ class QueueService:
         if not is_locked(folder.host_lock):
             return False
         waiting = [one for one in await self._live.waiting_commands() if one.execution_id == execution_id]
-        stops = [one for one in waiting if one.type in {CommandType.STOP, CommandType.KILL}]
+        stops = [one for one in waiting if one.type in _STOPS]
         try:
             for one in stops:
                 # Under its own id it is obeyed once, whoever else hands it over.

@@ -371,9 +371,7 @@ async def _hasten(
             hint="it goes on by itself when the budget is raised, or its period is over; `agentmon budget` shows it",
         )
     waits_until = execution.not_before if execution.status is ExecutionStatus.QUEUED else None
-    is_same = (execution.agent_id, execution.capability_id) == (request.agent_id, request.capability_id)
-    is_same = is_same and dict(execution.args) == dict(request.args) and request.not_before is None
-    if waits_until is None or waits_until <= at or not is_same:
+    if waits_until is None or waits_until <= at or not _is_what_waits(request, execution):
         raise ConflictError(
             f"#{number} has an open run already: {execution.live_state.value}",
             hint="one run of a task at a time; x on the board or `agentmon stop` ends it",
@@ -392,6 +390,17 @@ async def _hasten(
         payload={"execution_id": execution.id, "waited_until": waits_until.isoformat()},
         at=at,
     )
+
+
+def _is_what_waits(request: ExecutionRequest, execution: Execution) -> bool:
+    """Return whether a request asks for nothing that the waiting execution would not do."""
+    is_same = (execution.agent_id, execution.capability_id) == (request.agent_id, request.capability_id)
+    is_same = is_same and dict(execution.args) == dict(request.args) and request.not_before is None
+    said = request.conversation
+    if said is None or not is_same:
+        return is_same
+    says_more = said.is_message and said.prompt != execution.prompt
+    return not says_more and said.parent_execution_id in {None, execution.parent_execution_id}
 
 
 async def _open_card(connection: AsyncConnection, task: RowMapping, *, actor: Actor, at: datetime) -> None:

@@ -81,6 +81,7 @@ def build_request(
         conversation = ConversationRequest(
             prompt=with_history(history, _prompt(task, agent, capability, args=args, message=message, start=start)),
             asked=asked,
+            is_message=message is not None,
             working_dir=working_dir,
             project=project,
             start=start,

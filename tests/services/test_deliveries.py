@@ -14,10 +14,11 @@ import pytest
 
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
-from agentmon.domain.errors import UndeliveredError
+from agentmon.domain.errors import ConflictError, UndeliveredError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.live_state import LiveState
+from agentmon.domain.task_status import TaskStatus
 from agentmon.runners.locks import is_locked
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.loop_report import write_loop_report
@@ -148,9 +149,21 @@ async def test_each_action_is_kept_and_told_as_undelivered_until_a_worker_comes(
     assert (await services.executions.get(execution.id)).sighting.undelivered == ()
 
 
-@pytest.mark.parametrize("kill", [False, True])
+async def _cancel_its_card(services: Services, task_id: TaskId) -> None:
+    await services.tasks.move(task_id, TaskStatus.CANCELLED, actor=USER_ACTOR)
+    await services.queue.deliver()
+
+
+STOPS: dict[str, Callable[[Services, TaskId], Awaitable[object]]] = {
+    "stop": lambda services, task_id: services.queue.stop(task_id, actor=USER_ACTOR),
+    "kill": lambda services, task_id: services.queue.stop(task_id, actor=USER_ACTOR, kill=True),
+    "cancel its card": _cancel_its_card,
+}
+
+
+@pytest.mark.parametrize("way", STOPS)
 async def test_a_stop_reaches_the_host_when_no_worker_can_be_had(
-    services: Services, workspace: Workspace, live_home: LiveHome, kill: bool
+    services: Services, workspace: Workspace, live_home: LiveHome, way: str
 ) -> None:
     task = await add_conversation(services, workspace)
     execution = await services.queue.run(task.id, actor=USER_ACTOR)
@@ -158,14 +171,14 @@ async def test_a_stop_reaches_the_host_when_no_worker_can_be_had(
     live_home.kill_worker()
 
     with no_worker_can_start(services.paths):
-        stopping = await services.queue.stop(task.id, actor=USER_ACTOR, kill=kill)
+        await STOPS[way](services, task.id)
         wait_for(lambda: not marked_processes(execution.id), "the end of its processes")
         wait_for(lambda: not is_locked(services.paths.execution_dir(execution.id) / "host.lock"))
         let_time_pass(services.paths, execution)
         unrecorded = await services.executions.get(execution.id)
     ended = await services.queue.wait(execution.id)
 
-    assert (stopping.status, unrecorded.live_state) == (ExecutionStatus.CANCELLING, LiveState.UNKNOWN)
+    assert (unrecorded.status, unrecorded.live_state) == (ExecutionStatus.CANCELLING, LiveState.UNKNOWN)
     assert ended.status is ExecutionStatus.CANCELLED
 
 
@@ -298,3 +311,22 @@ async def is_read_up(services: Services, execution_id: ExecutionId, folder: Path
     present = await services.executions.get(execution_id)
     size = (folder / "journal.jsonl").stat().st_size
     return present.journal_offset == size
+
+
+@pytest.mark.parametrize(("said", "is_taken"), [("and?", False), ("later", True), (None, True)])
+async def test_what_waits_for_a_time_starts_at_once_only_for_what_it_will_be_told(
+    services: Services, workspace: Workspace, said: str | None, is_taken: bool
+) -> None:
+    task = await add_conversation(services, workspace)
+    at = datetime.now(UTC) + timedelta(days=1)
+    waiting_run = await services.queue.run(task.id, actor=USER_ACTOR, not_before=at, message="later")
+
+    if is_taken:
+        await services.queue.run(task.id, actor=USER_ACTOR, message=said)
+    else:
+        with pytest.raises(ConflictError):
+            await services.queue.run(task.id, actor=USER_ACTOR, message=said)
+    now = await services.executions.get(waiting_run.id)
+
+    assert now.prompt == waiting_run.prompt
+    assert (now.not_before is None) == is_taken

@@ -254,6 +254,21 @@ def test_a_log_that_is_not_what_the_program_wrote_is_seen(scene: Scene, output: 
     assert "one try 1" in scene.violations()["no output byte lost"]
 
 
+@pytest.mark.parametrize(("lost", "is_seen"), [(b"", False), (b"m 0", True)])
+def test_the_line_in_the_place_of_what_a_cap_took_is_no_output(talk: Scene, *, lost: bytes, is_seen: bool) -> None:
+    marker = b"\n[agentmon: 9,000 bytes left out here]\n"
+    talk.write_output("talk", OUTPUT[len(lost) : 8] + marker + OUTPUT[8:])
+    journal = talk.folder("talk") / "journal.jsonl"
+    journal.write_text(
+        journal.read_text().replace(
+            f'"output_bytes": {len(OUTPUT)}, "left_out_bytes": 0',
+            f'"output_bytes": {len(OUTPUT) + 9000}, "left_out_bytes": 9000',
+        )
+    )
+
+    assert ("no output byte lost" in talk.violations()) == is_seen
+
+
 def test_a_killed_program_may_have_more_in_its_log_than_it_is_sure_of(scene: Scene) -> None:
     scene.write_ledger("one", 1, code=None, written=OUTPUT[:10])
     scene.actions.stopped_tasks.add(1)

@@ -49,10 +49,16 @@ def _log_faults(row: Row, attempt: Try, ledgers: list[ProcessLedger], *, is_lost
         if not is_lost and not is_given_up:
             yield from _missing(stream, ledger, may_be_torn=may_be_torn)
         yield from _too_much(stream, ledger, may_be_torn=may_be_torn)
-    if attempt.is_last and ended is not None and row.log_byte_size != len(output):
-        yield f"the row counts {row.log_byte_size} bytes, the log has {len(output)}"
-    if ended is not None and ended.get("output_bytes") != len(output) + int(str(ended.get("left_out_bytes"))):
-        yield f"the journal counts {ended.get('output_bytes')} bytes, the log has {len(output)}"
+    if ended is None:
+        return
+    left_out = int(str(ended.get("left_out_bytes")))
+    # The line in the place of what the cap took is no output.
+    marker = f"\n[agentmon: {left_out:,} bytes left out here]\n".encode()
+    kept = len(output) - len(marker) * (marker in output)
+    if attempt.is_last and row.log_byte_size != kept:
+        yield f"the row counts {row.log_byte_size} bytes, the log has {kept}"
+    if ended.get("output_bytes") != kept + left_out:
+        yield f"the journal counts {ended.get('output_bytes')} bytes, the log has {kept}"
 
 
 def _missing(stream: bytes, ledger: ProcessLedger, *, may_be_torn: bool) -> Iterator[str]:

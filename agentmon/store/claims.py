@@ -124,24 +124,24 @@ ready AS (
     LIMIT :candidates
 ),
 ranked AS (
-    SELECT id, priority, queued_at, agent_room, workspace_room, folder, max_per_folder > 0 AND EXISTS (
+    SELECT id, priority, queued_at, agent_room, workspace_room, folder, CASE WHEN max_per_folder > 0 THEN EXISTS (
             SELECT 1 FROM ready o
             WHERE o.max_per_folder > 0 AND (o.priority, o.queued_at, o.id) < (r.priority, r.queued_at, r.id)
-              AND {_overlap("o.tree", "r.tree")}) AS is_behind_another,
+              AND {_overlap("o.tree", "r.tree")}) ELSE 0 END AS is_behind_another,
         row_number() OVER (PARTITION BY agent_id ORDER BY priority, queued_at, id) AS agent_rank,
         row_number() OVER (PARTITION BY workspace_id ORDER BY priority, queued_at, id) AS workspace_rank
     FROM ready r
 )
 UPDATE executions
 SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at = :at, updated_at = :at,
-    working_dir = (SELECT folder FROM ranked WHERE ranked.id = executions.id),
-    wait_reason = NULL, error = NULL
-WHERE status = 'queued' AND id IN (
-    SELECT id FROM ranked
+    working_dir = chosen.folder, wait_reason = NULL, error = NULL
+FROM (
+    SELECT id, folder FROM ranked
     WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
       AND NOT is_behind_another
     ORDER BY priority, queued_at, id
-    LIMIT max(0, min(:limit, :max_running - {_IN_ALL})))
+    LIMIT max(0, min(:limit, :max_running - {_IN_ALL}))) chosen
+WHERE executions.id = chosen.id
 RETURNING id
 """).bindparams(
     *(bindparam(name, type_=Moment()) for name in ("at", "last_written", "last_retry", "last_rest", "last_reset"))

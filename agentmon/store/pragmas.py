@@ -27,3 +27,6 @@ def set_pragmas(execute: Callable[[str], object], *, busy_timeout: timedelta, is
     if is_read_only:
         execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
         execute("PRAGMA query_only = ON")
+    else:
+        # Else what a statement with triggers may have to undo goes to a temporary file, once a few pages are changed.
+        execute("PRAGMA temp_store = MEMORY")

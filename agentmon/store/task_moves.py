@@ -16,6 +16,7 @@ from agentmon.domain.tasks import SORT_ORDER_GAP
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event, append_task_events
 from agentmon.store.card_states import OPEN, awaited, holds
+from agentmon.store.column_types import Moment, json_text
 from agentmon.store.columns import top_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ _ASKING_AROUND: Final = text(
 _ASKING_ALL: Final = text(
     _ASKING.format(tasks=f"SELECT o.task_id AS id FROM executions o WHERE {OPEN} AND o.status = 'queued'")
 )
+# One statement for all: each has its triggers make a journal of what it may have to undo.
+_MOVE_ALL: Final = text("""
+UPDATE tasks
+SET status = :status, sort_order = json_extract(m.value, '$[1]'), version = version + 1, updated_at = :at
+FROM json_each(:moves) AS m
+WHERE tasks.id = json_extract(m.value, '$[0]')
+""").bindparams(bindparam("at", type_=Moment()))
 
 
 def require_on_board(task: RowMapping, refusal: str) -> None:
@@ -138,14 +146,8 @@ async def move_tasks(
             tops[workspace_id] -= SORT_ORDER_GAP
         else:
             tops[workspace_id] = await top_of(connection, workspace_id, target)
-        moves.append({"moved_id": task["id"], "place": tops[workspace_id]})
-    rows = tables.tasks
-    await connection.execute(
-        update(rows)
-        .where(rows.c.id == bindparam("moved_id"))
-        .values(status=target, sort_order=bindparam("place"), version=rows.c.version + 1, updated_at=at),
-        moves,
-    )
+        moves.append((task["id"], tops[workspace_id]))
+    await connection.execute(_MOVE_ALL, {"status": target.value, "moves": json_text(moves), "at": at})
     await append_task_events(
         connection,
         [

@@ -276,18 +276,19 @@ def read_entries(
     try:
         with open_at_once(path) as file:
             file.seek(offset)
-            chunk = file.read(max_bytes)
+            entries: list[Entry] = []
+            left = max_bytes
+            while max_entries is None or len(entries) < max_entries:
+                line = file.readline(left)
+                if not line.endswith(b"\n"):
+                    if len(line) == max_bytes:
+                        return [_damaged(line, offset)], offset + len(line)
+                    break
+                entries.append(parse_entry(line[:-1], offset))
+                offset += len(line)
+                left -= len(line)
     except FileNotFoundError:
         return [], offset
-    complete, line_feed, _ = chunk.rpartition(b"\n")
-    if not line_feed:
-        if len(chunk) < max_bytes:
-            return [], offset
-        return [_damaged(chunk, offset)], offset + len(chunk)
-    entries = []
-    for line in complete.split(b"\n")[:max_entries]:
-        entries.append(parse_entry(line, offset))
-        offset += len(line) + 1
     return entries, offset
 
 

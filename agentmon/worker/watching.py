@@ -48,7 +48,9 @@ _MAX_BATCH_BYTES: Final = 1024 * 1024
 """About how much of all journals is in memory, and in one transaction, at a time."""
 _MAX_BATCH_ENTRIES: Final = 512
 """Most entries in one transaction: others, a stop among them, wait no longer than these take."""
-_MAX_REST_S: Final = 0.12
+_MAX_WORK_S: Final = 0.25
+"""How long batches follow each other before others get their turn, whichever of them waits."""
+_REST_S: Final = 0.12
 """A little more than the longest that SQLite lets a process sleep that waits to write."""
 _MAX_CLOSER_LOOKS: Final = 64
 """Finding one entry among a thousand takes twelve; the journals of others have their turn then."""
@@ -134,6 +136,7 @@ class Watch:
         self._problems: dict[ExecutionId, str] = {}
         # Two readers of one journal would move its offset past what the slower one's transaction drops.
         self._reading = asyncio.Lock()
+        self._worked_s = 0.0
 
     def __len__(self) -> int:
         """Return how many are watched."""
@@ -227,9 +230,11 @@ class Watch:
                         unread.append((watched, times + 1))
                     else:
                         has_more = has_more or goes_on
-                if unread:
-                    # Other processes write meanwhile, as long as they had to wait.
-                    await asyncio.sleep(min(time.monotonic() - began_at, _MAX_REST_S))
+                self._worked_s += time.monotonic() - began_at
+                if unread and self._worked_s >= _MAX_WORK_S:
+                    # Other processes write meanwhile.
+                    await asyncio.sleep(_REST_S)
+                    self._worked_s = 0.0
         return has_more
 
     def _note(self, recorded: Recorded, stretches: Mapping[ExecutionId, ExecutionProgress]) -> None:

@@ -77,7 +77,10 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
         """Yield heading, list, field and keys."""
         with Vertical(id="dialog"):
             yield Static(Content(self._heading), id="heading")
-            yield OptionList(*self._options(), id="entries", compact=True)
+            entries = OptionList(*self._options(), id="entries", compact=True)
+            # Before it can get the focus, with which a list without any begins at its top.
+            entries.set_reactive(OptionList.highlighted, self._begin())
+            yield entries
             yield LineInput(placeholder=self._free_words, id="free")
             yield KeyFooter()
 
@@ -85,9 +88,7 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
         """Begin at what is so now, or in the field."""
         if self._is_typed_first:
             self.set_focus(self.query_one("#free", Input))
-        self.query_one(OptionList).highlighted = next(
-            (at for at, entry in enumerate(self._entries) if entry.is_present), 0 if self._entries else None
-        )
+        self.query_one(OptionList).scroll_to_highlight()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """End with the entry."""
@@ -108,6 +109,10 @@ class MenuDialog(Guarded, ModalScreen[MenuEntry | None]):
     def action_cancel(self) -> None:
         """Leave all as it is."""
         self.dismiss(None)
+
+    def _begin(self) -> int | None:
+        present = (at for at, entry in enumerate(self._entries) if entry.is_present)
+        return next(present, 0 if self._entries else None)
 
     def _options(self) -> list[Option]:
         options = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.executions import ConversationStart
 from agentmon.runners.screens.signals import is_descendant
 from agentmon.usage.beginnings import find_beginnings
+from agentmon.usage.gemini_log import begun_by_process_of
 from agentmon.usage.opencode_log import made_by_process_of
 from agentmon.usage.sources import CLAUDE, CODEX, GEMINI, OPENCODE, find_sources_of
 from agentmon.worker.preparation import working_dir_of
@@ -124,17 +125,20 @@ def find_begun_anew(run: ScreenRun) -> list[str]:
     What began in its folder is its own when its process holds the file open, or the agent's log says that the process
     which has the one made the other; a record that says neither proves nothing.
     """
-    begun = [
+    in_folder = [
         one
         for one in find_beginnings(run.agent_slug, run.environ, since_ms=run.started_ms)
-        if one.session_ref != run.session_ref and one.prompt and _is_in_folder(run, one)
+        if one.prompt and _is_in_folder(run, one)
     ]
+    begun = [one for one in in_folder if one.session_ref != run.session_ref]
     if not begun:
         return []
     opened = _open_files(run.pid)
-    made = (
-        made_by_process_of(run.session_ref, run.environ, since_ms=run.started_ms) if run.agent_slug == OPENCODE else ()
-    )
+    made: Collection[str] = ()
+    if run.agent_slug == OPENCODE:
+        made = made_by_process_of(run.session_ref, run.environ, since_ms=run.started_ms)
+    elif run.agent_slug == GEMINI:
+        made = begun_by_process_of(run.session_ref, in_folder)
     own = [one for one in begun if one.path in opened or one.session_ref in made]
     return list(dict.fromkeys(one.session_ref for one in sorted(own, key=lambda one: one.begun_ms)))
 

@@ -214,11 +214,9 @@ async def test_a_copy_of_a_conversation_in_an_own_screen_is_a_session_of_its_own
     assert [drive.texts(one, "user") for one in (first, told)] == [["first #mock:plain"], ["second #mock:plain"]]
 
 
-BEGINS_ANEW = {"claude": "/clear", "codex": "/new", "opencode": "/new"}
+BEGINS_ANEW = {"claude": "/clear", "codex": "/new", "gemini": "/clear", "opencode": "/new"}
 
 
-# Gemini CLI says nowhere which process has which conversation.
-@pytest.mark.only(*BEGINS_ANEW)
 async def test_a_conversation_that_is_begun_anew_in_the_same_screen_stays_on_its_card(drive: Drive) -> None:
     started = await start_own_screen(drive, "first #mock:plain")
     first = await until_told(drive, started, answers=1, texts=1)

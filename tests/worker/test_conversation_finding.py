@@ -235,6 +235,74 @@ def test_a_session_of_opencode_is_begun_anew_where_its_log_says_that_one_process
     assert find_begun_anew(a_run(tmp_path, agent_slug="opencode", session_ref="ses_0")) == anew
 
 
+def gemini_home(home: Path, chats: dict[str, tuple[int, str]], typed: list[tuple[str, int, str]]) -> None:
+    """Write conversations by their ids, as when they began and what was said first, and what processes were told."""
+    project = home / ".gemini" / "tmp" / "shop"
+    (project / "chats").mkdir(parents=True)
+    (project / ".project_root").write_text(FOLDER)
+    for ref, (at_ms, said) in chats.items():
+        at = moment_text(moment_of(at_ms))
+        about = {"sessionId": ref, "startTime": at, "kind": "main"}
+        message = {"id": f"m-{ref}", "timestamp": at, "type": "user", "content": [{"text": said}]}
+        chat = project / "chats" / f"session-2026-11-30T02-55-{ref[:8]}.jsonl"
+        chat.write_text(f"{json.dumps(about)}\n{json.dumps(message)}\n")
+    entries = [
+        {"sessionId": ref, "type": "user", "message": said, "timestamp": moment_text(moment_of(at_ms))}
+        for ref, at_ms, said in typed
+    ]
+    (project / "logs.json").write_text(json.dumps(entries))
+
+
+G0, G1, G2, G9 = (f"{number}0000000-0000-4000-8000-000000000000" for number in (1, 2, 3, 9))
+GEMINI_CHATS = {
+    G0: (BEGUN_MS, "mend the login"),
+    G1: (BEGUN_MS + 10_100, "another\nthing"),
+    G2: (BEGUN_MS + 30_100, "a third"),
+}
+GEMINI_TYPED = [
+    (G0, BEGUN_MS + 1, "mend the login"),
+    (G0, BEGUN_MS + 10_000, "/clear"),
+    (G0, BEGUN_MS + 12_000, "/model"),
+    (G0, BEGUN_MS + 15_000, "another\nthing"),
+    (G0, BEGUN_MS + 30_000, "/new"),
+    (G0, BEGUN_MS + 31_000, "a third"),
+]
+
+
+@pytest.mark.parametrize(
+    ("has", "typed", "anew"),
+    [
+        (G0, GEMINI_TYPED, [G1, G2]),
+        (G1, GEMINI_TYPED, [G2]),
+        (G2, GEMINI_TYPED, [G1]),
+        (G9, GEMINI_TYPED, []),
+        (G0, [], []),
+        (G0, [one for one in GEMINI_TYPED if one[2] not in {"/clear", "/new"}], []),
+        # Begun at another time, or with other words.
+        (G0, [(G0, at_ms - 5_000, said) for _, at_ms, said in GEMINI_TYPED], []),
+        (G0, [(ref, at_ms, said.replace("third", "fourth")) for ref, at_ms, said in GEMINI_TYPED], [G1]),
+        # Another process was told the same at the same time.
+        (G0, [*GEMINI_TYPED, (G9, BEGUN_MS + 10_000, "/clear"), (G9, BEGUN_MS + 11_000, "another\nthing")], [G2]),
+        # A process that began with it is its own.
+        (G0, [*GEMINI_TYPED, (G1, BEGUN_MS + 15_000, "another\nthing")], [G2]),
+    ],
+)
+def test_a_conversation_of_gemini_is_begun_anew_where_its_log_says_that_the_process_was_told_to(
+    tmp_path: Path, has: str, typed: list[tuple[str, int, str]], anew: list[str]
+) -> None:
+    gemini_home(tmp_path, GEMINI_CHATS, typed)
+
+    assert find_begun_anew(a_run(tmp_path, agent_slug="gemini", session_ref=has)) == anew
+
+
+@pytest.mark.parametrize("written", [b"", b"[", b"{}", b'[1, {"sessionId": 1}, {"message": "/clear"}]', b"\xff"])
+def test_a_log_of_gemini_that_is_damaged_proves_nothing(tmp_path: Path, written: bytes) -> None:
+    gemini_home(tmp_path, GEMINI_CHATS, [])
+    (tmp_path / ".gemini" / "tmp" / "shop" / "logs.json").write_bytes(written)
+
+    assert find_begun_anew(a_run(tmp_path, agent_slug="gemini", session_ref=G0)) == []
+
+
 def test_a_conversation_of_codex_is_begun_anew_where_its_process_holds_the_file_open(tmp_path: Path) -> None:
     ref, _ = rollout(tmp_path)
     later, path = rollout(tmp_path, 2, said="another thing")

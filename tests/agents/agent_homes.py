@@ -117,7 +117,7 @@ def _opencode(folder: Path, mock_url: str, working_dir: Path, environ: dict[str,
                 "models": {"mock-model": model},
             }
         },
-        "permission": {"bash": "ask", "edit": "ask"},
+        "permission": {"bash": "ask", "edit": "ask", "webfetch": "ask"},
     }
     (place / "opencode.json").write_text(json.dumps(settings))
     variables = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}

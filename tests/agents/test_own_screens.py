@@ -35,6 +35,8 @@ from tests.agents.test_states import (
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentmon.domain.approvals import ApprovalListing
     from agentmon.domain.executions import Execution
     from tests.agents.drive import Drive, Row
@@ -428,7 +430,7 @@ async def test_what_is_answered_in_the_terminal_is_recorded_as_far_as_the_screen
     assert typed(drive, started) == []
 
 
-@pytest.mark.only("claude", "gemini")  # opencode trusts every folder, and what Codex asks is not known whole.
+@pytest.mark.only("claude", "codex", "gemini")  # opencode trusts every folder.
 async def test_a_folder_is_trusted_from_here_before_the_prompt(drive: Drive) -> None:
     distrust(drive)
     prompt = f"say hello in {drive.project} #mock:plain"
@@ -439,6 +441,65 @@ async def test_a_folder_is_trusted_from_here_before_the_prompt(drive: Drive) -> 
 
     await until_noted(drive, started, Activity.WAITING, DONE_NOTE)
     assert (await until_decided(drive, started))["status"] == ApprovalStatus.ALLOWED
+
+
+@pytest.mark.only("claude", "codex")  # Gemini CLI goes on in a folder that it does not trust.
+async def test_a_folder_that_is_not_trusted_from_here_is_left(drive: Drive) -> None:
+    distrust(drive)
+    started = await start_own_screen(drive, "say hello #mock:plain")
+
+    await drive.deny(await until_offered(drive, started))
+    await drive.until_over(started)
+
+    row = await until_decided(drive, started)
+    assert (row["status"], row["decided_by_type"]) == (ApprovalStatus.DENIED, "user")
+    assert drive.asked() == []
+
+
+async def require_decided_from_here(drive: Drive, call: Sequence[object], decision: ApprovalStatus) -> None:
+    """Start an agent that asks before that call of a tool, decide, and check what is recorded of it."""
+    # Codex asks before it writes outside of what it may write to.
+    more = {"permission_mode": "read-only"} if drive.agent.slug == "codex" else {}
+    prompt = f"go #mock:{json.dumps([{'tools': [call]}, {'text': 'Over.'}])}"
+    started = await drive.start(prompt, capability_key="screen", **more)
+
+    listing = await until_offered(drive, started)
+    await (drive.allow if decision is ApprovalStatus.ALLOWED else drive.deny)(listing)
+    row = await until_decided(drive, started)
+
+    assert (row["status"], row["decided_by_type"]) == (decision, "user")
+    await until_noted(drive, started, Activity.WAITING)
+    assert len(typed(drive, started)) == 1
+
+
+@pytest.mark.only("codex", "gemini", "opencode")  # Claude Code edits only what it has read.
+@pytest.mark.parametrize("decision", [ApprovalStatus.ALLOWED, ApprovalStatus.DENIED])
+async def test_an_edit_is_decided_from_here(drive: Drive, decision: ApprovalStatus) -> None:
+    notes = drive.project / "notes.txt"
+    notes.write_text("one\n")
+
+    await require_decided_from_here(drive, ["edit", {"path": "notes.txt", "old": "one", "new": "two"}], decision)
+
+    assert notes.read_text() == ("two\n" if decision is ApprovalStatus.ALLOWED else "one\n")
+
+
+FETCHES = {
+    "claude": ["WebFetch", {"url": "http://127.0.0.1:1/x", "prompt": "what is it"}],
+    "gemini": ["web_fetch", {"prompt": "read http://127.0.0.1:1/x and say what it is"}],
+    "opencode": ["webfetch", {"url": "http://127.0.0.1:1/x", "format": "text"}],
+}
+
+
+@pytest.mark.only(*FETCHES)
+@pytest.mark.parametrize("decision", [ApprovalStatus.ALLOWED, ApprovalStatus.DENIED])
+async def test_a_fetch_is_decided_from_here(drive: Drive, decision: ApprovalStatus) -> None:
+    await require_decided_from_here(drive, FETCHES[drive.agent.slug], decision)
+
+
+@pytest.mark.only("claude")  # The others read without asking, or say only which folder.
+@pytest.mark.parametrize("decision", [ApprovalStatus.ALLOWED, ApprovalStatus.DENIED])
+async def test_a_file_outside_is_read_as_was_decided_from_here(drive: Drive, decision: ApprovalStatus) -> None:
+    await require_decided_from_here(drive, ["Read", {"file_path": "/etc/hostname"}], decision)
 
 
 async def test_a_rule_decides_what_an_own_screen_asks(drive: Drive) -> None:

@@ -19,7 +19,7 @@ from agentmon.store.moments import moment_text
 from tests.idle_worker import idle_worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from agentmon.bootstrap import Services
@@ -115,12 +115,27 @@ class Stored:
         with closing(sqlite3.connect(self.services.paths.database_path)) as connection, connection:
             connection.row_factory = sqlite3.Row
             row = dict(connection.execute("SELECT * FROM executions WHERE ended_at IS NOT NULL").fetchone())
-            names = ", ".join(row)
-            marks = ", ".join(f":{name}" for name in row)
-            connection.executemany(
-                f"INSERT INTO executions ({names}) VALUES ({marks})",
-                [row | {"id": f"{number:08d}{row['id'][8:]}"} for number in range(count)],
-            )
+            _insert(connection, "executions", [row | {"id": _like(row["id"], number)} for number in range(count)])
+
+    def copy_dependencies(self, count: int) -> None:
+        """Store copies of the one task that another waits for; it waits for all of them."""
+        with closing(sqlite3.connect(self.services.paths.database_path)) as connection, connection:
+            connection.row_factory = sqlite3.Row
+            waits = dict(connection.execute("SELECT * FROM task_dependencies").fetchone())
+            other_id = waits["depends_on_task_id"]
+            row = dict(connection.execute("SELECT * FROM tasks WHERE id = ?", (other_id,)).fetchone())
+            copies = [row | {"id": _like(row["id"], number), "number": 1000 + number} for number in range(count)]
+            _insert(connection, "tasks", copies)
+            _insert(connection, "task_dependencies", [waits | {"depends_on_task_id": one["id"]} for one in copies])
+
+
+def _like(one_id: str, number: int) -> str:
+    return f"{number:08d}{one_id[8:]}"
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+    marks = ", ".join(f":{name}" for name in rows[0])
+    connection.executemany(f"INSERT INTO {table} ({', '.join(rows[0])}) VALUES ({marks})", rows)
 
 
 @asynccontextmanager

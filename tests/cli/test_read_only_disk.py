@@ -50,7 +50,7 @@ def test_a_home_that_cannot_be_made_says_that_its_disk_is_read_only(cli: Command
 def test_a_database_on_a_read_only_disk_is_named_with_the_way_out(
     cli: CommandLine, disk: Path, words: tuple[str, ...]
 ) -> None:
-    assert cli.run_alone("task", "add", "one", environ={"AGENTMON_HOME": str(disk / "home")}).code == 0
+    assert cli("task", "add", "one", environ={"AGENTMON_HOME": str(disk / "home")}).code == 0
 
     ended = _run(cli, disk, *words)
 

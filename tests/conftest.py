@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.notifications import Notification
 from textual.pilot import Pilot
@@ -27,8 +28,6 @@ from tests.waiting import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Hashable, Iterator
-
-    from textual.css.model import RuleSet
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("suite", deadline=None)
@@ -174,7 +173,12 @@ def statements_are_compiled_once() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def styles_are_read_once() -> None:
-    """What was read from a style sheet serves every application of this process, as it does every screen of one."""
+    """What was read from a style sheet serves every application of this process, as it does every screen of one.
+
+    A set of rules is hashed by what it is, as Textual does it, but without a call of Python: some ten thousand times a
+    test.
+    """
+    RuleSet.__hash__ = object.__hash__  # type: ignore[method-assign] # for all tests
     read: dict[tuple[object, ...], list[RuleSet]] = {}
     read_rules = Stylesheet._parse_rules
 

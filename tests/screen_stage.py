@@ -62,9 +62,9 @@ class Stage(App[None]):
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool], *, deadline_s: float = DEADLINE_S) -> None:
-    """Let the application work until the condition holds."""
+    """Let the application work until the condition holds, and what the screen is made of is there."""
     began = time.monotonic()
-    while not condition():
+    while not (condition() and pilot.app.screen.is_mounted):
         assert time.monotonic() < began + deadline_s, f"it did not come true; shown is:\n{screen_text(pilot.app)}"
         await pilot.pause()
         await asyncio.sleep(next_look_s(began))

@@ -99,7 +99,8 @@ class Board:
         await self.pilot.press(*keys)
 
     async def until(self, condition: Callable[[], bool], what: str = "") -> None:
-        await until(condition, what)
+        """Wait until the condition holds, and what the screen is made of is there."""
+        await until(lambda: condition() and self.app.screen.is_mounted, what)
 
     async def told(self, words: str) -> None:
         """Wait until a toast says so."""

@@ -351,7 +351,8 @@ def test_a_flood_is_heard_to_its_end_in_bounded_memory(prepare_run: PrepareRun, 
 
 def test_the_time_in_which_it_is_paused_is_not_the_agents(prepare_run: PrepareRun) -> None:
     talk = Conversation(prepare_run, [["prompt"], ["result"], ["sleep", 1000]], exit_grace_s=1).start()
-    over = talk.wait_for("turn_ended")
+    talk.wait_for("turn_ended")
+    over = next(one for one in talk.run.entries("agent_event") if one["event"]["kind"] == "turn_ended")
 
     talk.run.command("pause", command_id="p")
     paused = talk.run.wait_for_entry("paused")

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentmon.domain.activity import Activity
+    from agentmon.domain.changes import ChangeType
     from agentmon.domain.events import EventLevel
-    from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
+    from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 
 
 class TurnOutcome(StrEnum):

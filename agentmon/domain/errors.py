@@ -101,3 +101,11 @@ class TmuxUnavailableError(RunnerError):
 
 class AgentNotInstalledError(RunnerError):
     """The program of an agent is not on this machine or cannot be executed."""
+
+
+class SnapshotError(AgentmonError):
+    """The state of a folder could not be kept, compared or brought back."""
+
+
+class GitError(SnapshotError):
+    """git is missing, too old, took too long or failed."""

@@ -31,14 +31,6 @@ class OperationStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class ChangeType(StrEnum):
-    """What happened to a file."""
-
-    CREATE = "create"
-    MODIFY = "modify"
-    DELETE = "delete"
-
-
 class MessageRole(StrEnum):
     """Who speaks in a message."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.billing import Confidence
+from agentmon.domain.changes import ChangeType
 from agentmon.domain.conversation import (
     ActivityNews,
     AskChoice,
@@ -39,7 +40,7 @@ from agentmon.domain.conversation import (
 )
 from agentmon.domain.events import EventLevel
 from agentmon.domain.json_values import is_deeper
-from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.plain_text import storable
 
 if TYPE_CHECKING:

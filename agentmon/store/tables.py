@@ -43,12 +43,13 @@ from agentmon.domain.agents import (
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus, RuleDecision
 from agentmon.domain.billing import Confidence
 from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope, BudgetUnit
+from agentmon.domain.changes import ChangeType
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.events import ActorType, EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.executions import CommandCause, CommandType
-from agentmon.domain.operations import ArtifactKind, ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.operations import ArtifactKind, MessageRole, OperationStatus, OperationType
 from agentmon.domain.programs import ProgramKind
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.billing import Confidence
+from agentmon.domain.changes import ChangeType
 from agentmon.domain.conversation import (
     ActivityNews,
     AskChoice,
@@ -38,7 +39,7 @@ from agentmon.domain.conversation import (
     UsageNews,
 )
 from agentmon.domain.events import EventLevel
-from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.runners.conversation_entries import read_news
 
 if TYPE_CHECKING:

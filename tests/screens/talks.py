@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import Agent, Capability, SessionConfig, ToolType
+from agentmon.domain.changes import ChangeType
 from agentmon.domain.conversation import (
     AskChoice,
     AskKind,
@@ -33,7 +34,7 @@ from agentmon.domain.executions import (
     TimedNews,
 )
 from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, WorkerId, new_id
-from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.agents import AgentRepository

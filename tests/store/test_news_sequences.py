@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from agentmon.domain import conversation as told
 from agentmon.domain.activity import Activity
 from agentmon.domain.approvals import ApprovalScope, ApprovalStatus
+from agentmon.domain.changes import ChangeType
 from agentmon.domain.events import EventLevel
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import TimedNews
-from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.services.actors import USER_ACTOR
 from tests.store.conversation_place import NOON_MS, an_ending, opened_copy, opened_place
 from tests.store.queue_place import NOON

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from agentmon.domain.activity import Activity
+from agentmon.domain.changes import ChangeType
 from agentmon.domain.conversation import (
     ActivityNews,
     AskClosedNews,
@@ -26,7 +27,7 @@ from agentmon.domain.costs import CostFilter, CostGroup
 from agentmon.domain.events import Actor, ActorType, TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import WorkerId, new_id
-from agentmon.domain.operations import ChangeType, MessageRole, OperationStatus, OperationType
+from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.storage import ThinningRule
 from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from agentmon.domain import activity, billing, conversation, events, operations
+from agentmon.domain import activity, billing, changes, conversation, events, operations
 from agentmon.runners.protocols.conversation import MAX_UNFINISHED
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _ENUMS: Final = {
     enum.__name__: {str(member.value) for member in enum}
     for enum in (
         conversation.TurnOutcome, conversation.AskKind, conversation.AskOutcome, conversation.PlanStatus,
-        activity.Activity, billing.Confidence, events.EventLevel, operations.ChangeType, operations.MessageRole,
+        activity.Activity, billing.Confidence, events.EventLevel, changes.ChangeType, operations.MessageRole,
         operations.OperationStatus, operations.OperationType,
     )
 }  # fmt: skip

@@ -1,0 +1,522 @@
+"""The private index of one folder: what git knows of its files, kept outside of the folder and of its repository.
+
+It names the raw bytes of files, where the index of a person names what filters made of them. It is a cache of what is
+in the folder: it may be removed, and is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from agentmon.paths import is_repository
+from agentmon.workspaces.files import replace_file
+from agentmon.workspaces.git import Git, GitFailedError, GitTimeoutError, joined, names
+from agentmon.workspaces.repositories import object_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from agentmon.workspaces.git import RunningGit
+    from agentmon.workspaces.repositories import Repository
+
+NOT_KEPT: Final = 0o160000
+"""The mode of an entry that stands for a file whose content is not kept; its id says whether it is the same."""
+
+# Undoes what repositories ask to be done to the bytes of files; to git no other file of attributes counts more.
+_ATTRIBUTES: Final = b"* -text -eol -crlf -filter -ident -working-tree-encoding !diff !merge\n"
+_CONVERTING: Final = frozenset({"text", "eol", "crlf", "filter", "ident", "working-tree-encoding"})
+_MAX_PATHSPECS: Final = 200
+_LISTING_LIMIT_S: Final = 60.0
+_PIECE: Final = 1 << 20
+
+
+class Limits(NamedTuple):
+    """How much is kept of one folder."""
+
+    large_bytes: int
+    """A file with more than these is known by its hash only."""
+    max_files: int
+    """With more files than these outside of version control, only those that are named are kept."""
+
+
+class FolderState(NamedTuple):
+    """What a folder holds."""
+
+    tree: str
+    """The id of a tree in the objects of the store; without nested repositories."""
+    nested: tuple[str, ...]
+    """Folders that are work trees of repositories of their own."""
+    empty_folders: tuple[str, ...]
+    """Folders without a file, as far as git finds them."""
+    uncovered: tuple[tuple[str, str], ...]
+    """Paths whose content is not kept, with the reason."""
+    limit: str
+    """Why only named files are kept; empty where all are."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is known of the index since the last time."""
+
+    index: list[int] = field(default_factory=list)
+    """Which file the index was when ``tree`` was made of it."""
+    tree: str = ""
+    index_of_person: list[int] = field(default_factory=list)
+    not_kept: dict[str, list[object]] = field(default_factory=dict)
+    """By path: size, times and inode of a file, the id that stands for it, and the reason."""
+    named: dict[str, bool] = field(default_factory=dict)
+    """Paths that are kept although they are ignored, and whether the index has them."""
+    limit: str = ""
+
+
+class FolderIndex:
+    """The private index of one folder.
+
+    Args:
+        folder: A folder of the store, for this index alone; the caller holds its lock.
+        root: Whose files.
+        repository: To which they belong, if any.
+        objects: Where contents go.
+        settings: What the person has set, as ``find_settings`` says.
+        left_out: Folders whose files are not looked at.
+        limits: How much is kept.
+        held_locks: The descriptors of the caller's locks.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        root: Path,
+        repository: Repository | None,
+        objects: Path,
+        settings: Mapping[str, str],
+        left_out: Iterable[Path],
+        limits: Limits,
+        held_locks: tuple[int, ...],
+    ) -> None:
+        self._folder = folder
+        self._root = root
+        self._repository = repository
+        self._format = object_format(settings)
+        self._limits = limits
+        own = [repository.git_dir, repository.common_dir] if repository else []
+        self._left_out = tuple(
+            f"{out.relative_to(root)}/" for out in (*left_out, *own) if out != root and out.is_relative_to(root)
+        )
+        self._index = folder / "index"
+        make_git_dir(folder, self._format)
+        # After a kill; whoever made it has ended, since the lock would still be held.
+        (folder / "index.lock").unlink(missing_ok=True)
+        self._converts_all = settings.get("core.autocrlf", "false") not in {"false", "0", "no", "off", ""}
+        self.git = Git(
+            git_dir=folder,
+            work_tree=root,
+            objects=objects,
+            alternates=(repository.objects,) if repository else (),
+            settings={
+                "core.excludesFile": settings["core.excludesfile"],
+                "core.ignoreCase": settings.get("core.ignorecase", "false"),
+                "core.precomposeUnicode": settings.get("core.precomposeunicode", "false"),
+            },
+            held_locks=held_locks,
+        )
+        self._write_ignore_rules()
+        self._memory = self._read_memory()
+
+    def take(self) -> FolderState:
+        """Bring the index up to what the folder holds, and return that.
+
+        Raises:
+            GitError: git failed twice.
+        """
+        try:
+            return self._take()
+        except GitTimeoutError:
+            raise
+        except GitFailedError:
+            # A damaged index, or contents that the repository no longer has: all files are read anew.
+            self._index.unlink(missing_ok=True)
+            self._memory = _Memory(named=dict.fromkeys(self._memory.named, False))
+            return self._take(seeds=False)
+
+    def name(self, paths: Iterable[str]) -> list[str]:
+        """Keep these paths from now on, and return those that were not kept before, as no snapshot has them.
+
+        Args:
+            paths: Relative to the folder; what the index has already, and what needs no naming, is passed over.
+        """
+        unknown = [path for path in paths if path not in self._memory.named and not self._is_left_out(path)]
+        if not unknown:
+            return []
+        if not self._memory.limit:
+            known = set(names(self.git.run("ls-files", "-z", "--", *unknown)))
+            others = ("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard", "--")
+            # What is not there yet is asked for by its name: git lists files only.
+            ignored = names(self.git.run(*others, *unknown))
+            rules = self._ignored_by_rule([path for path in unknown if path not in known])
+            unknown = [
+                path
+                for path in unknown
+                if path not in known
+                and (path in rules or any(path == name or path.startswith(_folder(name)) for name in ignored))
+            ]
+        self._memory.named |= dict.fromkeys(unknown, False)
+        self._write_memory()
+        return unknown
+
+    def state_of(self, path: str) -> tuple[int, str] | None:
+        """Return mode and id of a path as it is in the folder now, with its content kept; None when it is not there."""
+        kept, gone, not_kept = self._sort([path])
+        if gone:
+            return None
+        if path in not_kept:
+            return NOT_KEPT, str(not_kept[path][-2])
+        if not kept:
+            return None
+        full = self._root / path
+        mode = full.lstat().st_mode
+        content = os.fsencode(full.readlink()) if stat.S_ISLNK(mode) else full.read_bytes()
+        return git_mode(mode), self.git.run(
+            "hash-object", "-w", "--stdin", "--no-filters", data=content
+        ).decode().strip()
+
+    def _take(self, *, seeds: bool = True) -> FolderState:
+        again: list[str] = []
+        if not self._index.exists():
+            self._memory.named = dict.fromkeys(self._memory.named, False)
+            self._memory.not_kept = {}
+            again = self._seed() if seeds else self._tracked()
+        elif self._index_of_person() != self._memory.index_of_person:
+            again = self._tracked_though_ignored()
+        with self.git.start("ls-files", "-z", "-o", "--directory", "--exclude-standard") as walk:
+            changed, gone = self._changed()
+            # Git lists no folder that has the name of a file in the index.
+            instead = [f"{path}/" for path in (*changed, *gone) if self._is_folder(path)]
+            others, nested, empty, limit = self._others(walk, instead)
+        again += [path for path, is_known in self._memory.named.items() if not is_known and self._is_there(path)]
+        self._bring_in([*changed, *others, *again], gone)
+        self._memory.limit = limit
+        signature = _signature(self._index)
+        if not self._memory.tree or signature != self._memory.index:
+            self._memory.tree = self.git.run("write-tree").decode().strip()
+            self._memory.index = _signature(self._index)
+        self._write_memory()
+        uncovered = {path: str(known[-1]) for path, known in self._memory.not_kept.items()}
+        uncovered |= dict.fromkeys(_unopened(walk.warnings), "may not be read")
+        return FolderState(self._memory.tree, nested, empty, tuple(sorted(uncovered.items())), limit)
+
+    # What differs from the index
+
+    def _changed(self) -> tuple[list[str], list[str]]:
+        """Return paths of the index whose files look different, and paths that are no longer there."""
+        parts = names(self.git.run("diff-files", "-z", "--raw"))
+        changed: list[str] = []
+        gone: list[str] = []
+        for fields, path in zip(parts[::2], parts[1::2], strict=True):
+            (gone if fields.endswith("D") else changed).append(path)
+        return changed, gone
+
+    def _others(self, walk: RunningGit, instead: list[str]) -> tuple[list[str], tuple[str, ...], tuple[str, ...], str]:
+        """Return files that are not in the index, nested repositories, empty folders, and the limit that is reached."""
+        if self._memory.limit:
+            return [], (), (), self._memory.limit
+        files, folders, nested, empty = [], [], [], []
+        for path in [*names(walk.end()), *instead]:
+            if self._is_left_out(path):
+                continue
+            if not path.endswith("/"):
+                files.append(path)
+            elif is_repository(self._root / path):
+                nested.append(path[:-1])
+            elif _is_empty(self._root / path):
+                empty.append(path[:-1])
+            else:
+                folders.append(path)
+        if folders:
+            within = folders if len(folders) <= _MAX_PATHSPECS else []
+            git = replace(self.git, limit_s=_LISTING_LIMIT_S)
+            listed = names(git.run("ls-files", "-z", "-o", "--exclude-standard", "--", *within))
+            inner = [path for path in listed if not self._is_left_out(path)]
+            nested += [path[:-1] for path in inner if path.endswith("/")]
+            files = list(dict.fromkeys([*files, *(path for path in inner if not path.endswith("/"))]))
+        count = len(files) + _entries(self._index) if self._repository is None else len(files)
+        if count > self._limits.max_files:
+            return [], (), (), f"more than {self._limits.max_files:,} files"
+        return files, tuple(nested), tuple(empty), ""
+
+    # Bringing it in
+
+    def _bring_in(self, present: Iterable[str], gone: Iterable[str]) -> None:
+        """Put files into the index as they are, and take out those that are gone."""
+        kept, missing, not_kept = self._sort(dict.fromkeys(present))
+        removed = {*gone, *missing}
+        memory = self._memory
+        stand_ins = {path: known for path, known in not_kept.items() if memory.not_kept.get(path) != known}
+        self._put([(path, 0, "") for path in removed] + [(p, NOT_KEPT, str(k[-2])) for p, k in stand_ins.items()])
+        failed = self._add(kept)
+        vanished = [path for path in failed if not self._is_there(path)]
+        unread = {path: [0, 0, 0, 0, self._blob_id(os.fsencode(path)), "could not be read"] for path in failed}
+        for path in vanished:
+            del unread[path]
+        self._put([(path, 0, "") for path in vanished] + [(p, NOT_KEPT, str(k[-2])) for p, k in unread.items()])
+        for path in (*removed, *vanished, *kept):
+            memory.not_kept.pop(path, None)
+        memory.not_kept |= stand_ins | unread
+        for path in memory.named.keys() & {*removed, *vanished}:
+            memory.named[path] = False
+        for path in memory.named.keys() & {*kept, *stand_ins, *unread} - {*vanished}:
+            memory.named[path] = True
+
+    def _sort(self, paths: Iterable[str]) -> tuple[list[str], list[str], dict[str, list[object]]]:
+        """Tell paths apart: whose content is kept, which are no file, and what stands for the others."""
+        kept, missing, not_kept = [], [], {}
+        root = str(self._root)
+        for path in paths:
+            full = f"{root}/{path}"
+            try:
+                found = os.lstat(full)
+            except (FileNotFoundError, NotADirectoryError):
+                missing.append(path)
+                continue
+            if stat.S_ISLNK(found.st_mode):
+                kept.append(path)
+            elif not stat.S_ISREG(found.st_mode):
+                missing.append(path)
+            elif found.st_size > self._limits.large_bytes:
+                not_kept[path] = self._not_kept(path, found)
+            elif not os.access(full, os.R_OK):
+                known = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+                not_kept[path] = [*known, self._blob_id(repr(known).encode()), "may not be read"]
+            else:
+                kept.append(path)
+        return kept, missing, not_kept
+
+    def _not_kept(self, path: str, found: os.stat_result) -> list[object]:
+        known: list[object] = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+        before = self._memory.not_kept.get(path)
+        if before is not None and before[:4] == known:
+            return before
+        reason = f"larger than {self._limits.large_bytes >> 20} MB"
+        try:
+            with (self._root / path).open("rb") as content:
+                digest = hashlib.new(self._format, b"blob %d\0" % found.st_size)
+                while piece := content.read(_PIECE):
+                    digest.update(piece)
+        except OSError as error:
+            return [*known, self._blob_id(repr(known).encode()), f"{reason}, and {error.strerror}"]
+        return [*known, digest.hexdigest(), reason]
+
+    def _blob_id(self, content: bytes) -> str:
+        return hashlib.new(self._format, b"blob %d\0" % len(content) + content).hexdigest()
+
+    def _put(self, entries: Sequence[tuple[str, int, str]]) -> None:
+        """Put entries into the index by mode and id; mode 0 takes one out."""
+        if not entries:
+            return
+        nothing = "0" * len(self._blob_id(b""))
+        lines = joined(f"{mode:o} {blob or nothing}\t{path}" for path, mode, blob in entries)
+        self.git.run("update-index", "-z", "--index-info", data=lines)
+
+    def _add(self, paths: list[str]) -> list[str]:
+        """Read files into the index, and return those with which git failed: they vanish or change as it reads."""
+        if not paths:
+            return []
+        try:
+            self.git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", data=joined(paths))
+        except GitFailedError:
+            (self._folder / "index.lock").unlink(missing_ok=True)
+            if len(paths) == 1:
+                return paths
+            middle = len(paths) // 2
+            return self._add(paths[:middle]) + self._add(paths[middle:])
+        return []
+
+    # Where the index comes from
+
+    def _seed(self) -> list[str]:
+        """Begin with the index of the person, and return the paths whose files have to be read all the same."""
+        if self._repository is None or not self._copy_index_of_person():
+            return []
+        entries = list(self._entries("-v"))
+        converted = self._converted([path for _, _, path in entries])
+        again, out = [], []
+        for tag, mode, path in entries:
+            if mode == NOT_KEPT or tag in "Ss":
+                # Nested repositories are looked at by themselves, and what is skipped is not in the folder.
+                out.append(path)
+            elif tag != "H" or path in converted:
+                again.append(path)
+        self._put([(path, 0, "") for path in dict.fromkeys([*out, *again])])
+        return list(dict.fromkeys(again))
+
+    def _copy_index_of_person(self) -> bool:
+        repository = self._repository
+        assert repository is not None
+        self._memory.index_of_person = self._index_of_person()
+        try:
+            with repository.index.open("rb") as index:
+                content, found = index.read(), os.fstat(index.fileno())
+        except FileNotFoundError:
+            return False
+        for shared in repository.git_dir.glob("sharedindex.*"):
+            replace_file(self._folder / shared.name, shared.read_bytes())
+        # Git takes a file that is no older than the index for one that may have changed unseen.
+        replace_file(self._index, content, times_ns=(found.st_mtime_ns, found.st_mtime_ns))
+        return True
+
+    def _entries(self, *words: str) -> Iterator[tuple[str, int, str]]:
+        """Yield tag, mode and path of each entry of the index."""
+        for line in names(self.git.run("ls-files", "-z", "-s", *words)):
+            facts, _, path = line.partition("\t")
+            tag, mode, _ = facts.split(" ", 2)
+            yield tag, int(mode, 8), path
+
+    def _converted(self, paths: list[str]) -> set[str]:
+        """Return the paths that the index of the person may name by other bytes than those of the file."""
+        if self._converts_all:
+            return set(paths)
+        git = self._git_of_person()
+        parts = names(git.run("check-attr", "-a", "-z", "--stdin", data=joined(paths)))
+        triples = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+        return {path for path, name, value in triples if name in _CONVERTING and value != "unset"}
+
+    def _tracked_though_ignored(self) -> list[str]:
+        self._memory.index_of_person = self._index_of_person()
+        git = self._git_of_person()
+        listed = names(git.run("ls-files", "-z", "-c", "-i", "-t", "--exclude-standard"))
+        return [line[2:] for line in listed if line.startswith("H ") and (self._root / line[2:]).is_file()]
+
+    def _tracked(self) -> list[str]:
+        if self._repository is None:
+            return []
+        listed = names(self._git_of_person().run("ls-files", "-z", "-t"))
+        return [line[2:] for line in listed if not line.startswith("S ") and not (self._root / line[2:]).is_dir()]
+
+    def _git_of_person(self) -> Git:
+        assert self._repository is not None
+        return Git(git_dir=self._repository.git_dir, work_tree=self._root, reads_settings_of_person=True)
+
+    def _index_of_person(self) -> list[int]:
+        return _signature(self._repository.index) if self._repository else []
+
+    # Small facts
+
+    def _ignored_by_rule(self, paths: Sequence[str]) -> set[str]:
+        git = replace(self.git, takes_paths_literally=False)
+        return set(names(git.run("check-ignore", "-z", "--stdin", data=joined(paths), fine=(0, 1)))) if paths else set()
+
+    def _is_left_out(self, path: str) -> bool:
+        return path.startswith(self._left_out)
+
+    def _is_there(self, path: str) -> bool:
+        """Return whether there is a file at the path itself, and not behind a link."""
+        full = self._root / path
+        return full.parent.resolve() == full.parent and (full.is_symlink() or full.is_file())
+
+    def _is_folder(self, path: str) -> bool:
+        full = self._root / path
+        return full.is_dir() and full.parent.resolve() / full.name == full.resolve()
+
+    def _write_ignore_rules(self) -> None:
+        rules = b""
+        if self._repository is not None:
+            try:
+                rules = self._repository.own_ignore_rules.read_bytes() + b"\n"
+            except FileNotFoundError:
+                rules = b""
+        rules += b"".join(b"/" + _as_rule(out) + b"\n" for out in self._left_out if "\n" not in out)
+        place = self._folder / "info" / "exclude"
+        if not place.exists() or place.read_bytes() != rules:
+            replace_file(place, rules)
+
+    def _read_memory(self) -> _Memory:
+        try:
+            return _Memory(**json.loads((self._folder / "memory.json").read_bytes()))
+        except FileNotFoundError:
+            return _Memory()
+        except (ValueError, TypeError):
+            # Half of a file after a loss of power: what it says is found out anew.
+            self._index.unlink(missing_ok=True)
+            return _Memory()
+
+    def _write_memory(self) -> None:
+        replace_file(self._folder / "memory.json", json.dumps(asdict(self._memory)).encode())
+
+
+def tree_of_index(folder: Path) -> str | None:
+    """Return the tree that holds all that the index in a folder of the store names.
+
+    An index that was left in between is removed; it is made anew when it is needed.
+    """
+    try:
+        memory = _Memory(**json.loads((folder / "memory.json").read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        memory = _Memory()
+    if memory.tree and memory.index == _signature(folder / "index"):
+        return memory.tree
+    (folder / "index").unlink(missing_ok=True)
+    return None
+
+
+def make_git_dir(folder: Path, hash_name: str) -> None:
+    """Make the few files by which git takes a folder for a repository; its objects lie elsewhere."""
+    if (folder / "HEAD").exists():
+        return
+    (folder / "info").mkdir(parents=True, exist_ok=True)
+    (folder / "refs").mkdir(exist_ok=True)
+    (folder / "info" / "attributes").write_bytes(_ATTRIBUTES)
+    version = "0" if hash_name == "sha1" else f"1\n[extensions]\n\tobjectFormat = {hash_name}"
+    (folder / "config").write_text(f"[core]\n\trepositoryFormatVersion = {version}\n", encoding="ascii")
+    replace_file(folder / "HEAD", b"ref: refs/heads/none\n")
+
+
+def git_mode(mode: int) -> int:
+    """Return the mode of a file as git knows it."""
+    if stat.S_ISLNK(mode):
+        return 0o120000
+    return 0o100755 if mode & 0o100 else 0o100644
+
+
+def _signature(path: Path) -> list[int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return []
+    return [found.st_ino, found.st_size, found.st_mtime_ns]
+
+
+def _entries(index: Path) -> int:
+    try:
+        with index.open("rb") as file:
+            return int.from_bytes(file.read(12)[8:], "big")
+    except FileNotFoundError:
+        return 0
+
+
+def _unopened(warnings: str) -> list[str]:
+    start = "warning: could not open directory '"
+    lines = [line for line in warnings.splitlines() if line.startswith(start)]
+    return [line.removeprefix(start).rpartition("': ")[0].rstrip("/") for line in lines]
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
+
+
+def _folder(path: str) -> str:
+    return path if path.endswith("/") else f"{path}/"
+
+
+def _as_rule(path: str) -> bytes:
+    return os.fsencode("".join(f"\\{letter}" if letter in "\\*?[ " else letter for letter in path))

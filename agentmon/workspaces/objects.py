@@ -1,0 +1,103 @@
+"""The objects of the store: what is copied into them, packed, and found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentmon.workspaces.git import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from agentmon.workspaces.git import Git
+
+_PACKED_FROM: Final = 2_000
+"""Loose objects: each takes a block of the disk, and a pack takes a file more that git has to open."""
+HASHES: Final = ("sha1", "sha256")
+_SHA1_LETTERS: Final = 40
+_NO_MODE: Final = "000000"
+_NOT_KEPT: Final = "160000"
+
+
+def copy_missing(git: Git, before: str | None, after: str) -> None:
+    """Copy into the store what differs between two trees, on both sides, where only a repository has it."""
+    wanted = {after}
+    if before is not None:
+        parts = names(git.run("diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", before, after))
+        for facts in parts[::2]:
+            old_mode, new_mode, old, new, _ = facts.lstrip(":").split(" ")
+            wanted |= {ref for mode, ref in ((old_mode, old), (new_mode, new)) if mode not in {_NO_MODE, _NOT_KEPT}}
+        wanted.add(before)
+    missing = absent(git.without_alternates(), wanted)
+    missing -= absent(git, missing)
+    if not missing:
+        return
+    if len(missing) > _PACKED_FROM:
+        write_pack(git, missing)
+    else:
+        pack = git.run("pack-objects", "-q", "--stdout", data=_lines(missing))
+        git.without_alternates().run("unpack-objects", "-q", data=pack)
+
+
+def absent(git: Git, refs: Iterable[str]) -> set[str]:
+    """Return those of some ids of objects that git does not find."""
+    answer = git.run("cat-file", "--batch-check=%(objectname)", data=_lines(refs)).decode()
+    return {line.removesuffix(" missing") for line in answer.splitlines() if line.endswith(" missing")}
+
+
+def hash_of(ref: str) -> str:
+    """Return the name of the hash that made an id."""
+    return HASHES[len(ref) != _SHA1_LETTERS]
+
+
+def write_pack(git: Git, refs: Iterable[str]) -> str:
+    """Write one pack of objects into the store, and return its name without folder and suffix."""
+    objects = git.objects
+    assert objects is not None
+    name = git.run("pack-objects", "-q", str(objects / "pack" / "pack"), data=_lines(refs)).decode().strip()
+    return f"pack-{name}"
+
+
+def pack_loose(git: Git) -> None:
+    """Put loose objects into one pack where there are many of them."""
+    objects = git.objects
+    assert objects is not None
+    sample = objects / "17"
+    if not sample.is_dir() or 256 * sum(1 for _ in sample.iterdir()) < _PACKED_FROM:
+        return
+    letters = len(git.run("hash-object", "-t", "blob", "--stdin").strip()) - 2
+    loose = [
+        folder.name + file.name
+        for folder in objects.iterdir()
+        if len(folder.name) == 2  # noqa: PLR2004 - as git names them
+        for file in folder.iterdir()
+        if len(file.name) == letters
+    ]
+    own = git.without_alternates()
+    write_pack(own, loose)
+    own.run("prune-packed", "-q")
+
+
+def keep_only(git: Git, trees: set[str], refs: set[str]) -> None:
+    """Remove all objects of the store but those that trees need and some others; nobody else may be at work on it."""
+    assert git.objects is not None
+    own = git.without_alternates()
+    trees -= absent(own, trees)
+    # What a tree has from a repository alone is not there, and is not looked for.
+    words = ("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin")
+    needed = {*own.run(*words, data=_lines(trees)).decode().split(), *(refs - absent(own, refs))} if trees else set()
+    pack = write_pack(own, needed) if needed else ""
+    for file in [*git.objects.glob("pack/*.idx"), *git.objects.glob("pack/*"), *git.objects.glob("??/*")]:
+        if not pack or file.stem != pack:
+            file.unlink(missing_ok=True)
+
+
+def remove_unfinished(objects: Path) -> None:
+    """Remove what a killed git left among the objects; nobody else may be at work on them."""
+    for file in [*objects.glob("??/tmp_obj_*"), *objects.glob("pack/tmp_*"), *objects.glob("pack/.tmp-*")]:
+        file.unlink(missing_ok=True)
+
+
+def _lines(refs: Iterable[str]) -> bytes:
+    return "".join(f"{ref}\n" for ref in refs).encode()

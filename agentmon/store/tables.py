@@ -53,6 +53,7 @@ from agentmon.domain.operations import ArtifactKind, MessageRole, OperationStatu
 from agentmon.domain.programs import ProgramKind
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
+from agentmon.domain.worktrees import WorktreeStatus
 from agentmon.store.activity_sums import TRIGGERS
 from agentmon.store.board_counts import TASK_TRIGGERS
 from agentmon.store.column_types import Json, Moment, growing_id, word
@@ -558,9 +559,45 @@ class ExecutionRow(_Row, table=True):
     """Why its journal is set aside; NULL when it is read."""
     working_dir: str | None
     """The folder in which this try runs, from its claim on."""
+    before_snapshot: str | None
+    after_snapshot: str | None
+    """What its folder held before it began and after its end; NULL when nobody looked."""
+    snapshot_note: str | None
+    """Why there is none, or what it leaves out."""
+    changed_files: int | None
+    lines_added: int | None
+    lines_removed: int | None
+    """What it changed, summed over its changes; NULL when that is not known."""
+    worktree_id: str | None = Field(foreign_key="worktrees.id", ondelete="SET NULL", sa_type=_ID)
     tokens_used: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     cost_nano: int | None = Field(sa_type=_BIG)
     """NULL means that no price is known, which is not a cost of nothing."""
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class WorktreeRow(_Row, table=True):
+    """A working tree of a repository that agentmon made; only what has a row here is ever removed."""
+
+    __tablename__ = "worktrees"
+    __table_args__ = (
+        Index(None, "task_id"),
+        _where("uq_worktrees_path", "path", where=text("status <> 'removed'"), unique=True),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    workspace_id: str = Field(foreign_key="workspaces.id", ondelete="RESTRICT", sa_type=_ID)
+    task_id: str = Field(foreign_key="tasks.id", ondelete="RESTRICT", sa_type=_ID)
+    repository: str
+    """The common git folder of the repository that it belongs to; absolute."""
+    path: str
+    branch: str
+    base_branch: str | None
+    """The branch from which it was made, into which it is merged; NULL for a detached head."""
+    base_commit: str
+    status: WorktreeStatus = Field(sa_type=word(WorktreeStatus, "status"))
+    error: str | None
+    """Why it could not be made or set up."""
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
 
@@ -801,8 +838,8 @@ class ChangeRow(_Row, table=True):
 
     __tablename__ = "changes"
     __table_args__ = (
-        *_not_negative("diff_lines"),
-        Index(None, "execution_id", "id"),
+        *_not_negative("diff_lines", "lines_added"),
+        Index(None, "execution_id", "path"),
         Index(None, "operation_id"),
     )
 
@@ -810,11 +847,21 @@ class ChangeRow(_Row, table=True):
     operation_id: str | None = Field(foreign_key="operations.id", ondelete="SET NULL", sa_type=_ID)
     execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
     path: str
+    old_path: str | None
+    """Its name before, of one that was renamed."""
     change_type: ChangeType = Field(sa_type=word(ChangeType, "change_type"))
     before_ref: str | None
     after_ref: str | None
+    before_mode: str | None
+    after_mode: str | None
+    """As git writes them: ``100755``; NULL where there is no file."""
     diff_lines: int = Field(sa_column_kwargs=_ZERO)
+    """Lines added and removed together; 0 for what is no text."""
+    lines_added: int = Field(sa_column_kwargs=_ZERO)
+    is_binary: bool = Field(sa_column_kwargs=_FALSE)
     can_undo: bool = Field(sa_column_kwargs=_FALSE)
+    why_not: str | None
+    """Why it cannot be undone."""
     undo_operation_id: str | None = Field(foreign_key="operations.id", ondelete="SET NULL", sa_type=_ID)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
@@ -1209,6 +1256,7 @@ operations: Final[Table] = metadata.tables["operations"]
 approvals: Final[Table] = metadata.tables["approvals"]
 approval_rules: Final[Table] = metadata.tables["approval_rules"]
 changes: Final[Table] = metadata.tables["changes"]
+worktrees: Final[Table] = metadata.tables["worktrees"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 usage_files: Final[Table] = metadata.tables["usage_files"]
 daily_usage: Final[Table] = metadata.tables["daily_usage"]

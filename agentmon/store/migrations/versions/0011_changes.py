@@ -1,0 +1,105 @@
+"""What runs changed in their folders, and the working trees that are made for them.
+
+Revision ID: 0011
+Revises: 0010
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0011"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+_WORKTREES = (
+    """
+CREATE TABLE worktrees (
+    id VARCHAR(36) NOT NULL,
+    workspace_id VARCHAR(36) NOT NULL,
+    task_id VARCHAR(36) NOT NULL,
+    repository VARCHAR NOT NULL,
+    path VARCHAR NOT NULL,
+    branch VARCHAR NOT NULL,
+    base_branch VARCHAR,
+    base_commit VARCHAR NOT NULL,
+    status VARCHAR(7) NOT NULL,
+    error VARCHAR,
+    created_at VARCHAR(24) NOT NULL,
+    updated_at VARCHAR(24) NOT NULL,
+    CONSTRAINT pk_worktrees PRIMARY KEY (id),
+    CONSTRAINT fk_worktrees_workspace_id FOREIGN KEY(workspace_id) REFERENCES workspaces (id) ON DELETE RESTRICT,
+    CONSTRAINT fk_worktrees_task_id FOREIGN KEY(task_id) REFERENCES tasks (id) ON DELETE RESTRICT,
+    CONSTRAINT ck_worktrees_status CHECK (status IN ('making', 'ready', 'failed', 'removed'))
+)""",
+    "CREATE INDEX ix_worktrees_task_id ON worktrees (task_id)",
+    "CREATE UNIQUE INDEX uq_worktrees_path ON worktrees (path) WHERE status <> 'removed'",
+)
+_CHANGED = {
+    "executions": (
+        (
+            "working_dir VARCHAR,",
+            "working_dir VARCHAR, before_snapshot VARCHAR, after_snapshot VARCHAR, snapshot_note VARCHAR,"
+            " changed_files INTEGER, lines_added INTEGER, lines_removed INTEGER, worktree_id VARCHAR(36),",
+        ),
+        (
+            "CHECK (activity IN ('working', 'waiting', 'unknown'))",
+            "CHECK (activity IN ('working', 'waiting', 'unknown')), CONSTRAINT fk_executions_worktree_id"
+            " FOREIGN KEY(worktree_id) REFERENCES worktrees (id) ON DELETE SET NULL",
+        ),
+    ),
+    "changes": (
+        ("path VARCHAR NOT NULL,", "path VARCHAR NOT NULL, old_path VARCHAR,"),
+        ("after_ref VARCHAR,", "after_ref VARCHAR, before_mode VARCHAR, after_mode VARCHAR,"),
+        (
+            "diff_lines INTEGER DEFAULT 0 NOT NULL,",
+            "diff_lines INTEGER DEFAULT 0 NOT NULL, lines_added INTEGER DEFAULT 0 NOT NULL,"
+            " is_binary BOOLEAN DEFAULT false NOT NULL,",
+        ),
+        (
+            "can_undo BOOLEAN DEFAULT false NOT NULL,",
+            "can_undo BOOLEAN DEFAULT false NOT NULL, why_not VARCHAR,",
+        ),
+        (
+            "CHECK (diff_lines >= 0),",
+            "CHECK (diff_lines >= 0), CONSTRAINT ck_changes_lines_added_not_negative CHECK (lines_added >= 0),",
+        ),
+        ("'modify', 'delete')", "'modify', 'delete', 'rename', 'mode')"),
+    ),
+}
+"""Tables that are made again, since SQLite cannot change a constraint, with what changes in their text."""
+_INDEXES = (
+    "DROP INDEX ix_changes_execution_id_id",
+    "CREATE INDEX ix_changes_execution_id_path ON changes (execution_id, path)",
+)
+
+
+def upgrade() -> None:
+    """Make the tables again with all their rows, indexes and triggers; references from other tables are by name."""
+    connection = op.get_bind()
+    for statement in _WORKTREES:
+        connection.exec_driver_sql(statement)
+    connection.exec_driver_sql("PRAGMA legacy_alter_table = ON")
+    for table, changes in _CHANGED.items():
+        kept = connection.exec_driver_sql(
+            "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL", (table,)
+        ).fetchall()
+        text = next(sql for kind, _, sql in kept if kind == "table")
+        for old, new in changes:
+            if old not in text:
+                raise RuntimeError(f"the table {table} is not as revision {down_revision} made it: {old} is not there")
+            text = text.replace(old, new)
+        others = [(kind, name, sql) for kind, name, sql in kept if kind != "table"]
+        for kind, name, _ in others:
+            connection.exec_driver_sql(f"DROP {kind} {name}")
+        connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO old")
+        connection.exec_driver_sql(text)
+        columns = ", ".join(f'"{row[1]}"' for row in connection.exec_driver_sql("PRAGMA table_info(old)").fetchall())
+        connection.exec_driver_sql(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM old ORDER BY rowid")
+        connection.exec_driver_sql("DROP TABLE old")
+        for _, _, sql in others:
+            connection.exec_driver_sql(sql)
+    connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
+    for statement in _INDEXES:
+        connection.exec_driver_sql(statement)

@@ -40,13 +40,17 @@ _CHANGED = {
     "executions": (
         (
             "working_dir VARCHAR,",
-            "working_dir VARCHAR, before_snapshot VARCHAR, after_snapshot VARCHAR, snapshot_note VARCHAR,"
-            " changed_files INTEGER, lines_added INTEGER, lines_removed INTEGER, worktree_id VARCHAR(36),",
+            (
+                "working_dir VARCHAR, before_snapshot VARCHAR, after_snapshot VARCHAR, snapshot_note VARCHAR,"
+                " changed_files INTEGER, lines_added INTEGER, lines_removed INTEGER, worktree_id VARCHAR(36),"
+            ),
         ),
         (
             "CHECK (activity IN ('working', 'waiting', 'unknown'))",
-            "CHECK (activity IN ('working', 'waiting', 'unknown')), CONSTRAINT fk_executions_worktree_id"
-            " FOREIGN KEY(worktree_id) REFERENCES worktrees (id) ON DELETE SET NULL",
+            (
+                "CHECK (activity IN ('working', 'waiting', 'unknown')), CONSTRAINT fk_executions_worktree_id"
+                " FOREIGN KEY(worktree_id) REFERENCES worktrees (id) ON DELETE SET NULL"
+            ),
         ),
     ),
     "changes": (
@@ -54,8 +58,10 @@ _CHANGED = {
         ("after_ref VARCHAR,", "after_ref VARCHAR, before_mode VARCHAR, after_mode VARCHAR,"),
         (
             "diff_lines INTEGER DEFAULT 0 NOT NULL,",
-            "diff_lines INTEGER DEFAULT 0 NOT NULL, lines_added INTEGER DEFAULT 0 NOT NULL,"
-            " is_binary BOOLEAN DEFAULT false NOT NULL,",
+            (
+                "diff_lines INTEGER DEFAULT 0 NOT NULL, lines_added INTEGER DEFAULT 0 NOT NULL,"
+                " is_binary BOOLEAN DEFAULT false NOT NULL,"
+            ),
         ),
         (
             "can_undo BOOLEAN DEFAULT false NOT NULL,",

@@ -22,6 +22,7 @@ from agentmon.services.background import BackgroundService
 from agentmon.services.board import BoardService
 from agentmon.services.budgets import BudgetService
 from agentmon.services.capability_scanning import CapabilityScanService
+from agentmon.services.changes import ChangeService
 from agentmon.services.conversations import ConversationService
 from agentmon.services.costs import CostService
 from agentmon.services.discovery import DiscoveryService
@@ -55,6 +56,7 @@ from agentmon.store.audit import AuditRepository
 from agentmon.store.board_pages import BoardRepository
 from agentmon.store.budgets import BudgetRepository
 from agentmon.store.capability_scans import CapabilityScanRepository
+from agentmon.store.changes import ChangeRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.conversations import ConversationRepository
 from agentmon.store.database import open_database
@@ -121,6 +123,7 @@ class Services:
     approvals: ApprovalService
     conversations: ConversationService
     explaining: ExplainService
+    changes: ChangeService
     sessions: SessionService
     search: SearchService
     agents: AgentService
@@ -271,6 +274,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 paths=paths,
                 clock=clock,
             ),
+            changes=ChangeService(changes=ChangeRepository(database), paths=paths),
             conversations=conversations,
             capability_scans=CapabilityScanService(
                 agents=agents,

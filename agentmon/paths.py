@@ -72,6 +72,11 @@ class Paths(NamedTuple):
         return self.data_dir / "questions"
 
     @property
+    def snapshots_dir(self) -> Path:
+        """What the folders of runs held before and after each."""
+        return self.data_dir / "snapshots"
+
+    @property
     def drafts_dir(self) -> Path:
         """Texts that are in an editor now, or were when agentmon died."""
         return self.data_dir / "drafts"

@@ -12,6 +12,7 @@ from agentmon.cli import (
     audit,
     board,
     budget,
+    changes,
     conversation,
     costs,
     danger,
@@ -100,6 +101,8 @@ register(root, "conversation", conversation.conversation)
 register(root, "operations", conversation.operations)
 register(root, "events", conversation.events)
 register(root, "log", log.log)
+register(root, "changes", changes.changes)
+register(root, "diff", changes.diff)
 register(root, "attach", attach.attach)
 register(root, "search", search.search)
 register(root, "board", board.board)

@@ -12,17 +12,26 @@ from agentmon.bootstrap import Services, open_services
 from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import tell
 from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.executions import Execution
+from agentmon.domain.ids import ExecutionId
 from agentmon.domain.tasks import Task, Workspace
 
 Outcome = TypeVar("Outcome")
 
 _MOST_DIGITS = 18
+_MOST_RUNS = 100_000
 
 WorkspaceOption = Annotated[
     str | None,
     typer.Option("--workspace", "-C", metavar="PATH", help="A folder of the workspace; the current one by default."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run", "--execution", metavar="N|ID", help="The N-th run of the task, or the one of this id, not its newest."
+    ),
+]
 KeyOption = Annotated[
     str | None,
     typer.Option(
@@ -108,3 +117,26 @@ async def numbered_task(services: Services, workspace: Workspace, text: str, *, 
             if workspace.root_path != str(Path.cwd())
             else "agentmon task list shows them",
         ) from error
+
+
+async def chosen_execution(services: Services, task: Task, run: str | None) -> Execution:
+    """Return the newest run of the task, or the one that is named by its place among all of them or by its id.
+
+    Raises:
+        NotFoundError: It never ran, or has no such run.
+    """
+    hint = f"agentmon executions --task {task.number} lists its runs"
+    if run is None:
+        newest = await services.executions.newest(task.id)
+        if newest is None:
+            raise NotFoundError(f"#{task.number} has not run yet", hint=f"agentmon run {task.number} starts it")
+        return newest
+    if not run.isdecimal():
+        execution = await services.executions.get(ExecutionId(run))
+        if execution.task_id != task.id:
+            raise NotFoundError(f"the run {run} is not one of #{task.number}", hint=hint)
+        return execution
+    runs = await services.executions.of_task(task.id, limit=_MOST_RUNS)
+    if not 1 <= int(run) <= len(runs):
+        raise NotFoundError(f"#{task.number} has {len(runs)} runs, and no run {run}", hint=hint)
+    return runs[-int(run)]

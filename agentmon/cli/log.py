@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
+from agentmon.cli.context import (
+    JsonOption,
+    NumberArgument,
+    RunOption,
+    WorkspaceOption,
+    chosen_execution,
+    numbered_task,
+    with_workspace,
+)
 from agentmon.cli.log_reading import (
     Wanted,
     check_order,
@@ -28,8 +36,7 @@ from agentmon.cli.removed_logs import require_log
 from agentmon.domain.amounts import size_text
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.executions import Execution
-from agentmon.domain.ids import ExecutionId
-from agentmon.domain.tasks import Task, Workspace
+from agentmon.domain.tasks import Workspace
 from agentmon.logs.line_text import plain_text
 from agentmon.logs.log_text import iter_raw_chunks
 from agentmon.logs.log_times import LogTimes
@@ -51,9 +58,7 @@ def log(
     line_count: Annotated[
         int | None, typer.Option("--lines", "-n", min=0, metavar="LINES", help="Only the last lines.")
     ] = None,
-    execution_id: Annotated[
-        str | None, typer.Option("--execution", metavar="ID", help="This run of the task instead of its newest.")
-    ] = None,
+    run: RunOption = None,
     try_number: Annotated[
         int | None,
         typer.Option("--try", min=1, metavar="N", help="The N-th try of the run, when it was tried again."),
@@ -113,7 +118,7 @@ def log(
         if is_overwriting and save_path is None:
             raise UsageError("--overwrite belongs to --save", hint="agentmon log 12 --save FILE --overwrite")
         task = await numbered_task(services, workspace, number)
-        execution = await _chosen_execution(services, task, execution_id)
+        execution = await chosen_execution(services, task, run)
         await require_log(services, task, execution)
         path, is_earlier = _path_of_try(services.executions.log_path(execution), execution, try_number)
         if try_number is None and execution.attempt:
@@ -185,21 +190,6 @@ def _absence(execution: Execution, stream: LogStream, *, is_earlier: bool) -> st
         return f"this run has no {stream.value} apart: only conversations over a protocol may have"
     what = "that try printed nothing" if is_earlier else "no output yet"
     return f"{what}: the run is {execution.live_state.value}"
-
-
-async def _chosen_execution(services: Services, task: Task, execution_id: str | None) -> Execution:
-    if execution_id is not None:
-        execution = await services.executions.get(ExecutionId(execution_id))
-        if execution.task_id != task.id:
-            raise NotFoundError(
-                f"the run {execution_id} is not one of #{task.number}",
-                hint=f"agentmon executions --task {task.number} lists its runs",
-            )
-        return execution
-    newest = await services.executions.newest(task.id)
-    if newest is None:
-        raise NotFoundError(f"#{task.number} has not run yet", hint=f"agentmon run {task.number} starts it")
-    return newest
 
 
 def _path_of_try(path: Path, execution: Execution, try_number: int | None) -> tuple[Path, bool]:

@@ -180,6 +180,15 @@ class Execution:
     """Whether it waits in the queue for a person's leave to start."""
     working_dir: str | None = None
     """The folder in which this try runs; None before its claim."""
+    before_snapshot: str | None = None
+    after_snapshot: str | None = None
+    """What its folder held before it began and at its end; None where nobody could look, or not yet."""
+    snapshot_note: str | None = None
+    """Why there is none, or what it leaves out."""
+    changed_files: int | None = None
+    lines_added: int | None = None
+    lines_removed: int | None = None
+    """What it changed; None where that is not known."""
     ending: ExecutionEnding | None = None
     """How its processes ended, while it is finalizing."""
     journal_problem: str | None = None

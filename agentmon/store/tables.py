@@ -852,9 +852,9 @@ class ChangeRow(_Row, table=True):
     change_type: ChangeType = Field(sa_type=word(ChangeType, "change_type"))
     before_ref: str | None
     after_ref: str | None
-    before_mode: str | None
-    after_mode: str | None
-    """As git writes them: ``100755``; NULL where there is no file."""
+    before_mode: int | None
+    after_mode: int | None
+    """As git knows modes: 0o100755; NULL where there is no file."""
     diff_lines: int = Field(sa_column_kwargs=_ZERO)
     """Lines added and removed together; 0 for what is no text."""
     lines_added: int = Field(sa_column_kwargs=_ZERO)

@@ -19,6 +19,7 @@ from agentmon.logs.error_file import traceback_text
 from agentmon.worker.approving import Approver
 from agentmon.worker.archiving import archive_old_cards
 from agentmon.worker.budget_guarding import BudgetGuard
+from agentmon.worker.change_recording import RECORDED_WITHIN_S, ChangeRecorder
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.finalizing import END_STEPS, EndStep, Finalizer
 from agentmon.worker.following import Following
@@ -106,6 +107,7 @@ class WorkerLoop:
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
         screens = self._screens
+        recorder = ChangeRecorder(changes=repositories.changes, paths=paths, clock=clock)
         last_looks = (
             EndStep("its conversation", screens.lacks_conversation, screens.look_for_last_time, limit_s=10.0),
             EndStep("its result", screens.lacks_result, screens.look_for_result, limit_s=10.0),
@@ -115,7 +117,11 @@ class WorkerLoop:
             settlement=repositories.settlement,
             clock=clock,
             on_settled=self._note_settled,
-            steps=(*last_looks, *END_STEPS),
+            steps=(
+                *last_looks,
+                *END_STEPS,
+                EndStep("its changes", recorder.is_due, recorder.record, limit_s=RECORDED_WITHIN_S),
+            ),
         )
         self._following = Following(
             repositories=repositories,
@@ -147,6 +153,7 @@ class WorkerLoop:
                 paths=paths,
                 worker_id=self.worker_id,
                 clock=clock,
+                look_before=recorder.begin,
                 telemetry_target=self._telemetry.target_of,
             ),
             worker_id=self.worker_id,

@@ -13,6 +13,7 @@ from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.audit import AuditRepository
 from agentmon.store.budget_enforcing import BudgetEnforcement
 from agentmon.store.budgets import BudgetRepository
+from agentmon.store.changes import ChangeRepository
 from agentmon.store.claims import ClaimRepository
 from agentmon.store.ingest import IngestRepository
 from agentmon.store.live_executions import LiveExecutionRepository
@@ -42,6 +43,7 @@ class Repositories:
 
     database: Database
     claims: ClaimRepository
+    changes: ChangeRepository
     live: LiveExecutionRepository
     ingest: IngestRepository
     settlement: SettlementRepository
@@ -76,6 +78,7 @@ class Repositories:
         return cls(
             database=database,
             claims=ClaimRepository(database),
+            changes=ChangeRepository(database),
             live=LiveExecutionRepository(database),
             ingest=IngestRepository(database),
             settlement=SettlementRepository(database),

@@ -16,7 +16,7 @@ from agentmon.worker.preparation import COLUMNS, ROWS, given_conversation, host_
 from agentmon.worker.start_check import require_as_queued
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
@@ -55,6 +55,7 @@ class Starter:
         paths: Paths,
         worker_id: WorkerId,
         clock: Clock,
+        look_before: Callable[[ClaimedExecution], Awaitable[None]],
         telemetry_target: Callable[[ExecutionId], TelemetryTarget | None] = lambda _: None,
     ) -> None:
         self._tmux = tmux
@@ -63,6 +64,7 @@ class Starter:
         self._paths = paths
         self._worker_id = worker_id
         self._clock = clock
+        self._look_before = look_before
         self._telemetry_target = telemetry_target
 
     async def start(self, claimed: ClaimedExecution, settings: WorkerSettings) -> StartProblem | None:
@@ -75,6 +77,7 @@ class Starter:
         name = session_name(execution)
         try:
             await require_as_queued(claimed, approvals=self._approvals, danger_rules_file=self._paths.danger_rules_file)
+            await self._look_before(claimed)
             target = self._telemetry_target(execution.id)
             filled = partial(prepare, claimed, paths=self._paths, settings=settings, telemetry=target)
             async with asyncio.timeout(_PREPARED_WITHIN_S):

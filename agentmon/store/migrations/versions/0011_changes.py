@@ -55,7 +55,7 @@ _CHANGED = {
     ),
     "changes": (
         ("path VARCHAR NOT NULL,", "path VARCHAR NOT NULL, old_path VARCHAR,"),
-        ("after_ref VARCHAR,", "after_ref VARCHAR, before_mode VARCHAR, after_mode VARCHAR,"),
+        ("after_ref VARCHAR,", "after_ref VARCHAR, before_mode INTEGER, after_mode INTEGER,"),
         (
             "diff_lines INTEGER DEFAULT 0 NOT NULL,",
             (

@@ -1,0 +1,135 @@
+"""``agentmon changes`` and ``diff``: what a run changed in its folder, also while it works."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from agentmon.bootstrap import Services
+from agentmon.cli.columns import terminal_width
+from agentmon.cli.context import (
+    JsonOption,
+    NumberArgument,
+    RunOption,
+    WorkspaceOption,
+    chosen_execution,
+    numbered_task,
+    with_workspace,
+)
+from agentmon.cli.json_form import json_form
+from agentmon.cli.output import flush, say, say_document, tell
+from agentmon.domain.changes import ChangeType, FileChange
+from agentmon.domain.errors import NotFoundError
+from agentmon.domain.plain_text import plain_line
+from agentmon.domain.tasks import Workspace
+from agentmon.services.changes import RunChanges
+
+_LETTERS = {
+    ChangeType.CREATE: "A",
+    ChangeType.MODIFY: "M",
+    ChangeType.DELETE: "D",
+    ChangeType.RENAME: "R",
+    ChangeType.MODE: "T",
+}
+PathsArgument = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Only these files.")]
+
+
+def changes(
+    number: NumberArgument, folder: WorkspaceOption = None, run: RunOption = None, as_json: JsonOption = False
+) -> None:
+    """List the files that a task's newest run changed, whatever made the change: also a shell command.
+
+    A run that works is looked at now.
+
+    Examples:
+      agentmon changes 12
+      agentmon changes 12 --run 1 --json
+    """
+
+    async def work(services: Services, workspace: Workspace) -> RunChanges:
+        task = await numbered_task(services, workspace, number)
+        return await services.changes.of_run(await chosen_execution(services, task, run))
+
+    found = with_workspace(folder, work)
+    if as_json:
+        say_document(_document(found))
+        return
+    if found.note:
+        tell(found.note)
+    say("\n".join(change_lines(found)))
+
+
+def diff(
+    number: NumberArgument,
+    paths: PathsArgument = None,
+    folder: WorkspaceOption = None,
+    run: RunOption = None,
+    is_stat: Annotated[bool, typer.Option("--stat", help="Only how many lines of each file changed.")] = False,
+    is_name_only: Annotated[bool, typer.Option("--name-only", help="Only the names of the files.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what a task's newest run changed, as a patch that git apply takes.
+
+    A run that works is looked at now.
+
+    Examples:
+      agentmon diff 12
+      agentmon diff 12 src/app.py --run 1
+      agentmon diff 12 | git apply --reverse
+    """
+
+    async def work(services: Services, workspace: Workspace) -> tuple[RunChanges, bytes]:
+        task = await numbered_task(services, workspace, number)
+        found = await services.changes.of_run(await chosen_execution(services, task, run))
+        missing = [path for path in paths or () if path not in {one.path for one in found.files}]
+        if missing:
+            raise NotFoundError(
+                f"this run did not change {plain_line(missing[0])}", hint=f"agentmon changes {number} lists its files"
+            )
+        is_patch = as_json or not (is_stat or is_name_only)
+        return found, await services.changes.patch_of_run(found, paths or ()) if is_patch else b""
+
+    found, patch = with_workspace(folder, work)
+    if as_json:
+        say_document(_document(found) | {"patch": patch.decode("utf-8", "replace")})
+    elif is_name_only:
+        say("\n".join(plain_line(one.path) for one in found.files))
+    elif is_stat:
+        say("\n".join(change_lines(found)))
+    else:
+        # Byte for byte: a patch of a file in another encoding has to apply.
+        flush()
+        sys.stdout.buffer.write(patch)
+        sys.stdout.buffer.flush()
+
+
+def change_lines(found: RunChanges) -> list[str]:
+    """Return a line for each file, and one for all."""
+    if not found.files:
+        return ["this run has changed no file"]
+    rows = [(_LETTERS[one.change_type], _lines_text(one), _path_text(one)) for one in found.files]
+    widths = [max(len(row[1]) for row in rows), terminal_width()]
+    total = f"{len(found.files)} {'file' if len(found.files) == 1 else 'files'}"
+    lines = [f"{letter}  {text:>{widths[0]}}  {path}" for letter, text, path in rows]
+    return [*lines, f"{total}, +{found.lines_added} −{found.lines_removed}"]
+
+
+def _lines_text(change: FileChange) -> str:
+    return "binary" if change.is_binary else f"+{change.lines_added} −{change.lines_removed}"
+
+
+def _path_text(change: FileChange) -> str:
+    path = plain_line(change.path)
+    return f"{plain_line(change.old_path)} → {path}" if change.old_path else path
+
+
+def _document(found: RunChanges) -> dict[str, object]:
+    return {
+        "execution_id": found.execution.id,
+        "root": str(found.root),
+        "is_live": found.execution.after_snapshot is None,
+        "note": found.note or None,
+        "lines_added": found.lines_added,
+        "lines_removed": found.lines_removed,
+        "files": [json_form(one) for one in found.files],
+    }

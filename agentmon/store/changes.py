@@ -1,0 +1,207 @@
+"""What runs changed in their folders: the snapshots around each, and one row for each file that differs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, func, insert, select, update
+
+from agentmon.domain.changes import FileChange
+from agentmon.domain.ids import new_id
+from agentmon.domain.operations import OperationType
+from agentmon.domain.plain_text import plain_line
+from agentmon.store import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.store.database import Database
+
+
+class ChangeRepository:
+    """Reads and writes what runs changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, execution_id: ExecutionId, *, snapshot_id: str | None, note: str, at: datetime) -> None:
+        """Write what the folder of an execution held before its first try; a later try keeps that.
+
+        Args:
+            execution_id: Whose folder.
+            snapshot_id: The snapshot; None when nobody could look.
+            note: Why there is none, or what it leaves out.
+            at: The time now.
+        """
+        executions = tables.executions
+        is_first = (executions.c.id == execution_id, executions.c.before_snapshot.is_(None))
+        async with self._database.writing() as connection:
+            await connection.execute(
+                update(executions)
+                .where(*is_first)
+                .values(before_snapshot=snapshot_id, snapshot_note=note or None, updated_at=at)
+            )
+
+    async def began(self, execution_id: ExecutionId) -> tuple[str | None, datetime | None]:
+        """Return the snapshot from before an execution, and when its program started."""
+        executions = tables.executions
+        statement = select(executions.c.before_snapshot, executions.c.started_at).where(executions.c.id == execution_id)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(statement)).one()
+            return row.before_snapshot, row.started_at
+
+    async def note(self, execution_id: ExecutionId, note: str, *, at: datetime) -> None:
+        """Write why the changes of an execution are not known."""
+        executions = tables.executions
+        changed = update(executions).where(executions.c.id == execution_id).values(snapshot_note=note, updated_at=at)
+        async with self._database.writing() as connection:
+            await connection.execute(changed)
+
+    async def record(
+        self, execution_id: ExecutionId, *, snapshot_id: str, root: str, changes: Sequence[FileChange], at: datetime
+    ) -> None:
+        """Write what an execution changed, in the place of what was written of it before.
+
+        Args:
+            execution_id: Whose changes.
+            snapshot_id: What its folder held at its end.
+            root: The folder to which the paths of the changes belong; absolute.
+            changes: Against what it held before it began.
+            at: The time now.
+        """
+        executions, rows = tables.executions, tables.changes
+        values = {
+            "after_snapshot": snapshot_id,
+            "changed_files": len(changes),
+            "lines_added": sum(one.lines_added for one in changes),
+            "lines_removed": sum(one.lines_removed for one in changes),
+            "updated_at": at,
+        }
+        async with self._database.writing() as connection:
+            await connection.execute(delete(rows).where(rows.c.execution_id == execution_id))
+            await connection.execute(update(executions).where(executions.c.id == execution_id).values(values))
+            if changes:
+                calls = await self._calls_by_path(connection, execution_id, root)
+                await connection.execute(
+                    insert(rows), [_columns_of(one, execution_id, calls.get(_text(one.path)), at) for one in changes]
+                )
+
+    async def of_execution(self, execution_id: ExecutionId) -> tuple[FileChange, ...]:
+        """Return what an execution changed, in the order of paths; of one that has not ended, nothing."""
+        rows = tables.changes
+        statement = select(rows).where(rows.c.execution_id == execution_id).order_by(rows.c.path)
+        async with self._database.reading() as connection:
+            return tuple(_change_of(row) for row in (await connection.execute(statement)).mappings())
+
+    async def written_beside(
+        self, execution_id: ExecutionId, folder: str, *, since: datetime, until: datetime
+    ) -> frozenset[str]:
+        """Return the files that tool calls of other runs wrote in a folder meanwhile, and none of this run.
+
+        Args:
+            execution_id: The run.
+            folder: Absolute; what is outside of it is left out.
+            since: When the run began.
+            until: When it ended.
+
+        Returns:
+            Paths relative to the folder.
+        """
+        operations, executions = tables.operations, tables.executions
+        statement = (
+            select(operations.c.execution_id, operations.c.target, executions.c.working_dir)
+            .join(executions, executions.c.id == operations.c.execution_id)
+            .where(
+                operations.c.type == OperationType.WRITE,
+                operations.c.started_at.between(since, until),
+                executions.c.heartbeat_at >= since,
+            )
+        )
+        own: set[str] = set()
+        others: set[str] = set()
+        async with self._database.reading() as connection:
+            for row in await connection.execute(statement):
+                path = _within(folder, row.working_dir, row.target)
+                if path is not None:
+                    (own if row.execution_id == execution_id else others).add(path)
+        return frozenset(others - own)
+
+    async def snapshot_ids(self) -> frozenset[str]:
+        """Return all snapshots that runs still have."""
+        executions = tables.executions
+        statement = select(executions.c.before_snapshot, executions.c.after_snapshot).where(
+            func.coalesce(executions.c.before_snapshot, executions.c.after_snapshot).is_not(None)
+        )
+        async with self._database.reading() as connection:
+            return frozenset(one for row in await connection.execute(statement) for one in row if one is not None)
+
+    async def _calls_by_path(
+        self, connection: AsyncConnection, execution_id: ExecutionId, root: str
+    ) -> Mapping[str | None, str]:
+        """Return by path the last tool call that named it as what it writes."""
+        operations, executions = tables.operations, tables.executions
+        statement = (
+            select(operations.c.id, operations.c.target, executions.c.working_dir)
+            .join(executions, executions.c.id == operations.c.execution_id)
+            .where(operations.c.execution_id == execution_id, operations.c.type == OperationType.WRITE)
+            .order_by(operations.c.id)
+        )
+        return {_within(root, row.working_dir, row.target): row.id for row in await connection.execute(statement)}
+
+
+def _within(folder: str, working_dir: str | None, target: str) -> str | None:
+    path = os.path.normpath(os.path.join(working_dir or folder, target))  # noqa: PTH118 - no file is asked
+    relative = os.path.relpath(path, folder)
+    return None if relative.startswith("..") else relative
+
+
+def _text(path: str) -> str:
+    """Return a path as it is stored: bytes that are no text are shown as such."""
+    return plain_line(path, max_characters=4096)
+
+
+def _columns_of(
+    change: FileChange, execution_id: ExecutionId, operation_id: str | None, at: datetime
+) -> dict[str, object]:
+    return {
+        "id": new_id(),
+        "execution_id": execution_id,
+        "operation_id": operation_id,
+        "path": _text(change.path),
+        "old_path": None if change.old_path is None else _text(change.old_path),
+        "change_type": change.change_type,
+        "before_ref": change.before_ref,
+        "after_ref": change.after_ref,
+        "before_mode": change.before_mode,
+        "after_mode": change.after_mode,
+        "diff_lines": change.lines_added + change.lines_removed,
+        "lines_added": change.lines_added,
+        "is_binary": change.is_binary,
+        "can_undo": change.can_undo,
+        "why_not": change.why_not or None,
+        "created_at": at,
+        "updated_at": at,
+    }
+
+
+def _change_of(row: RowMapping) -> FileChange:
+    return FileChange(
+        path=row["path"],
+        change_type=row["change_type"],
+        old_path=row["old_path"],
+        before_ref=row["before_ref"],
+        after_ref=row["after_ref"],
+        before_mode=row["before_mode"],
+        after_mode=row["after_mode"],
+        lines_added=row["lines_added"],
+        lines_removed=row["diff_lines"] - row["lines_added"],
+        is_binary=row["is_binary"],
+        can_undo=row["can_undo"],
+        why_not=row["why_not"] or "",
+    )

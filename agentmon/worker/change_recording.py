@@ -1,0 +1,126 @@
+"""What a run changed: its folder is looked at before its program starts and after its end, and the two are compared."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.agents import ToolType
+from agentmon.domain.errors import NotFoundError, SnapshotError
+from agentmon.threads import in_daemon_thread
+from agentmon.worker.preparation import working_dir_of
+from agentmon.workspaces.comparison import compare
+from agentmon.workspaces.repositories import find_repository, find_root
+from agentmon.workspaces.snapshots import SnapshotStore
+
+if TYPE_CHECKING:
+    from agentmon.domain.changes import FileChange
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
+    from agentmon.domain.ids import ExecutionId
+    from agentmon.paths import Paths
+    from agentmon.store.changes import ChangeRepository
+    from agentmon.worker.watching import Watched
+    from agentmon.workspaces.snapshots import Snapshot
+
+_log = logging.getLogger(__name__)
+
+_LOOKED_WITHIN_S: Final = 20.0
+"""A start does not wait longer for a folder to be read."""
+RECORDED_WITHIN_S: Final = 60.0
+_NAMED_UNCOVERED: Final = 3
+
+
+class ChangeRecorder:
+    """Looks at the folders of this worker's runs.
+
+    Args:
+        changes: Where it is written down.
+        paths: Where the snapshots are.
+        clock: Dates what is written.
+    """
+
+    def __init__(self, *, changes: ChangeRepository, paths: Paths, clock: Clock) -> None:
+        self._changes = changes
+        self._paths = paths
+        self._clock = clock
+        self._looked_at: set[ExecutionId] = set()
+
+    async def begin(self, claimed: ClaimedExecution) -> None:
+        """Look at the folder of a run whose program has not started; a later try of it keeps what the first found.
+
+        What cannot be looked at keeps no run from starting: its card says why its changes are not known.
+
+        Raises:
+            StoreError: It could not be written down.
+        """
+        if claimed.execution.before_snapshot is not None:
+            return
+        look = partial(self._look, Path(working_dir_of(claimed)), is_agent=claimed.agent.tool_type is ToolType.AI_AGENT)
+        try:
+            async with asyncio.timeout(_LOOKED_WITHIN_S):
+                snapshot = await in_daemon_thread(look, name="snapshot")
+        except TimeoutError:
+            snapshot, note = None, f"its folder could not be read within {_LOOKED_WITHIN_S:g} s"
+        except (SnapshotError, OSError) as error:
+            snapshot, note = None, str(error)
+        else:
+            if snapshot is None:
+                return
+            note = _note_of(snapshot)
+        execution_id, at = claimed.execution.id, self._clock.now()
+        snapshot_id = snapshot.id if snapshot is not None else None
+        await self._changes.begin(execution_id, snapshot_id=snapshot_id, note=note, at=at)
+        if snapshot_id is not None:
+            self._looked_at.add(execution_id)
+
+    def is_due(self, watched: Watched, _: ExecutionEnding) -> bool:
+        """Return whether the folder of a run was looked at before it began."""
+        return watched.claimed.execution.before_snapshot is not None or watched.id in self._looked_at
+
+    async def record(self, watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+        """Look at the folder of a run that is over, and write down what it changed; again after a kill.
+
+        What tool calls of another run wrote meanwhile, and none of this one, is not put on it.
+
+        Raises:
+            StoreError: It could not be written down.
+        """
+        before_id, began_at = await self._changes.began(watched.id)
+        if before_id is None:
+            return ending
+        try:
+            after, changes = await in_daemon_thread(partial(self._compare, before_id), name="changes")
+        except (SnapshotError, NotFoundError, OSError) as error:
+            await self._changes.note(watched.id, f"its changes are not known: {error}", at=self._clock.now())
+            return ending
+        root = str(after.root)
+        foreign = await self._changes.written_beside(
+            watched.id, root, since=began_at or ending.ended_at, until=ending.ended_at
+        )
+        own = [change for change in changes if change.path not in foreign]
+        await self._changes.record(watched.id, snapshot_id=after.id, root=root, changes=own, at=self._clock.now())
+        self._looked_at.discard(watched.id)
+        return ending
+
+    def _look(self, folder: Path, *, is_agent: bool) -> Snapshot | None:
+        """Return what a folder holds; None for that of a plain program outside of version control."""
+        if not is_agent and find_repository(find_root(folder)) is None:
+            return None
+        return SnapshotStore(self._paths.snapshots_dir, left_out=(self._paths.data_dir,)).take(folder)
+
+    def _compare(self, before_id: str) -> tuple[Snapshot, tuple[FileChange, ...]]:
+        store = SnapshotStore(self._paths.snapshots_dir, left_out=(self._paths.data_dir,))
+        before = store.get(before_id)
+        after = store.take(before.root)
+        return after, compare(store, before, after)
+
+
+def _note_of(snapshot: Snapshot) -> str:
+    """Return what a snapshot leaves out, in a line; empty when that is nothing."""
+    named = [f"{one.path}: {one.reason}" for one in snapshot.uncovered[:_NAMED_UNCOVERED]]
+    more = len(snapshot.uncovered) - len(named)
+    return "; ".join([*([snapshot.limit] if snapshot.limit else []), *named, *([f"{more} more"] if more > 0 else [])])

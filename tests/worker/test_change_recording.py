@@ -1,0 +1,133 @@
+"""What runs change in their folders is recorded, whatever made the change and whoever dies meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.bootstrap import open_services
+from agentmon.domain.changes import ChangeType
+from agentmon.domain.errors import NotFoundError
+from agentmon.services.actors import USER_ACTOR
+from tests.live_home import add_command, run_to_end, until_started
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.tasks import Workspace
+    from tests.live_home import LiveHome
+
+
+@pytest.fixture
+async def services(live_home: LiveHome) -> AsyncIterator[Services]:
+    async with open_services(live_home.paths) as services:
+        yield services
+
+
+@pytest.fixture
+async def repository(services: Services, live_home: LiveHome) -> Workspace:
+    """A workspace in git, with two files and a commit."""
+    project = live_home.project
+    (project / "a.txt").write_text("one\n")
+    (project / "b.txt").write_text("two\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "first"]):
+        await git(project, *words)
+    return await services.workspaces.open(project)
+
+
+async def git(folder: Path, *words: str, data: bytes = b"") -> None:
+    await asyncio.to_thread(partial(subprocess.run, ["git", "-C", str(folder), *words], input=data, check=True))
+
+
+async def changed(services: Services, execution: Execution) -> dict[str, ChangeType]:
+    found = await services.changes.of_run(await services.executions.get(execution.id))
+    return {one.path: one.change_type for one in found.files}
+
+
+async def test_what_a_shell_command_did_is_recorded_with_its_end(services: Services, repository: Workspace) -> None:
+    task = await add_command(services, repository, "sh", "-c", "rm a.txt; echo more >>b.txt; echo new >c.txt")
+
+    ended = await run_to_end(services, task)
+
+    assert await changed(services, ended) == {
+        "a.txt": ChangeType.DELETE,
+        "b.txt": ChangeType.MODIFY,
+        "c.txt": ChangeType.CREATE,
+    }
+    assert (ended.changed_files, ended.lines_added, ended.lines_removed) == (3, 2, 1)
+
+
+async def test_the_changes_of_a_run_are_a_patch_that_git_takes_back(
+    services: Services, repository: Workspace, live_home: LiveHome
+) -> None:
+    task = await add_command(services, repository, "sh", "-c", "rm a.txt; printf 'a\\0b' >c.bin; chmod +x b.txt")
+    ended = await run_to_end(services, task)
+
+    patch = await services.changes.patch_of_run(await services.changes.of_run(ended))
+    await git(live_home.project, "apply", "--reverse", data=patch)
+
+    assert sorted(path.name for path in live_home.project.iterdir()) == [".git", "a.txt", "b.txt"]
+    assert (live_home.project / "b.txt").stat().st_mode & 0o111 == 0
+
+
+async def test_a_run_that_works_is_looked_at_now(services: Services, repository: Workspace, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    waiting = f"echo new >c.txt; while ! [ -e {gate} ]; do sleep 0.02; done; rm c.txt"
+    task = await add_command(services, repository, "sh", "-c", waiting)
+    execution = await until_started(services, await services.queue.run(task.id, actor=USER_ACTOR))
+
+    async def is_seen() -> bool:
+        return await changed(services, execution) == {"c.txt": ChangeType.CREATE}
+
+    await until(is_seen, "the new file")
+    gate.touch()
+    await services.queue.wait(execution.id)
+
+    assert await changed(services, execution) == {}
+
+
+async def test_a_worker_that_dies_keeps_no_run_from_its_changes(
+    services: Services, repository: Workspace, live_home: LiveHome, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    task = await add_command(
+        services, repository, "sh", "-c", f"rm a.txt; while ! [ -e {gate} ]; do sleep 0.02; done; rm b.txt"
+    )
+    execution = await until_started(services, await services.queue.run(task.id, actor=USER_ACTOR))
+    live_home.kill_worker()
+    gate.touch()
+
+    await services.queue.wait(execution.id)
+
+    assert await changed(services, execution) == {"a.txt": ChangeType.DELETE, "b.txt": ChangeType.DELETE}
+
+
+async def test_what_was_changed_before_a_run_is_none_of_its(
+    services: Services, repository: Workspace, live_home: LiveHome
+) -> None:
+    (live_home.project / "a.txt").write_text("a person was here\n")
+    (live_home.project / "mine.txt").write_text("not added\n")
+    index = (live_home.project / ".git" / "index").read_bytes()
+
+    ended = await run_to_end(services, await add_command(services, repository, "sh", "-c", "echo more >>a.txt"))
+
+    assert await changed(services, ended) == {"a.txt": ChangeType.MODIFY}
+    assert ended.lines_added == 1
+    assert (live_home.project / ".git" / "index").read_bytes() == index
+
+
+async def test_a_plain_program_outside_of_git_is_not_looked_at(services: Services, live_home: LiveHome) -> None:
+    workspace = await services.workspaces.open(live_home.project)
+    ended = await run_to_end(services, await add_command(services, workspace, "touch", "x"))
+
+    with pytest.raises(NotFoundError):
+        await services.changes.of_run(ended)
+    assert ended.changed_files is None

@@ -1,0 +1,569 @@
+"""A git patch as files, hunks and lines: indexed by offset at once, taken apart only where somebody looks.
+
+Nothing here takes longer than the patch is long: only few and short lines are compared, and what is larger is paired as
+it comes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from codecs import utf_8_decode
+from collections import OrderedDict
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import Enum
+from functools import cached_property
+from hashlib import blake2b
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
+
+    Pair: TypeAlias = tuple[int | None, int | None]
+    """A line of the old side and the one beside it of the new side, counted from 0 in their hunk."""
+    Spans: TypeAlias = tuple[tuple[int, int], ...]
+    """Starts and ends of pieces of a text, counted in characters."""
+
+# A line of content begins with a blank, a sign or a backslash, or is empty: only heads begin with these.
+_HEADS: Final = re.compile(rb"\n(?:diff --(?:git|cc|combined) |@@+ -)")
+_HUNK: Final = re.compile(rb"(@@+) (-\d{1,9}(?:,\d{1,9})? (?:-\d{1,9}(?:,\d{1,9})? )*)\+(\d{1,9})(?:,(\d{1,9}))? @@+ ?")
+_PREFIX: Final = re.compile(rb"[abciow12]/")
+"""What git puts before a path, also with ``diff.mnemonicPrefix``."""
+_QUOTED: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_ESCAPE: Final = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
+_ESCAPES: Final = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13}
+_HEAD_LINES: Final = 12
+_SAME, _ADDED = b" +"
+_SIGNS: Final = bytes(sign if sign in b"+-" else _SAME for sign in range(256))
+_ODD: Final = re.compile(rb"[^ !#-\[\]-~]")
+"""What git writes as an escape in a quoted path."""
+_BLOCK: Final = re.compile(rb"-+\+*|\++")
+_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
+_BYTES_WORD: Final = re.compile(rb"\w+|[^\w\s]")
+_KEPT_HUNKS: Final = 64
+_MOST_COMPARED: Final = 1600
+"""Most comparisons of lines in one block of changes."""
+_MOST_LINES_COMPARED: Final = 4000
+"""Most lines of a hunk in which lines are compared at all."""
+_LONGEST_COMPARED: Final = 2000
+_MOST_WORDS: Final = 120
+_ALIKE: Final = 0.4
+"""From which likeness on two lines count as one that was changed, from 0.0 to 1.0."""
+_DIGEST_BYTES: Final = 16
+
+
+class ChangeKind(Enum):
+    """What became of a file."""
+
+    ADDED = "added"
+    DELETED = "deleted"
+    MODIFIED = "modified"
+    RENAMED = "renamed"
+    COPIED = "copied"
+    UNMERGED = "unmerged"
+    """It has a conflict: its hunks compare the file with several others, and none can be taken back."""
+
+
+class DiffSide(Enum):
+    """Which of the two texts a line number belongs to."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+class Hunk(NamedTuple):
+    """A stretch of changed lines with what is around them; line numbers count from 1."""
+
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+    added: int
+    removed: int
+    line_count: int
+    """Its lines in the patch, unchanged ones too, as its head has them; ``HunkLines`` counts them."""
+    start: int
+    """Where its head begins, in bytes of ``Diff.content``."""
+    body: int
+    end: int
+    parents: int = 1
+    """How many old texts it compares; more than one in a file with a conflict."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """What was changed in one file; paths are those of the repository, odd bytes as ``os.fsdecode`` has them."""
+
+    path: str
+    old_path: str
+    kind: ChangeKind
+    old_mode: str
+    """Six octal digits; empty when the patch has none."""
+    new_mode: str
+    is_binary: bool
+    hunks: tuple[Hunk, ...]
+    added: int
+    removed: int
+    start: int
+    """Where it begins, in bytes of ``Diff.content``."""
+    end: int
+
+
+class HunkLines:
+    """The lines of one hunk, counted from 0."""
+
+    def __init__(self, body: bytes, hunk: Hunk) -> None:
+        self._hunk = hunk
+        rows = body.split(b"\n")
+        if not rows[-1]:
+            rows.pop()
+        self.unended: frozenset[int] = frozenset()
+        """Lines without a line feed at the end of their file."""
+        if body.startswith(b"\\") or b"\n\\" in body:
+            kept: list[bytes] = []
+            unended = set()
+            for row in rows:
+                if row.startswith(b"\\"):
+                    unended.add(len(kept) - 1)
+                else:
+                    kept.append(row)
+            rows, self.unended = kept, frozenset(unended)
+        self._rows = rows
+        if hunk.parents == 1:
+            signs = b"".join([row[:1] or b" " for row in rows])
+        else:
+            signs = b"".join([_combined_sign(row[: hunk.parents]) for row in rows])
+        self.signs = signs.translate(_SIGNS)
+        """A blank, a plus or a minus for each line."""
+        self.has_mixed_ends = 0 < body.count(b"\r\n") < len(rows)
+        """Whether some lines end with CR LF and others do not."""
+        self._partners: dict[int, dict[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def content(self, line: int) -> bytes:
+        """Return the bytes of a line without its sign and its end."""
+        return self._rows[line][self._hunk.parents :].removesuffix(b"\r")
+
+    def has_carriage_return(self, line: int) -> bool:
+        """Return whether a line ends with CR LF."""
+        return self._rows[line].endswith(b"\r")
+
+    def text(self, line: int, max_bytes: int | None = None) -> str:
+        r"""Return a line, or its beginning; bytes that are no UTF-8 stand as ``\xff``. It may hold control codes."""
+        content = self.content(line)
+        if max_bytes is None or len(content) <= max_bytes:
+            return content.decode(errors="backslashreplace")
+        # The last character may be cut in half.
+        return utf_8_decode(content[:max_bytes], "backslashreplace", False)[0]
+
+    def numbers(self, line: int) -> tuple[int, int]:
+        """Return the number of a line in the old text and in the new one; of one that a side lacks, the next one's."""
+        added, removed = self.signs.count(b"+", 0, line), self.signs.count(b"-", 0, line)
+        return self._hunk.old_start + line - added, self._hunk.new_start + line - removed
+
+    @cached_property
+    def blocks(self) -> list[tuple[int, int, int]]:
+        """Each block of changes: its first removed line, its first added one, and the line after it."""
+        found = []
+        for match in _BLOCK.finditer(self.signs):
+            start, end = match.span()
+            added = self.signs.find(b"+", start, end)
+            found.append((start, added if added >= 0 else end, end))
+        return found
+
+    def partner(self, line: int) -> int | None:
+        """Return the line of the other side that this one was changed from, or into; None when there is none."""
+        at = bisect_right(self.blocks, (line, len(self), len(self))) - 1
+        if at < 0 or line >= self.blocks[at][2]:
+            return None
+        known = self._partners.get(at)
+        if known is None:
+            known = self._partners[at] = {}
+            for old, new in self._pairs(self.blocks[at]):
+                if old is not None and new is not None:
+                    known[old], known[new] = new, old
+        return known.get(line)
+
+    def rows(self, *, side_by_side: bool = False, ignores_blanks: bool = False) -> list[Pair]:
+        """Return the lines as rows from top to bottom; in one with both sides they are the same or stand side by side.
+
+        Args:
+            side_by_side: Whether lines that belong together share a row.
+            ignores_blanks: Whether lines that differ in blanks alone share a row; they count as unchanged.
+        """
+        if not side_by_side and not ignores_blanks:
+            return [
+                (at, at) if sign == _SAME else (None, at) if sign == _ADDED else (at, None)
+                for at, sign in enumerate(self.signs)
+            ]
+        rows: list[Pair] = []
+        done = 0
+        for block in self.blocks:
+            rows += [(at, at) for at in range(done, block[0])]
+            rows += self._pairs(block) if side_by_side else self._one_below_the_other(block)
+            done = block[2]
+        return rows + [(at, at) for at in range(done, len(self))]
+
+    def differ_in_blanks(self, old: int, new: int) -> bool:
+        """Return whether two lines are the same but for blanks."""
+        return self.content(old).split() == self.content(new).split() or _squeezed(self.content(old)) == _squeezed(
+            self.content(new)
+        )
+
+    def _one_below_the_other(self, block: tuple[int, int, int]) -> Iterator[Pair]:
+        removed: list[Pair] = []
+        added: list[Pair] = []
+        for old, new in self._pairs(block):
+            if old is not None and new is not None and self.differ_in_blanks(old, new):
+                yield from removed
+                yield from added
+                yield old, new
+                removed, added = [], []
+                continue
+            removed += [(old, None)] if old is not None else []
+            added += [(None, new)] if new is not None else []
+        yield from removed
+        yield from added
+
+    def _pairs(self, block: tuple[int, int, int]) -> list[Pair]:
+        """Return the lines of a block side by side: those that are alike, and between them the others in order."""
+        start, middle, end = block
+        pairs: list[Pair] = []
+        old, new = start, middle
+        anchors: list[tuple[int, int]] = []
+        if end - start > 2 and len(self) <= _MOST_LINES_COMPARED:  # noqa: PLR2004 - one of each
+            anchors = _alike_lines(self._contents(start, middle), self._contents(middle, end))
+        for old_at, new_at in [*((start + a, middle + b) for a, b in anchors), (middle, end)]:
+            both = min(old_at - old, new_at - new)
+            pairs += [(old + at, new + at) for at in range(both)]
+            pairs += [(at, None) for at in range(old + both, old_at)]
+            pairs += [(None, at) for at in range(new + both, new_at)]
+            if old_at < middle:
+                pairs.append((old_at, new_at))
+            old, new = old_at + 1, new_at + 1
+        return pairs
+
+    def _contents(self, start: int, end: int) -> list[bytes]:
+        return [self.content(at) for at in range(start, end)]
+
+
+class Diff:
+    """What a patch says, as ``git diff`` prints it with the usual prefixes; what is no patch has no files.
+
+    Args:
+        patch: The whole output; text is taken as UTF-8.
+    """
+
+    def __init__(self, patch: bytes | str = b"") -> None:
+        raw = patch.encode(errors="surrogateescape") if isinstance(patch, str) else patch
+        self.content: Final = b"\n" + raw
+        """The patch behind a line feed, so that each of its lines begins behind one."""
+        self.files: Final = tuple(self._read())
+        """The files in the order of the patch."""
+        self.added: Final = sum(file.added for file in self.files)
+        self.removed: Final = sum(file.removed for file in self.files)
+        self._lines: OrderedDict[int, HunkLines] = OrderedDict()
+        self._digests: dict[int, tuple[str, ...]] = {}
+
+    def heading(self, hunk: Hunk) -> str:
+        """Return what stands behind the line numbers of a hunk, mostly the function around it; it may be hostile."""
+        found = _HUNK.match(self.content, hunk.start)
+        if found is None:
+            return ""
+        return self.content[found.end() : max(found.end(), hunk.body - 1)][:1000].decode(errors="replace").strip()
+
+    def lines(self, hunk: Hunk) -> HunkLines:
+        """Return the lines of a hunk; those of the last ones that were asked for are kept."""
+        known = self._lines.get(hunk.start)
+        if known is None:
+            known = self._lines[hunk.start] = HunkLines(self.content[hunk.body : hunk.end], hunk)
+            if len(self._lines) > _KEPT_HUNKS:
+                self._lines.popitem(last=False)
+        else:
+            self._lines.move_to_end(hunk.start)
+        return known
+
+    def hunk_digests(self, file: FileDiff) -> tuple[str, ...]:
+        """Return a name for each hunk of a file that follows from path and lines alone, wherever in the file it is.
+
+        Hunks with the same lines have different names: the second, third and so on of them.
+        """
+        known = self._digests.get(file.start)
+        if known is None:
+            seen: dict[bytes, int] = {}
+            names = []
+            for hunk in file.hunks:
+                body = self.content[hunk.body : hunk.end]
+                seen[body] = seen.get(body, 0) + 1
+                names.append(_digest(_bytes(file.path), b"%d" % seen[body], body))
+            known = self._digests[file.start] = tuple(names)
+        return known
+
+    def file_digest(self, file: FileDiff) -> str:
+        """Return a name that follows from all that was changed in the file, wherever in it that is."""
+        what = "\0".join((file.path, file.old_path, file.kind.value, file.old_mode, file.new_mode))
+        # Of a binary file the head tells the content by its hashes.
+        parts = [name.encode() for name in self.hunk_digests(file)] or [self.content[file.start : file.end]]
+        return _digest(_bytes(what), *parts)
+
+    def file_patch(self, file: FileDiff) -> bytes:
+        """Return the part of the patch that is about a file."""
+        return self.content[file.start : file.end]
+
+    def hunk_patch(self, file: FileDiff, hunk: Hunk) -> bytes:
+        """Return a patch of one hunk, which ``git apply -R`` takes back while the others stay.
+
+        It leaves name and mode as they are now; of a file that was added or deleted it is the whole change.
+        """
+        if file.kind in {ChangeKind.ADDED, ChangeKind.DELETED}:
+            return self.content[file.start : file.hunks[0].start] + self.content[hunk.start : hunk.end]
+        old, new = _quoted(b"a/" + _bytes(file.path)), _quoted(b"b/" + _bytes(file.path))
+        # A path with blanks ends with a tab there.
+        tab = b"\t" if b" " in new else b""
+        head = b"diff --git %b %b\n--- %b%b\n+++ %b%b\n" % (old, new, old, tab, new, tab)
+        return head + self.content[hunk.start : hunk.end]
+
+    def _read(self) -> Iterator[FileDiff]:
+        content = self.content
+        start = -1
+        hunks: list[Hunk] = []
+        heads: list[tuple[int, re.Match[bytes] | None]] = []
+        for mark in _HEADS.finditer(content):
+            at = mark.start() + 1
+            found = _HUNK.match(content, at)
+            if found is not None or content.startswith(b"d", at):
+                heads.append((at, found))
+        for (at, found), (end, _) in pairwise([*heads, (len(content), None)]):
+            if found is None:
+                if start >= 0:
+                    yield self._file(start, at, hunks)
+                start, hunks = at, []
+            elif start >= 0:
+                hunks.append(self._hunk(found, end))
+        if start >= 0:
+            yield self._file(start, len(content), hunks)
+
+    def _hunk(self, found: re.Match[bytes], end: int) -> Hunk:
+        content = self.content
+        ats, olds, new_start, new_count = found.groups()
+        line_end = content.find(b"\n", found.end(), end)
+        line_end = line_end if line_end >= 0 else end
+        old_start, _, old_count = olds.split(b" ", 1)[0][1:].partition(b",")
+        parents = len(ats) - 1
+        counts = int(old_count or 1), int(new_count or 1)
+        if parents == 1:
+            added, removed = content.count(b"\n+", line_end, end), content.count(b"\n-", line_end, end)
+        else:
+            signs = [_combined_sign(row[:parents]) for row in content[line_end + 1 : end].split(b"\n")]
+            added, removed = signs.count(b"+"), signs.count(b"-")
+        return Hunk(
+            old_start=int(old_start),
+            old_count=counts[0],
+            new_start=int(new_start),
+            new_count=counts[1],
+            added=added,
+            removed=removed,
+            line_count=min((sum(counts) + added + removed) // 2, end - line_end),
+            start=found.start(),
+            body=min(line_end + 1, end),
+            end=end,
+            parents=parents,
+        )
+
+    def _file(self, start: int, end: int, hunks: list[Hunk]) -> FileDiff:
+        head = _Head(self.content, start, hunks[0].start if hunks else end)
+        return FileDiff(
+            path=_text(head.new),
+            old_path=_text(head.old),
+            kind=head.kind,
+            old_mode=head.old_mode,
+            new_mode=head.new_mode,
+            is_binary=head.is_binary,
+            hunks=tuple(hunks),
+            added=sum(hunk.added for hunk in hunks),
+            removed=sum(hunk.removed for hunk in hunks),
+            start=start,
+            end=end,
+        )
+
+
+class _Head:
+    """What the lines above the hunks of a file say."""
+
+    def __init__(self, content: bytes, start: int, end: int) -> None:
+        first, lines = _first_lines(content, start, end)
+        self.kind = ChangeKind.MODIFIED
+        self.old_mode = self.new_mode = ""
+        self.is_binary = False
+        if first.startswith(b"diff --git "):
+            self.old, self.new = _both_paths(first[11:])
+        else:
+            self.kind = ChangeKind.UNMERGED
+            self.old = self.new = _path(first.split(b" ", 2)[2], has_prefix=False)
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:  # noqa: C901 - one case for each word of git's
+        word, _, rest = line.partition(b" ")
+        match word:
+            case b"old" if rest.startswith(b"mode "):
+                self.old_mode = _text(rest[5:11])
+            case b"new" if rest.startswith(b"mode "):
+                self.new_mode = _text(rest[5:11])
+            case b"new" if rest.startswith(b"file mode "):
+                self.kind, self.new_mode = ChangeKind.ADDED, _text(rest[10:16])
+            case b"deleted" if rest.startswith(b"file mode "):
+                self.kind, self.old_mode = ChangeKind.DELETED, _text(rest[10:16])
+            case b"rename" | b"copy":
+                self.kind = ChangeKind.RENAMED if word == b"rename" else ChangeKind.COPIED
+                if rest.startswith(b"from "):
+                    self.old = _path(rest[5:], has_prefix=False)
+                elif rest.startswith(b"to "):
+                    self.new = _path(rest[3:], has_prefix=False)
+            case b"index" if b" " in rest:
+                self.old_mode = self.new_mode = _text(rest.rpartition(b" ")[2][:6])
+            case b"Binary" | b"GIT":
+                self.is_binary = True
+            case b"---" if self.kind in {ChangeKind.MODIFIED, ChangeKind.DELETED} and rest != b"/dev/null":
+                self.old = _path(rest)
+            case b"+++" if self.kind in {ChangeKind.MODIFIED, ChangeKind.ADDED} and rest != b"/dev/null":
+                self.new = _path(rest)
+
+
+def word_changes(old: str, new: str) -> tuple[Spans, Spans]:
+    """Return the pieces of two lines in which they differ; none at all when they are too different, or too long."""
+    if max(len(old), len(new)) > _LONGEST_COMPARED:
+        return (), ()
+    old_words, new_words = _WORD.findall(old), _WORD.findall(new)
+    first = _common(old_words, new_words)
+    last = _common(old_words[first:][::-1], new_words[first:][::-1])
+    old_end, new_end = len(old_words) - last, len(new_words) - last
+    if max(old_end, new_end) - first > _MOST_WORDS:
+        return (), ()
+    matcher = SequenceMatcher(None, old_words[first:old_end], new_words[first:new_end], autojunk=False)
+    blocks = [(0, 0, first), *((first + a, first + b, size) for a, b, size in matcher.get_matching_blocks())]
+    # The last one of the matcher is empty and stands at the end.
+    blocks[-1] = (old_end, new_end, last)
+    same = sum(len(word) for a, _, size in blocks for word in old_words[a : a + size] if not word.isspace())
+    if 2 * same < _ALIKE * sum(len(word) for word in old_words + new_words if not word.isspace()):
+        return (), ()
+    return _changed(old_words, [(a, size) for a, _, size in blocks]), _changed(
+        new_words, [(b, size) for _, b, size in blocks]
+    )
+
+
+def _changed(words: Sequence[str], same: Sequence[tuple[int, int]]) -> Spans:
+    """Return the pieces of the line that lie between words which are the same."""
+    edges = [0]
+    for word in words:
+        edges.append(edges[-1] + len(word))
+    spans = []
+    done = 0
+    for at, size in same:
+        if at > done:
+            spans.append((edges[done], edges[at]))
+        done = at + size
+    return tuple(spans)
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return how many words at the beginning are the same."""
+    return next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def _alike_lines(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Return the lines of both that are most alike, in order; none when there are too many to compare."""
+    if not old or not new or len(old) * len(new) > _MOST_COMPARED:
+        return []
+    old_words = [frozenset(_BYTES_WORD.findall(line[:_LONGEST_COMPARED])) for line in old]
+    new_words = [frozenset(_BYTES_WORD.findall(line[:_LONGEST_COMPARED])) for line in new]
+    likeness = [
+        [2 * len(a & b) / (len(a) + len(b)) if a and b else float(not a and not b) * _ALIKE for b in new_words]
+        for a in old_words
+    ]
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for a in reversed(range(len(old))):
+        for b in reversed(range(len(new))):
+            alike = likeness[a][b]
+            both = best[a + 1][b + 1] + alike if alike >= _ALIKE else 0.0
+            best[a][b] = max(both, best[a + 1][b], best[a][b + 1])
+    pairs = []
+    a = b = 0
+    while a < len(old) and b < len(new):
+        alike = likeness[a][b]
+        if alike >= _ALIKE and best[a][b] == best[a + 1][b + 1] + alike:
+            pairs.append((a, b))
+            a, b = a + 1, b + 1
+        elif best[a][b] == best[a + 1][b]:
+            a += 1
+        else:
+            b += 1
+    return pairs
+
+
+def _first_lines(content: bytes, start: int, end: int) -> tuple[bytes, list[bytes]]:
+    lines: list[bytes] = []
+    at = start
+    while at < end and len(lines) < _HEAD_LINES:
+        stop = content.find(b"\n", at, end)
+        stop = stop if stop >= 0 else end
+        lines.append(content[at:stop])
+        at = stop + 1
+    return lines[0], lines[1:]
+
+
+def _both_paths(rest: bytes) -> tuple[bytes, bytes]:
+    """Return the paths of a ``diff --git`` line; without quotes both are the same where nothing else names them."""
+    if quoted := _QUOTED.match(rest):
+        return _path(quoted[0]), _path(rest[quoted.end() + 1 :])
+    if rest.endswith(b'"') and (at := rest.find(b' "')) >= 0:
+        return _path(rest[:at]), _path(rest[at + 1 :])
+    half = len(rest) // 2
+    return _path(rest[:half]), _path(rest[half + 1 :])
+
+
+def _path(name: bytes, *, has_prefix: bool = True) -> bytes:
+    name = _ESCAPE.sub(_unescaped, name[1:-1]) if _QUOTED.fullmatch(name) else name.removesuffix(b"\t")
+    return name[2:] if has_prefix and _PREFIX.match(name) else name
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    escaped = found[1]
+    if escaped[:1].isdigit():
+        return bytes([int(escaped, 8) & 0xFF])
+    return bytes([_ESCAPES[escaped]]) if escaped in _ESCAPES else escaped
+
+
+def _quoted(name: bytes) -> bytes:
+    """Return a path as git writes it."""
+    escaped = _ODD.sub(lambda found: b"\\%03o" % found[0][0], name)
+    return name if escaped == name else b'"%b"' % escaped
+
+
+def _combined_sign(prefix: bytes) -> bytes:
+    return b"+" if b"+" in prefix else b"-" if b"-" in prefix else b" "
+
+
+def _squeezed(content: bytes) -> bytes:
+    return b"".join(content.split())
+
+
+def _digest(*parts: bytes) -> str:
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="surrogateescape")
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode(errors="surrogateescape")

@@ -258,14 +258,14 @@ def write_lines(path: Path) -> None:
             file.write(line * count)
 
 
-def run_in_terminal(option: str, path: Path) -> dict[str, float]:
-    """Run this program in a pseudo-terminal and return what it measured."""
+def run_in_terminal(option: str, path: Path, program: str = __file__) -> dict[str, float]:
+    """Run this or another program of its kind in a pseudo-terminal and return what it measured."""
     terminal, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     report = path.with_name("report.json")
     environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     process = subprocess.Popen(
-        [sys.executable, __file__, option, str(path), str(report)],
+        [sys.executable, program, option, str(path), str(report)],
         stdin=inner,
         stdout=inner,
         stderr=inner,

@@ -18,6 +18,7 @@ BENCHMARKS = (
     "host",
     "kills",
     "log_view",
+    "diff_view",
     "search_speed",
     "path_scan",
     "protocol_speed",

@@ -16,7 +16,7 @@ from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Pair: TypeAlias = tuple[int | None, int | None]
     """A line of the old side and the one beside it of the new side, counted from 0 in their hunk."""
+    Run: TypeAlias = tuple[int | None, int | None, int]
+    """The first line of either side, and how many lines follow each other so; none when the number is 0."""
     Spans: TypeAlias = tuple[tuple[int, int], ...]
     """Starts and ends of pieces of a text, counted in characters."""
 
@@ -112,6 +114,72 @@ class FileDiff:
     end: int
 
 
+class HunkRows(Protocol):
+    """The rows of a hunk in some form, from top to bottom."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def __getitem__(self, row: int) -> Pair:
+        """Return the lines of a row."""
+        ...
+
+    def row_of(self, line: int) -> int:
+        """Return the row that has a line of the hunk; the last one when none has."""
+        ...
+
+
+class _LineRows:
+    """A row for each line."""
+
+    def __init__(self, signs: bytes) -> None:
+        self._signs = signs
+
+    def __len__(self) -> int:
+        return len(self._signs)
+
+    def __getitem__(self, row: int) -> Pair:
+        sign = self._signs[row]
+        return (row, row) if sign == _SAME else (None, row) if sign == _ADDED else (row, None)
+
+    def row_of(self, line: int) -> int:
+        return min(line, len(self) - 1)
+
+
+class _RunRows:
+    """Rows that were put together of runs, so that many alike take the room of one."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._runs: list[Run] = []
+        self._count = 0
+
+    def add(self, old: int | None, new: int | None, count: int) -> None:
+        if count > 0:
+            self._starts.append(self._count)
+            self._runs.append((old, new, count))
+            self._count += count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: int) -> Pair:
+        if not 0 <= row < self._count:
+            raise IndexError(row)
+        at = bisect_right(self._starts, row) - 1
+        step = row - self._starts[at]
+        old, new, _ = self._runs[at]
+        return None if old is None else old + step, None if new is None else new + step
+
+    def row_of(self, line: int) -> int:
+        for start, (old, new, count) in zip(self._starts, self._runs, strict=True):
+            for first in (old, new):
+                if first is not None and first <= line < first + count:
+                    return start + line - first
+        return self._count - 1
+
+
 class HunkLines:
     """The lines of one hunk, counted from 0."""
 
@@ -189,7 +257,7 @@ class HunkLines:
                     known[old], known[new] = new, old
         return known.get(line)
 
-    def rows(self, *, side_by_side: bool = False, ignores_blanks: bool = False) -> list[Pair]:
+    def rows(self, *, side_by_side: bool = False, ignores_blanks: bool = False) -> HunkRows:
         """Return the lines as rows from top to bottom; in one with both sides they are the same or stand side by side.
 
         Args:
@@ -197,17 +265,20 @@ class HunkLines:
             ignores_blanks: Whether lines that differ in blanks alone share a row; they count as unchanged.
         """
         if not side_by_side and not ignores_blanks:
-            return [
-                (at, at) if sign == _SAME else (None, at) if sign == _ADDED else (at, None)
-                for at, sign in enumerate(self.signs)
-            ]
-        rows: list[Pair] = []
+            return _LineRows(self.signs)
+        rows = _RunRows()
         done = 0
         for block in self.blocks:
-            rows += [(at, at) for at in range(done, block[0])]
-            rows += self._pairs(block) if side_by_side else self._one_below_the_other(block)
+            rows.add(done, done, block[0] - done)
+            if side_by_side:
+                for run in self._runs(block):
+                    rows.add(*run)
+            else:
+                for old, new in self._one_below_the_other(block):
+                    rows.add(old, new, 1)
             done = block[2]
-        return rows + [(at, at) for at in range(done, len(self))]
+        rows.add(done, done, len(self) - done)
+        return rows
 
     def differ_in_blanks(self, old: int, new: int) -> bool:
         """Return whether two lines are the same but for blanks."""
@@ -230,23 +301,25 @@ class HunkLines:
         yield from removed
         yield from added
 
-    def _pairs(self, block: tuple[int, int, int]) -> list[Pair]:
-        """Return the lines of a block side by side: those that are alike, and between them the others in order."""
+    def _pairs(self, block: tuple[int, int, int]) -> Iterator[Pair]:
+        for old, new, count in self._runs(block):
+            for at in range(count):
+                yield None if old is None else old + at, None if new is None else new + at
+
+    def _runs(self, block: tuple[int, int, int]) -> Iterator[Run]:
+        """Yield the lines of a block side by side: those that are alike, and between them the others in order."""
         start, middle, end = block
-        pairs: list[Pair] = []
         old, new = start, middle
         anchors: list[tuple[int, int]] = []
         if end - start > 2 and len(self) <= _MOST_LINES_COMPARED:  # noqa: PLR2004 - one of each
             anchors = _alike_lines(self._contents(start, middle), self._contents(middle, end))
         for old_at, new_at in [*((start + a, middle + b) for a, b in anchors), (middle, end)]:
             both = min(old_at - old, new_at - new)
-            pairs += [(old + at, new + at) for at in range(both)]
-            pairs += [(at, None) for at in range(old + both, old_at)]
-            pairs += [(None, at) for at in range(new + both, new_at)]
-            if old_at < middle:
-                pairs.append((old_at, new_at))
+            yield old, new, both
+            yield old + both, None, old_at - old - both
+            yield None, new + both, new_at - new - both
+            yield old_at, new_at, int(old_at < middle)
             old, new = old_at + 1, new_at + 1
-        return pairs
 
     def _contents(self, start: int, end: int) -> list[bytes]:
         return [self.content(at) for at in range(start, end)]

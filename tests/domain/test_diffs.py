@@ -15,7 +15,7 @@ from tests.call_counts import calls_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentmon.domain.diffs import FileDiff
+    from agentmon.domain.diffs import FileDiff, HunkRows, Pair
 
 
 class Repository:
@@ -219,7 +219,9 @@ def test_a_changed_line_stands_beside_what_it_was() -> None:
     diff = Diff(patch_of(old, new))
     lines = diff.lines(diff.files[0].hunks[0])
 
-    pairs = [tuple("" if line is None else lines.text(line) for line in row) for row in lines.rows(side_by_side=True)]
+    pairs = [
+        tuple("" if line is None else lines.text(line) for line in row) for row in listed(lines.rows(side_by_side=True))
+    ]
 
     assert pairs == [
         ("", "import os"),
@@ -235,7 +237,7 @@ def test_lines_that_differ_in_blanks_alone_share_a_row_when_blanks_are_ignored()
     diff = Diff(patch_of(old, new))
     lines = diff.lines(diff.files[0].hunks[0])
 
-    rows = lines.rows(ignores_blanks=True)
+    rows = listed(lines.rows(ignores_blanks=True))
 
     shown = [(old is not None, new is not None, lines.text(new if new is not None else old or 0)) for old, new in rows]
     assert shown == [
@@ -313,11 +315,18 @@ def test_every_form_has_each_line_once_and_both_texts_come_back(old: list[str], 
             assert (lines.signs.count(b"+"), lines.signs.count(b"-")) == (hunk.added, hunk.removed)
             assert len(lines) == hunk.line_count
             for form in ({}, {"side_by_side": True}, {"ignores_blanks": True}):
-                rows = lines.rows(**form)
+                found = lines.rows(**form)
+                rows = listed(found)
+                for line in range(len(lines)):
+                    assert line in rows[found.row_of(line)]
                 assert [at for at, _ in rows if at is not None] == sides(lines.signs, b"+")
                 assert [at for _, at in rows if at is not None] == sides(lines.signs, b"-")
             old_lines = [lines.text(at) + "\n" for at in sides(lines.signs, b"+")]
             assert old_lines == old[hunk.old_start - bool(hunk.old_count) :][: hunk.old_count]
+
+
+def listed(rows: HunkRows) -> list[Pair]:
+    return [rows[at] for at in range(len(rows))]
 
 
 def sides(signs: bytes, skipped: bytes) -> list[int]:

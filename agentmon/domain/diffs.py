@@ -201,14 +201,14 @@ class HunkLines:
             rows, self.unended = kept, frozenset(unended)
         self._rows = rows
         if hunk.parents == 1:
-            signs = b"".join([row[:1] or b" " for row in rows])
+            signs = bytes([row[0] if row else _SAME for row in rows])
         else:
             signs = b"".join([_combined_sign(row[: hunk.parents]) for row in rows])
         self.signs = signs.translate(_SIGNS)
         """A blank, a plus or a minus for each line."""
         self.has_mixed_ends = 0 < body.count(b"\r\n") < len(rows)
         """Whether some lines end with CR LF and others do not."""
-        self._partners: dict[int, dict[int, int]] = {}
+        self._runs_of: dict[int, list[Run]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -249,13 +249,19 @@ class HunkLines:
         at = bisect_right(self.blocks, (line, len(self), len(self))) - 1
         if at < 0 or line >= self.blocks[at][2]:
             return None
-        known = self._partners.get(at)
-        if known is None:
-            known = self._partners[at] = {}
-            for old, new in self._pairs(self.blocks[at]):
-                if old is not None and new is not None:
-                    known[old], known[new] = new, old
-        return known.get(line)
+        start, middle, end = self.blocks[at]
+        if middle in {start, end}:
+            return None
+        runs = self._runs_of.get(at)
+        if runs is None:
+            runs = self._runs_of[at] = list(self._runs(self.blocks[at]))
+        for old, new, count in runs:
+            if old is not None and new is not None:
+                if old <= line < old + count:
+                    return new + line - old
+                if new <= line < new + count:
+                    return old + line - new
+        return None
 
     def rows(self, *, side_by_side: bool = False, ignores_blanks: bool = False) -> HunkRows:
         """Return the lines as rows from top to bottom; in one with both sides they are the same or stand side by side.

@@ -40,6 +40,7 @@ _IMAGES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".ti
 _TAB: Final = 4
 _LEAST_DIGITS: Final = 3
 _MOST_MATCHES: Final = 100
+_MOST_DRAWN: Final = 1000
 _CURSOR: Final = "▌"
 _MARKED: Final = "┃"
 _MODES: Final = {"120000": "symbolic link", "160000": "submodule", "100755": "executable", "100644": "file"}
@@ -65,16 +66,25 @@ class DiffPainter:
         self._colours = colours
         self._styles: dict[tuple[str, ...], Style] = {}
         self._chunks: set[Chunk] = set()
+        self._drawn: dict[Place, Strip] = {}
+        """Rows that are neither lit nor without the colours that they will have."""
+        self._drawn_for: tuple[DiffLayout, int, int, Pattern[str] | None] | None = None
+        self._is_whole = True
 
     def forget(self) -> None:
         """Drop the styles of the former theme."""
         self._styles.clear()
+        self._drawn_for = None
 
     def strips(self, layout: DiffLayout, rows: list[DiffRow], marks: DiffMarks, width: int) -> list[Strip]:
         """Return the rows as strips of ``width`` cells, and ask for the colours that are not known."""
         self._chunks.clear()
         self._colours.drop_wanted()
-        return [self._strip(layout, row, marks, width) for row in rows]
+        drawn_for = (layout, width, marks.left, marks.pattern)
+        if drawn_for != self._drawn_for or len(self._drawn) > _MOST_DRAWN:
+            self._drawn.clear()
+            self._drawn_for = drawn_for
+        return [self._kept_strip(layout, row, marks, width) for row in rows]
 
     def blank(self, width: int) -> Strip:
         """Return a row without text."""
@@ -83,6 +93,18 @@ class DiffPainter:
     def placeholder(self, text: str, width: int) -> Strip:
         """Return the row that stands in an empty difference."""
         return Strip([Segment(pad(f" {even_line(text)}", width), self._style("muted", "plain"))], width)
+
+    def _kept_strip(self, layout: DiffLayout, row: DiffRow, marks: DiffMarks, width: int) -> Strip:
+        place = row.place
+        if place == marks.cursor or (marks.marked is not None and marks.marked[0] <= place <= marks.marked[1]):
+            return self._strip(layout, row, marks, width)
+        known = self._drawn.get(place)
+        if known is None:
+            self._is_whole = True
+            known = self._strip(layout, row, marks, width)
+            if self._is_whole:
+                self._drawn[place] = known
+        return known
 
     def _strip(self, layout: DiffLayout, row: DiffRow, marks: DiffMarks, width: int) -> Strip:
         is_cursor = row.place == marks.cursor
@@ -254,6 +276,7 @@ class DiffPainter:
         part = layout.parts[row.place.part]
         chunk = Chunk(row.file.path, layout.hunk_name(part), line // CHUNK_LINES)
         known = self._colours.of(chunk, line)
+        self._is_whole &= known is not None
         if known is None and chunk not in self._chunks:
             self._chunks.add(chunk)
             lines = layout.diff.lines(row.hunk)

@@ -405,14 +405,16 @@ class DiffText(Guarded, Widget, can_focus=True):
             self._drawn_base = self.rich_style
             self._painter.forget()
             self._rows = None
+        self._frame()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Return the row ``y`` of the view."""
-        self._frame()
-        width = self.size.width
+        if self._rows is None:
+            self._frame()
         if y < len(self._strips):
             return self._strips[y]
+        width = self.size.width
         if not self.layout_of_diff.parts and y == 0:
             return self._painter.placeholder(self._placeholder, width)
         return self._painter.blank(width)

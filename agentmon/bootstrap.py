@@ -274,7 +274,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 paths=paths,
                 clock=clock,
             ),
-            changes=ChangeService(changes=ChangeRepository(database), paths=paths),
+            changes=ChangeService(changes=ChangeRepository(database), paths=paths, clock=clock),
             conversations=conversations,
             capability_scans=CapabilityScanService(
                 agents=agents,

@@ -18,6 +18,13 @@ class ChangeType(StrEnum):
     """Nothing but its mode differs."""
 
 
+def amount_text(files: int, lines_added: int, lines_removed: int) -> str:
+    """Return how much was changed, for a card or a heading: ``+120 −8 · 5 files``; nothing for no file."""
+    if not files:
+        return ""
+    return f"+{lines_added} −{lines_removed} · {files} {'file' if files == 1 else 'files'}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
     """What happened to one file.

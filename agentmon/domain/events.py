@@ -109,6 +109,8 @@ class TaskEventType(StrEnum):
     """A share of a budget that a person is told of is used, or all of it."""
     AUDIT_THINNED = "audit_thinned"
     """Lines of this trail were removed that are older than a person keeps them."""
+    CHANGES_UNDONE = "changes_undone"
+    """Somebody took back what a run changed in its folder, or some of it."""
     MESSAGE_SENT = "message_sent"
     AGENT_COMMANDED = "agent_commanded"
     """Somebody interrupted an agent, or changed its model or permission mode."""

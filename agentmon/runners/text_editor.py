@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _VARIABLES: Final = ("VISUAL", "EDITOR")
 _USUAL: Final = ("nano", "vim", "vi")
+_WITH_PLUS: Final = frozenset(
+    {"vi", "vim", "nvim", "view", "nano", "pico", "emacs", "emacsclient", "micro", "kak", "joe", "mg", "ne"}
+)
+_WITH_COLON: Final = frozenset({"hx", "helix", "subl", "zed", "zeditor"})
+_WITH_GOTO: Final = frozenset({"code", "codium", "cursor", "windsurf"})
 _NAME_MAX_BYTES: Final = 80
 _FILE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
@@ -164,6 +169,29 @@ def _file_name(title: str) -> str:
     while len(name.encode()) > _NAME_MAX_BYTES:
         name = name[:-1]
     return f"{name.strip()}.md"
+
+
+def place_words(program: str, path: Path, line: int) -> list[str]:
+    """Return the words with which an editor opens a file at a line; one that is not known gets the file alone."""
+    name = Path(program).name
+    if name in _WITH_GOTO:
+        return ["--goto", f"{path}:{line}"]
+    if name in _WITH_COLON:
+        return [f"{path}:{line}"]
+    return [f"+{line}", str(path)] if name in _WITH_PLUS else [str(path)]
+
+
+def open_file(argv: list[str], path: Path, environ: Mapping[str, str], *, line: int) -> None:
+    """Open a file at a line in this terminal; blocks until the editor has ended.
+
+    Raises:
+        RunnerError: The editor cannot be started.
+    """
+    with _deaf_to_interrupts():
+        try:
+            subprocess.run([*argv, *place_words(argv[0], path, line)], env=dict(environ), check=False)
+        except OSError as error:
+            raise RunnerError(f"{argv[0]} cannot be started: {error.strerror}") from error
 
 
 def _is_alive(pid: str) -> bool:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agentmon.domain.errors import NotFoundError
-from agentmon.workspaces.comparison import compare, patch
+from agentmon.domain.errors import ConflictError, NotFoundError
+from agentmon.domain.events import ActorType
+from agentmon.workspaces.comparison import compare, content, patch
+from agentmon.workspaces.patches import reverse_patch
 from agentmon.workspaces.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentmon.domain.changes import FileChange
+    from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
     from agentmon.paths import Paths
     from agentmon.store.changes import ChangeRepository
@@ -48,9 +52,10 @@ class RunChanges:
 class ChangeService:
     """Reads what runs changed."""
 
-    def __init__(self, *, changes: ChangeRepository, paths: Paths) -> None:
+    def __init__(self, *, changes: ChangeRepository, paths: Paths, clock: Clock) -> None:
         self._changes = changes
         self._paths = paths
+        self._clock = clock
 
     async def of_run(self, execution: Execution) -> RunChanges:
         """Return what a run changed; of one that has not ended, up to now.
@@ -81,6 +86,42 @@ class ChangeService:
         chosen = [one.path for one in changes.files if not paths or one.path in paths]
         return await asyncio.to_thread(partial(self._patch, changes.execution, chosen)) if chosen else b""
 
+    async def text_of(self, changes: RunChanges, path: str) -> str:
+        """Return what a changed file holds after the run, for its unchanged lines; empty where that was not kept."""
+        change = next((one for one in changes.files if one.path == path), None)
+        if change is None or change.after_ref is None or change.is_binary:
+            return ""
+        try:
+            found = await asyncio.to_thread(content, self._store(), change.after_ref)
+        except NotFoundError:
+            return ""
+        return found.decode("utf-8", "replace")
+
+    async def take_back_hunk(self, changes: RunChanges, hunk: bytes, *, actor: Actor) -> None:
+        """Take one stretch of lines back in the file as it is now.
+
+        Args:
+            changes: Of the run.
+            hunk: A patch of it alone.
+            actor: Who asks.
+
+        Raises:
+            ConflictError: The lines are not as the run left them, or an agent asks for it.
+            SnapshotError: git failed.
+        """
+        _require_person(actor)
+        await asyncio.to_thread(reverse_patch, self._store(), changes.root, hunk)
+        execution = changes.execution
+        await self._changes.note_undone(execution.task_id, execution.id, files=1, actor=actor, at=self._clock.now())
+
+    async def looked_at(self, digests: Collection[str]) -> frozenset[str]:
+        """Return which of these a person has looked at."""
+        return await self._changes.looked_at(digests)
+
+    async def mark_looked_at(self, digests: Collection[str], *, is_looked: bool) -> None:
+        """Keep that a person has looked at these, or wants to look again."""
+        await self._changes.mark_looked_at(digests, is_looked=is_looked, at=self._clock.now())
+
     def _patch(self, execution: Execution, paths: Collection[str]) -> bytes:
         store, before = self._store(), self._before(execution)
         after = store.take(before.root) if execution.after_snapshot is None else store.get(execution.after_snapshot)
@@ -97,3 +138,8 @@ class ChangeService:
 
     def _store(self) -> SnapshotStore:
         return SnapshotStore(self._paths.snapshots_dir, left_out=(self._paths.data_dir,))
+
+
+def _require_person(actor: Actor) -> None:
+    if actor.type is ActorType.AGENT:
+        raise ConflictError("an agent may not take changes back here", hint="it changes files with its own tools")

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, func, insert, select, update
 
 from agentmon.domain.changes import FileChange
+from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import new_id
 from agentmon.domain.operations import OperationType
 from agentmon.domain.plain_text import plain_line
 from agentmon.store import tables
+from agentmon.store.audit import append_task_event
+from agentmon.store.column_types import json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.ids import ExecutionId
+    from agentmon.domain.events import Actor
+    from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.store.database import Database
 
 
@@ -131,6 +135,38 @@ class ChangeRepository:
                 if path is not None:
                     (own if row.execution_id == execution_id else others).add(path)
         return frozenset(others - own)
+
+    async def looked_at(self, digests: Collection[str]) -> frozenset[str]:
+        """Return which of these stretches of lines a person has looked at."""
+        rows = tables.looked_at
+        statement = select(rows.c.digest).where(
+            rows.c.digest.in_(select(func.json_each(json_text(sorted(digests))).table_valued("value").c.value))
+        )
+        async with self._database.reading() as connection:
+            return frozenset((await connection.execute(statement)).scalars())
+
+    async def mark_looked_at(self, digests: Collection[str], *, is_looked: bool, at: datetime) -> None:
+        """Keep that a person has looked at these stretches of lines, or wants to look again."""
+        rows = tables.looked_at
+        async with self._database.writing() as connection:
+            for digest in digests:
+                await connection.execute(delete(rows).where(rows.c.digest == digest))
+            if is_looked and digests:
+                await connection.execute(insert(rows), [{"digest": digest, "created_at": at} for digest in digests])
+
+    async def note_undone(
+        self, task_id: TaskId, execution_id: ExecutionId, *, files: int, actor: Actor, at: datetime
+    ) -> None:
+        """Write to the audit trail that changes of an execution were taken back, in so many files."""
+        async with self._database.writing() as connection:
+            await append_task_event(
+                connection,
+                task_id=task_id,
+                actor=actor,
+                event_type=TaskEventType.CHANGES_UNDONE,
+                payload={"execution_id": execution_id, "files": files},
+                at=at,
+            )
 
     async def snapshot_ids(self) -> frozenset[str]:
         """Return all snapshots that runs still have."""

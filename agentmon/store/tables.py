@@ -867,6 +867,15 @@ class ChangeRow(_Row, table=True):
     updated_at: datetime = Field(sa_type=_MOMENT)
 
 
+class LookedAtRow(_Row, table=True):
+    """A stretch of changed lines, or a file without any, that a person has looked at, by its content."""
+
+    __tablename__ = "looked_at"
+
+    digest: str = Field(primary_key=True, sa_type=String(64))
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
 class LlmInteractionRow(_Row, table=True):
     """One billed answer of a model; a session or agent with bills cannot be removed from the file."""
 
@@ -1257,6 +1266,7 @@ approvals: Final[Table] = metadata.tables["approvals"]
 approval_rules: Final[Table] = metadata.tables["approval_rules"]
 changes: Final[Table] = metadata.tables["changes"]
 worktrees: Final[Table] = metadata.tables["worktrees"]
+looked_at: Final[Table] = metadata.tables["looked_at"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 usage_files: Final[Table] = metadata.tables["usage_files"]
 daily_usage: Final[Table] = metadata.tables["daily_usage"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -213,6 +214,22 @@ class ExecutionsScreen(ServiceScreen[None]):
         """Show the page of the task under the cursor."""
         if self._table is not None:
             self._table.open_selected()
+
+    def action_show_changes(self) -> None:
+        """Show what the run under the cursor changed."""
+        from agentmon.screens.changes.screen import ChangesScreen  # noqa: PLC0415 - not part of the first frame
+
+        selected = self._selected
+        if selected is not None:
+            task_id, execution_id = selected.execution.task_id, selected.execution.id
+            self.app.push_screen(
+                ChangesScreen(
+                    task_id=task_id,
+                    execution_id=execution_id,
+                    services=self.services,
+                    workspace=partial(self.workspace_of, task_id),
+                )
+            )
 
     def action_attach(self) -> None:
         """Enter the terminal of the execution under the cursor."""

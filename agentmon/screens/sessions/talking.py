@@ -40,8 +40,13 @@ class _Way(NamedTuple):
     """The conversation whose history a fresh one gets, since its agent cannot resume it."""
 
 
-async def send_message(screen: ServiceScreen[None], *task_ids: TaskId) -> bool:
+async def send_message(screen: ServiceScreen[None], *task_ids: TaskId, text: str = "") -> bool:
     """Let the person write to the agents of the tasks, say what becomes of it, and send it. Must run in a worker.
+
+    Args:
+        screen: Where it is written.
+        task_ids: Whose agents.
+        text: What stands there at first.
 
     Returns:
         Whether anything was sent; of several tasks, those that cannot be spoken to are told and left out.
@@ -63,16 +68,16 @@ async def send_message(screen: ServiceScreen[None], *task_ids: TaskId) -> bool:
     else:
         heading = f"Message to the agents of {', '.join(f'#{task.number}' for task, _ in reached)}"
         way = _Way(note="Each gets the same message: at once where it can take one, else when it can.")
-    text = await screen.ask(TextDialog(heading, note=way.note, obstacle=way.obstacle))
-    if text is None:
+    said = await screen.ask(TextDialog(heading, note=way.note, text=text, obstacle=way.obstacle))
+    if said is None:
         return False
     for task, to_task in reached:
         try:
             if to_task.handed_over is not None:
-                await services.sessions.restart(to_task.handed_over, text, actor=services.actor)
+                await services.sessions.restart(to_task.handed_over, said, actor=services.actor)
                 screen.notify(f"#{task.number} goes on in a fresh conversation with the history")
                 continue
-            sent = await services.conversations.send(task.id, text, actor=services.actor)
+            sent = await services.conversations.send(task.id, said, actor=services.actor)
         except AgentmonError as error:
             if len(reached) == 1:
                 raise

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from agentmon.domain.errors import AgentmonError, ConflictError, RunnerError
+from agentmon.domain.errors import AgentmonError, ConflictError, RunnerError, UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.paths import find_paths
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.app import App
 
     from agentmon.domain.ids import TaskId
@@ -52,6 +54,26 @@ async def edit_outside(app: App[object], text: str, *, title: str) -> tuple[Writ
         lent.remove()
         raise RunnerError("this terminal cannot be lent to an editor", hint="agentmon task edit --editor") from error
     return written, lent
+
+
+async def open_file_outside(app: App[object], path: Path, *, line: int) -> None:
+    """Open a file at a line in the person's editor, which gets the terminal until it ends.
+
+    Raises:
+        UsageError: There is no editor, or no such file.
+        RunnerError: It cannot be started, or the terminal cannot be lent.
+    """
+    from agentmon.runners.text_editor import find_editor, open_file  # noqa: PLC0415 - rare
+
+    argv = find_editor(os.environ)
+    if not await asyncio.to_thread(path.is_file):
+        raise UsageError(f"{plain_line(str(path))} is not there any more", hint="the run may have removed or moved it")
+    try:
+        with app.suspend():
+            # Blocks on purpose: while the terminal is lent nothing here may draw or read.
+            open_file(argv, path, os.environ, line=line)
+    except SuspendNotSupported as error:
+        raise RunnerError("this terminal cannot be lent to an editor", hint=f"open {plain_line(str(path))}") from error
 
 
 async def edit_description(screen: ServiceScreen[None], task_id: TaskId) -> StoredEdit | None:

@@ -281,6 +281,20 @@ class TaskPage(TaskLogScreen):
         if newest is not None:
             self.post_message(AttachRequested(newest.id))
 
+    def action_show_changes(self) -> None:
+        """Show what the run whose log is shown changed."""
+        from agentmon.screens.changes.screen import ChangesScreen  # noqa: PLC0415 - not needed before
+
+        picked = self._picked
+        self.app.push_screen(
+            ChangesScreen(
+                task_id=self._task_id,
+                execution_id=None if picked is None else picked.id,
+                services=self.services,
+                workspace=self.workspace,
+            )
+        )
+
     def action_stop(self) -> None:
         """Ask the program to end."""
         self.start(stop_run(self, self._task_id), name="stop")

@@ -36,6 +36,12 @@ CREATE TABLE worktrees (
     "CREATE INDEX ix_worktrees_task_id ON worktrees (task_id)",
     "CREATE UNIQUE INDEX uq_worktrees_path ON worktrees (path) WHERE status <> 'removed'",
 )
+_LOOKED_AT = """
+CREATE TABLE looked_at (
+    digest VARCHAR(64) NOT NULL,
+    created_at VARCHAR(24) NOT NULL,
+    CONSTRAINT pk_looked_at PRIMARY KEY (digest)
+)"""
 _CHANGED = {
     "executions": (
         (
@@ -84,7 +90,7 @@ _INDEXES = (
 def upgrade() -> None:
     """Make the tables again with all their rows, indexes and triggers; references from other tables are by name."""
     connection = op.get_bind()
-    for statement in _WORKTREES:
+    for statement in (*_WORKTREES, _LOOKED_AT):
         connection.exec_driver_sql(statement)
     connection.exec_driver_sql("PRAGMA legacy_alter_table = ON")
     for table, changes in _CHANGED.items():

@@ -1,0 +1,1 @@
+"""What a run changed, to read and judge."""

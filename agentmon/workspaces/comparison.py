@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.changes import ChangeType, FileChange
 from agentmon.domain.errors import NotFoundError
-from agentmon.workspaces.folder_index import NOT_KEPT
+from agentmon.workspaces.files import NOT_KEPT, FileState
 from agentmon.workspaces.git import names
 from agentmon.workspaces.objects import absent, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from agentmon.workspaces.git import Git
     from agentmon.workspaces.snapshots import Snapshot, SnapshotStore
 
 _FORM: Final = ("-r", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", "-l2000")
 _LETTERS: Final = {"A": ChangeType.CREATE, "D": ChangeType.DELETE, "R": ChangeType.RENAME}
+_CONTENTS_AT_ONCE: Final = 200
 _ARGUMENTS_BYTES: Final = 64_000
 _MAX_PATHSPECS: Final = 500
 """Git looks at each of them for each file."""
@@ -27,9 +29,8 @@ class _Raw(NamedTuple):
     path: str
     old_path: str | None
     letter: str
-    before: tuple[int, str] | None
-    """Mode and id."""
-    after: tuple[int, str] | None
+    before: FileState | None
+    after: FileState | None
 
 
 def compare(store: SnapshotStore, before: Snapshot, after: Snapshot) -> tuple[FileChange, ...]:
@@ -91,6 +92,41 @@ def patch(store: SnapshotStore, before: Snapshot, after: Snapshot, paths: Collec
         return b"".join(git.run("diff-tree", *form, *trees, "--", *some) for some in _in_pieces(within))
 
 
+def sides(
+    store: SnapshotStore, before: Snapshot, after: Snapshot, *, completes: bool = True
+) -> dict[str, tuple[FileState | None, FileState | None]]:
+    """Return what was at each path that differs, before and after; a renamed file is two paths here.
+
+    Args:
+        store: That has both snapshots.
+        before: The older one.
+        after: The newer one.
+        completes: Whether files that were named in between count as they were then.
+
+    Raises:
+        SnapshotError: git failed.
+    """
+    with store.reading():
+        tree = store.tree_before(before, after) if completes else before.tree
+        words = ("diff-tree", "-r", "-z", "--raw", "--no-renames")
+        parts = iter(names(store.git(before, after).run(*words, tree, after.tree)))
+        raws = [_raw(part, parts) for part in parts]
+    return {raw.path: (raw.before, raw.after) for raw in raws}
+
+
+def contents(git: Git, refs: Sequence[str]) -> Iterator[bytes]:
+    """Yield the bytes behind some ids that are there, in their order."""
+    for start in range(0, len(refs), _CONTENTS_AT_ONCE):
+        piece = refs[start : start + _CONTENTS_AT_ONCE]
+        answer = git.run("cat-file", "--batch", data="".join(f"{ref}\n" for ref in piece).encode())
+        place = 0
+        for _ in piece:
+            end = answer.index(b"\n", place)
+            size = int(answer[place:end].split(b" ")[2])
+            yield answer[end + 1 : end + 1 + size]
+            place = end + size + 2
+
+
 def content(store: SnapshotStore, ref: str) -> bytes:
     """Return the bytes behind the ``before_ref`` or ``after_ref`` of a change; of a link what it points to.
 
@@ -125,8 +161,8 @@ def _raw(facts: str, parts: Iterator[str]) -> _Raw:
     old_path = None
     if letter[0] == "R":
         old_path, path = path, next(parts)
-    before = (int(old_mode, 8), old) if old_mode != "000000" else None
-    after = (int(new_mode, 8), new) if new_mode != "000000" else None
+    before = FileState(int(old_mode, 8), old) if old_mode != "000000" else None
+    after = FileState(int(new_mode, 8), new) if new_mode != "000000" else None
     return _Raw(path, old_path, letter[0], before, after)
 
 

@@ -1,12 +1,34 @@
-"""Files written so that a kill leaves the old or the new one."""
+"""Files: what git knows of one, and how one is written so that a kill leaves the old or the new one."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import stat
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+PLAIN: Final = 0o100644
+EXECUTABLE: Final = 0o100755
+LINK: Final = 0o120000
+NOT_KEPT: Final = 0o160000
+"""The mode of an entry that stands for a file whose content is not kept; its id says whether it is the same."""
+
+
+class FileState(NamedTuple):
+    """What is at a path: mode as git knows it, and the id of the content."""
+
+    mode: int
+    ref: str
+
+
+def git_mode(mode: int) -> int:
+    """Return the mode of a file as git knows it."""
+    if stat.S_ISLNK(mode):
+        return LINK
+    return EXECUTABLE if mode & 0o100 else PLAIN
 
 
 def replace_file(path: Path, content: bytes, *, times_ns: tuple[int, int] | None = None, lasts: bool = False) -> None:

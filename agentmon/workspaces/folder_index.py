@@ -10,30 +10,30 @@ import hashlib
 import json
 import os
 import stat
+import time
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.paths import is_repository
-from agentmon.workspaces.files import replace_file
+from agentmon.workspaces.files import NOT_KEPT, git_mode, replace_file
 from agentmon.workspaces.git import Git, GitFailedError, GitTimeoutError, joined, names
 from agentmon.workspaces.repositories import object_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from agentmon.workspaces.git import RunningGit
     from agentmon.workspaces.repositories import Repository
-
-NOT_KEPT: Final = 0o160000
-"""The mode of an entry that stands for a file whose content is not kept; its id says whether it is the same."""
 
 # Undoes what repositories ask to be done to the bytes of files; to git no other file of attributes counts more.
 _ATTRIBUTES: Final = b"* -text -eol -crlf -filter -ident -working-tree-encoding !diff !merge\n"
 _CONVERTING: Final = frozenset({"text", "eol", "crlf", "filter", "ident", "working-tree-encoding"})
 _MAX_PATHSPECS: Final = 200
 _LISTING_LIMIT_S: Final = 60.0
+_LIMIT_HOLDS_S: Final = 3_600.0
 _PIECE: Final = 1 << 20
+_WALK: Final = ("ls-files", "-z", "-o", "--directory", "--exclude-standard")
 
 
 class Limits(NamedTuple):
@@ -43,6 +43,16 @@ class Limits(NamedTuple):
     """A file with more than these is known by its hash only."""
     max_files: int
     """With more files than these outside of version control, only those that are named are kept."""
+
+
+class _Others(NamedTuple):
+    """What is not in the index."""
+
+    files: list[str]
+    folders: list[str]
+    """Those without any file in the index, but with something in them; with a slash."""
+    nested: list[str]
+    empty: list[str]
 
 
 class FolderState(NamedTuple):
@@ -73,6 +83,8 @@ class _Memory:
     named: dict[str, bool] = field(default_factory=dict)
     """Paths that are kept although they are ignored, and whether the index has them."""
     limit: str = ""
+    limit_until: float = 0.0
+    """When to look again, in seconds since 1970."""
 
 
 class FolderIndex:
@@ -195,14 +207,14 @@ class FolderIndex:
             again = self._seed() if seeds else self._tracked()
         elif self._index_of_person() != self._memory.index_of_person:
             again = self._tracked_though_ignored()
-        with self.git.start("ls-files", "-z", "-o", "--directory", "--exclude-standard") as walk:
+        with self.git.start(*_WALK) as walk:
             changed, gone = self._changed()
             # Git lists no folder that has the name of a file in the index.
             instead = [f"{path}/" for path in (*changed, *gone) if self._is_folder(path)]
-            others, nested, empty, limit = self._others(walk, instead)
+            others = self._others(walk, instead)
         again += [path for path, is_known in self._memory.named.items() if not is_known and self._is_there(path)]
-        self._bring_in([*changed, *others, *again], gone)
-        self._memory.limit = limit
+        self._bring_in([*changed, *others.files, *again], gone)
+        empty = [*others.empty, *self._empty_below(others.folders)]
         signature = _signature(self._index)
         if not self._memory.tree or signature != self._memory.index:
             self._memory.tree = self.git.run("write-tree").decode().strip()
@@ -210,7 +222,13 @@ class FolderIndex:
         self._write_memory()
         uncovered = {path: str(known[-1]) for path, known in self._memory.not_kept.items()}
         uncovered |= dict.fromkeys(_unopened(walk.warnings), "may not be read")
-        return FolderState(self._memory.tree, nested, empty, tuple(sorted(uncovered.items())), limit)
+        return FolderState(
+            self._memory.tree,
+            tuple(sorted(others.nested)),
+            tuple(sorted(set(empty))),
+            tuple(sorted(uncovered.items())),
+            self._memory.limit,
+        )
 
     # What differs from the index
 
@@ -223,33 +241,59 @@ class FolderIndex:
             (gone if fields.endswith("D") else changed).append(path)
         return changed, gone
 
-    def _others(self, walk: RunningGit, instead: list[str]) -> tuple[list[str], tuple[str, ...], tuple[str, ...], str]:
-        """Return files that are not in the index, nested repositories, empty folders, and the limit that is reached."""
-        if self._memory.limit:
-            return [], (), (), self._memory.limit
-        files, folders, nested, empty = [], [], [], []
-        for path in [*names(walk.end()), *instead]:
-            if self._is_left_out(path):
+    def _others(self, walk: RunningGit, instead: list[str]) -> _Others:
+        """Return what is not in the index; nothing where a limit is reached."""
+        found = _Others([], [], [], [])
+        memory = self._memory
+        if memory.limit and time.time() < memory.limit_until:
+            return found
+        memory.limit = ""
+        try:
+            for path in [*names(walk.end()), *instead]:
+                if not self._is_left_out(path):
+                    self._sort_in(path, found)
+            if found.folders:
+                git = replace(self.git, limit_s=_LISTING_LIMIT_S)
+                listed = names(git.run("ls-files", "-z", "-o", "--exclude-standard", "--", *_within(found.folders)))
+                for path in listed:
+                    if not self._is_left_out(path):
+                        (found.nested if path.endswith("/") else found.files).append(path.rstrip("/"))
+        except GitTimeoutError:
+            memory.limit = "it takes too long to list them"
+        # Those of folders without a name, where all were listed, are there twice.
+        files, nested = list(dict.fromkeys(found.files)), list(dict.fromkeys(found.nested))
+        known = 0 if self._repository else _entries(self._index)
+        if known + len(files) > self._limits.max_files:
+            memory.limit = f"more than {self._limits.max_files:,} files"
+        if memory.limit:
+            memory.limit_until = time.time() + _LIMIT_HOLDS_S
+            return _Others([], [], [], [])
+        return found._replace(files=files, nested=nested)
+
+    def _sort_in(self, path: str, found: _Others) -> None:
+        if not path.endswith("/"):
+            found.files.append(path)
+        elif is_repository(self._root / path):
+            found.nested.append(path[:-1])
+        elif _is_empty(self._root / path):
+            found.empty.append(path[:-1])
+        else:
+            found.folders.append(path)
+
+    def _empty_below(self, folders: list[str]) -> list[str]:
+        """Return the empty folders below some that were not in the index before."""
+        if not folders:
+            return []
+        empty = []
+        for path in names(self.git.run(*_WALK, "--", *_within(folders))):
+            if not path.endswith("/") or self._is_left_out(path):
                 continue
-            if not path.endswith("/"):
-                files.append(path)
-            elif is_repository(self._root / path):
-                nested.append(path[:-1])
-            elif _is_empty(self._root / path):
-                empty.append(path[:-1])
-            else:
-                folders.append(path)
-        if folders:
-            within = folders if len(folders) <= _MAX_PATHSPECS else []
-            git = replace(self.git, limit_s=_LISTING_LIMIT_S)
-            listed = names(git.run("ls-files", "-z", "-o", "--exclude-standard", "--", *within))
-            inner = [path for path in listed if not self._is_left_out(path)]
-            nested += [path[:-1] for path in inner if path.endswith("/")]
-            files = list(dict.fromkeys([*files, *(path for path in inner if not path.endswith("/"))]))
-        count = len(files) + _entries(self._index) if self._repository is None else len(files)
-        if count > self._limits.max_files:
-            return [], (), (), f"more than {self._limits.max_files:,} files"
-        return files, tuple(nested), tuple(empty), ""
+            for folder, inner, files in os.walk(self._root / path):
+                if is_repository(Path(folder)):
+                    inner.clear()
+                elif not inner and not files:
+                    empty.append(str(Path(folder).relative_to(self._root)))
+        return empty
 
     # Bringing it in
 
@@ -477,13 +521,6 @@ def make_git_dir(folder: Path, hash_name: str) -> None:
     replace_file(folder / "HEAD", b"ref: refs/heads/none\n")
 
 
-def git_mode(mode: int) -> int:
-    """Return the mode of a file as git knows it."""
-    if stat.S_ISLNK(mode):
-        return 0o120000
-    return 0o100755 if mode & 0o100 else 0o100644
-
-
 def _signature(path: Path) -> list[int]:
     try:
         found = path.stat()
@@ -504,6 +541,11 @@ def _unopened(warnings: str) -> list[str]:
     start = "warning: could not open directory '"
     lines = [line for line in warnings.splitlines() if line.startswith(start)]
     return [line.removeprefix(start).rpartition("': ")[0].rstrip("/") for line in lines]
+
+
+def _within(folders: list[str]) -> list[str]:
+    """Return what to look through for some folders: nothing named is everything."""
+    return folders if len(folders) <= _MAX_PATHSPECS else []
 
 
 def _is_empty(folder: Path) -> bool:

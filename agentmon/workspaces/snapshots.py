@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -21,14 +22,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.errors import NotFoundError, SnapshotError
 from agentmon.paths import is_repository
-from agentmon.workspaces.files import replace_file
-from agentmon.workspaces.folder_index import NOT_KEPT, FolderIndex, Limits, make_git_dir, tree_of_index
+from agentmon.workspaces.files import NOT_KEPT, replace_file
+from agentmon.workspaces.folder_index import FolderIndex, Limits, make_git_dir, tree_of_index
 from agentmon.workspaces.git import Git, names
 from agentmon.workspaces.objects import HASHES, copy_missing, hash_of, keep_only, pack_loose, remove_unfinished
 from agentmon.workspaces.repositories import find_repository, find_root, find_settings, object_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _LARGE_BYTES: Final = 32 << 20
 _MAX_FILES: Final = 200_000
@@ -72,6 +73,15 @@ class _Named(NamedTuple):
     mode: int
     """0 where it was not there."""
     ref: str
+
+
+class HeldRoot(NamedTuple):
+    """A root from which all others are kept away."""
+
+    folder: Path
+    """Where the store keeps what belongs to this root."""
+    take: Callable[[], Snapshot]
+    """As ``SnapshotStore.take``."""
 
 
 @dataclass(slots=True)
@@ -164,6 +174,20 @@ class SnapshotStore:
             self._write_place(place)
         return tuple(uncovered)
 
+    @contextlib.contextmanager
+    def alone(self, root: Path) -> Iterator[HeldRoot]:
+        """Keep all others away from a root: nobody else takes a snapshot of it, or takes something back in it.
+
+        Args:
+            root: As ``Snapshot.root`` has it.
+        """
+        with self._at(root) as place:
+            yield HeldRoot(place.folder, functools.partial(self._take, place))
+
+    def roots(self) -> list[Path]:
+        """Return the roots of which there are snapshots."""
+        return [Path(os.fsdecode((folder / "root").read_bytes())) for folder in self._place_folders()]
+
     def get(self, snapshot_id: str) -> Snapshot:
         """Return a snapshot by its id.
 
@@ -204,10 +228,10 @@ class SnapshotStore:
                         trees.add(json.loads(file.read_bytes())["tree"])
                     else:
                         file.unlink()
-                if not numbers:
+                if not numbers and not (folder / "undo").exists():
                     shutil.rmtree(folder)
                     continue
-                place.named = [named for named in place.named if named.number >= min(numbers)]
+                place.named = [named for named in place.named if named.number >= min(numbers, default=0)]
                 self._write_place(place)
                 refs |= {named.ref for named in place.named if named.mode not in {0, NOT_KEPT}}
                 trees |= {tree for index in (folder / "indexes").iterdir() if (tree := tree_of_index(index))}

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmon.workspaces.folder_index import git_mode
+from agentmon.workspaces.files import git_mode
 
 if TYPE_CHECKING:
     from agentmon.workspaces.snapshots import Snapshot, SnapshotStore

@@ -1,4 +1,4 @@
-"""``agentmon changes`` and ``diff``: what a run changed in its folder, also while it works."""
+"""``agentmon changes``, ``diff`` and ``undo``: what a run changed in its folder, also while it works."""
 
 import sys
 from typing import Annotated
@@ -19,10 +19,12 @@ from agentmon.cli.context import (
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, tell
 from agentmon.domain.changes import ChangeType, FileChange
-from agentmon.domain.errors import NotFoundError
+from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Workspace
 from agentmon.services.changes import RunChanges
+from agentmon.workspaces.three_way import Side
+from agentmon.workspaces.undoing import UndoPlan
 
 _LETTERS = {
     ChangeType.CREATE: "A",
@@ -101,6 +103,80 @@ def diff(
         flush()
         sys.stdout.buffer.write(patch)
         sys.stdout.buffer.flush()
+
+
+def undo(
+    number: NumberArgument,
+    paths: PathsArgument = None,
+    folder: WorkspaceOption = None,
+    run: RunOption = None,
+    *,
+    side: Annotated[
+        Side | None,
+        typer.Option(
+            "--conflicts", help="Where somebody changed the same since: take what was before, or keep it now."
+        ),
+    ] = None,
+    is_redo: Annotated[bool, typer.Option("--redo", help="Take the last undo of the task back.")] = False,
+    is_dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what a task's newest run changed, on the files as they are today.
+
+    What nobody touched since comes back byte for byte. What somebody touched is merged, or left alone and named.
+    Commits stay. All is done or nothing, and --redo takes it back.
+
+    Examples:
+      agentmon undo 12 --dry-run
+      agentmon undo 12 --run 3
+      agentmon undo 12 src/app.py
+      agentmon undo 12 --redo
+    """
+    if is_redo and (paths or run or side):
+        raise UsageError("--redo takes back the last undo whole", hint=f"agentmon undo {number} --redo")
+
+    async def work(services: Services, workspace: Workspace) -> tuple[UndoPlan, tuple[str, ...]]:
+        task = await numbered_task(services, workspace, number)
+        execution = await chosen_execution(services, task, run)
+        if is_redo:
+            plan = await services.changes.plan_redo(task.id)
+        else:
+            found = await services.changes.of_run(execution)
+            plan = await services.changes.plan_undo(found, paths=paths or (), side=side)
+        if is_dry or not plan.steps:
+            return plan, ()
+        return plan, await services.changes.undo(execution, plan, actor=services.actor)
+
+    plan, left = with_workspace(folder, work)
+    if as_json:
+        say_document(
+            {
+                "root": str(plan.root),
+                "is_done": not is_dry,
+                "steps": [
+                    {"path": step.path, "action": step.action.value, "reason": step.reason or None}
+                    for step in plan.steps
+                ],
+                "changed_meanwhile": list(left),
+            }
+        )
+    else:
+        say("\n".join(undo_lines(plan)))
+        for path in left:
+            tell(f"{plain_line(path)} was changed meanwhile, and left alone")
+    if plan.left_alone or left:
+        raise typer.Exit(1)
+
+
+def undo_lines(plan: UndoPlan) -> list[str]:
+    """Return a line for each file that an undo does something to, or leaves alone."""
+    if not plan.steps:
+        return ["nothing to undo: the files are as they were before the run"]
+    width = max(len(step.action.value) for step in plan.steps)
+    return [
+        f"{step.action.value:<{width}}  {plain_line(step.path)}" + (f": {step.reason}" if step.reason else "")
+        for step in plan.steps
+    ]
 
 
 def change_lines(found: RunChanges) -> list[str]:

@@ -46,9 +46,9 @@ _BLOCK: Final = re.compile(rb"-+\+*|\++")
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 _BYTES_WORD: Final = re.compile(rb"\w+|[^\w\s]")
 _KEPT_HUNKS: Final = 64
-_MOST_COMPARED: Final = 1600
+_MOST_COMPARED: Final = 900
 """Most comparisons of lines in one block of changes."""
-_MOST_LINES_COMPARED: Final = 4000
+_MOST_LINES_COMPARED: Final = 400
 """Most lines of a hunk in which lines are compared at all."""
 _LONGEST_COMPARED: Final = 2000
 _MOST_WORDS: Final = 120
@@ -74,6 +74,15 @@ class DiffSide(Enum):
 
     OLD = "old"
     NEW = "new"
+
+
+class LineSpan(NamedTuple):
+    """Some lines of one side of a file, counted from 1."""
+
+    path: str
+    side: DiffSide
+    first_line: int
+    last_line: int
 
 
 class Hunk(NamedTuple):

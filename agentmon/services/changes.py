@@ -12,6 +12,7 @@ from agentmon.domain.events import ActorType
 from agentmon.workspaces.comparison import compare, content, patch
 from agentmon.workspaces.patches import reverse_patch
 from agentmon.workspaces.snapshots import SnapshotStore
+from agentmon.workspaces.undoing import apply, plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
+    from agentmon.domain.ids import TaskId
     from agentmon.paths import Paths
     from agentmon.store.changes import ChangeRepository
     from agentmon.workspaces.snapshots import Snapshot
+    from agentmon.workspaces.three_way import Side
+    from agentmon.workspaces.undoing import UndoPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,80 @@ class ChangeService:
         await asyncio.to_thread(reverse_patch, self._store(), changes.root, hunk)
         execution = changes.execution
         await self._changes.note_undone(execution.task_id, execution.id, files=1, actor=actor, at=self._clock.now())
+
+    async def plan_undo(
+        self, changes: RunChanges, *, paths: Collection[str] = (), side: Side | None = None
+    ) -> UndoPlan:
+        """Return what taking a run's changes back would do to the files as they are now; nothing is done.
+
+        Args:
+            changes: Of the run.
+            paths: Only these files; all when empty.
+            side: Which side of conflicts to take; None leaves them alone.
+
+        Raises:
+            ConflictError: The run has not ended.
+            NotFoundError: Its snapshots were removed.
+            SnapshotError: The folder cannot be looked at.
+        """
+        execution = changes.execution
+        if execution.after_snapshot is None:
+            raise ConflictError("this run still works, and could change it again", hint="stop it first")
+        return await self._plan(str(execution.before_snapshot), execution.after_snapshot, paths=paths, side=side)
+
+    async def plan_redo(self, task_id: TaskId) -> UndoPlan:
+        """Return what taking the last undo of a task back would do.
+
+        Raises:
+            NotFoundError: Nothing of the task was undone.
+            SnapshotError: The folder cannot be looked at.
+        """
+        last = await self._changes.last_undo(task_id)
+        if last is None:
+            raise NotFoundError("nothing of this task was undone")
+        return await self._plan(*last)
+
+    async def undo(self, execution: Execution, plan: UndoPlan, *, actor: Actor) -> tuple[str, ...]:
+        """Do what a plan says, all of it or nothing; it is a change itself, which ``plan_redo`` takes back.
+
+        Returns:
+            The files that somebody changed while it was done, and that were left alone.
+
+        Raises:
+            ConflictError: Something changed since the plan was made, a run works in the folder, or an agent asks.
+            SnapshotError: A file could not be written; nothing was undone.
+        """
+        _require_person(actor)
+        number = await self._changes.number_at_work_in(str(plan.root))
+        if number is not None:
+            raise ConflictError(
+                f"#{number} works in {plan.root} now", hint=f"agentmon stop {number} ends it; then undo again"
+            )
+        undone = await asyncio.to_thread(apply, plan)
+        await self._changes.note_undone(
+            execution.task_id,
+            execution.id,
+            files=sum(step.is_done for step in plan.steps),
+            snapshots=(undone.before.id, undone.after.id),
+            actor=actor,
+            at=self._clock.now(),
+        )
+        return undone.left_alone
+
+    async def _plan(
+        self, before_id: str, after_id: str, *, paths: Collection[str] = (), side: Side | None = None
+    ) -> UndoPlan:
+        store = self._store()
+
+        def made() -> UndoPlan:
+            before, after = store.get(before_id), store.get(after_id)
+            found = plan(store, before.root, before, after, paths=paths)
+            if side is None or not found.left_alone:
+                return found
+            choices = {step.path: side for step in found.left_alone}
+            return plan(store, before.root, before, after, paths=paths, choices=choices)
+
+        return await asyncio.to_thread(made)
 
     async def looked_at(self, digests: Collection[str]) -> frozenset[str]:
         """Return which of these a person has looked at."""

@@ -155,18 +155,65 @@ class ChangeRepository:
                 await connection.execute(insert(rows), [{"digest": digest, "created_at": at} for digest in digests])
 
     async def note_undone(
-        self, task_id: TaskId, execution_id: ExecutionId, *, files: int, actor: Actor, at: datetime
+        self,
+        task_id: TaskId,
+        execution_id: ExecutionId,
+        *,
+        files: int,
+        snapshots: tuple[str, str] | None = None,
+        actor: Actor,
+        at: datetime,
     ) -> None:
-        """Write to the audit trail that changes of an execution were taken back, in so many files."""
+        """Write to the audit trail that changes of an execution were taken back.
+
+        Args:
+            task_id: Of the execution.
+            execution_id: Whose changes.
+            files: In how many files.
+            snapshots: What the folder held before and after that, so that it can be taken back itself.
+            actor: Who did it.
+            at: The time now.
+        """
+        payload: dict[str, object] = {"execution_id": execution_id, "files": files}
+        if snapshots is not None:
+            payload |= {"before_snapshot": snapshots[0], "after_snapshot": snapshots[1]}
         async with self._database.writing() as connection:
             await append_task_event(
                 connection,
                 task_id=task_id,
                 actor=actor,
                 event_type=TaskEventType.CHANGES_UNDONE,
-                payload={"execution_id": execution_id, "files": files},
+                payload=payload,
                 at=at,
             )
+
+    async def last_undo(self, task_id: TaskId) -> tuple[str, str] | None:
+        """Return the snapshots before and after the newest undo of a task; None when it has none."""
+        events = tables.task_events
+        statement = (
+            select(events.c.payload)
+            .where(events.c.task_id == task_id, events.c.event_type == TaskEventType.CHANGES_UNDONE)
+            .order_by(events.c.id.desc())
+        )
+        async with self._database.reading() as connection:
+            for payload in (await connection.execute(statement)).scalars():
+                if "before_snapshot" in payload:
+                    return payload["before_snapshot"], payload["after_snapshot"]
+        return None
+
+    async def number_at_work_in(self, folder: str) -> int | None:
+        """Return the number of a task of which a run works in a folder or within it; None when none does."""
+        executions, tasks = tables.executions, tables.tasks
+        statement = (
+            select(tasks.c.number, executions.c.working_dir)
+            .join(tasks, tasks.c.id == executions.c.task_id)
+            .where(tables.IS_OPEN, executions.c.working_dir.is_not(None))
+        )
+        async with self._database.reading() as connection:
+            for row in await connection.execute(statement):
+                if os.path.commonpath([folder, row.working_dir]) == folder:
+                    return int(row.number)
+        return None
 
     async def snapshot_ids(self) -> frozenset[str]:
         """Return all snapshots that runs still have."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 CHUNK_LINES: Final = 48
 """How many lines of a hunk get their colours together."""
 _LONGEST_LINE: Final = 400
+_MOST_CHARACTERS: Final = 8000
+"""Of a chunk; a lexer may take the square of it."""
 _KEPT_CHUNKS: Final = 400
 _SLOWEST_S: Final = 0.25
 """Of a file of which some lines take longer than this no more lines get colours."""
@@ -130,12 +132,14 @@ class DiffColours:
         lexer = self._lexers[chunk.path]
         colours: dict[int, Colours] = {}
         for side in sides if lexer is not None else ():
-            numbers = [number for number, text in side.items() if len(text) <= _LONGEST_LINE]
+            numbers: list[int] = []
             starts: list[int] = []
             length = 0
-            for number in numbers:
-                starts.append(length)
-                length += len(side[number]) + 1
+            for number, text in side.items():
+                if len(text) <= _LONGEST_LINE and length + len(text) <= _MOST_CHARACTERS:
+                    numbers.append(number)
+                    starts.append(length)
+                    length += len(text) + 1
             found: list[list[tuple[int, int, str]]] = [[] for _ in numbers]
             at = 0
             for start, token, value in lexer.get_tokens_unprocessed("\n".join(side[one] for one in numbers)):

@@ -97,7 +97,7 @@ class DiffFiles(Guarded, Widget):
         file = layout.diff.files[at]
         is_lit = at == self._current
         is_looked = layout.is_looked(file)
-        counts = ("binary", "") if file.is_binary else (f"+{file.added}", f" −{file.removed}")
+        counts = (f"+{file.added}", f" −{file.removed}") if file.hunks else ("binary" if file.is_binary else "", "")
         looked = " ✓" if is_looked else "  "
         room = max(0, width - 3 - cells("".join(counts)) - cells(looked) - 1)
         name = pad(tail_cut(shown_line(file.path), room), room)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -10,18 +10,18 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agentmon.domain.diffs import ChangeKind, word_changes
+from agentmon.domain.diffs import ChangeKind, DiffSide, word_changes
 from agentmon.domain.plain_text import exact_line
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.diff_colours import CHUNK_LINES, Chunk
-from agentmon.widgets.diff_rows import Place, RowKind, has_odd_mode
+from agentmon.widgets.diff_rows import TOP, Place, RowKind, has_odd_mode
 
 if TYPE_CHECKING:
     from re import Pattern
 
     from textual.widget import Widget
 
-    from agentmon.domain.diffs import FileDiff, HunkLines, Spans
+    from agentmon.domain.diffs import FileDiff, HunkLines, LineSpan, Spans
     from agentmon.widgets.diff_colours import DiffColours
     from agentmon.widgets.diff_rows import DiffLayout, DiffRow
 
@@ -43,6 +43,7 @@ _MOST_MATCHES: Final = 100
 _MOST_DRAWN: Final = 1000
 _CURSOR: Final = "▌"
 _MARKED: Final = "┃"
+_COMMENTED: Final = "●"
 _MODES: Final = {"120000": "symbolic link", "160000": "submodule", "100755": "executable", "100644": "file"}
 
 
@@ -56,6 +57,10 @@ class DiffMarks:
     pattern: Pattern[str] | None = None
     left: int = 0
     """Cells that are scrolled out of view."""
+    commented: frozenset[LineSpan] = frozenset()
+    """Lines that somebody has said something about."""
+    known: frozenset[str] | None = None
+    """Digests of hunks that are no news; None when none is."""
 
 
 class DiffPainter:
@@ -68,7 +73,7 @@ class DiffPainter:
         self._chunks: set[Chunk] = set()
         self._drawn: dict[Place, Strip] = {}
         """Rows that are neither lit nor without the colours that they will have."""
-        self._drawn_for: tuple[DiffLayout, int, int, Pattern[str] | None] | None = None
+        self._drawn_for: tuple[DiffLayout, int, DiffMarks] | None = None
         self._is_whole = True
 
     def forget(self) -> None:
@@ -80,7 +85,7 @@ class DiffPainter:
         """Return the rows as strips of ``width`` cells, and ask for the colours that are not known."""
         self._chunks.clear()
         self._colours.drop_wanted()
-        drawn_for = (layout, width, marks.left, marks.pattern)
+        drawn_for = (layout, width, replace(marks, cursor=TOP, marked=None))
         if drawn_for != self._drawn_for or len(self._drawn) > _MOST_DRAWN:
             self._drawn.clear()
             self._drawn_for = drawn_for
@@ -110,7 +115,9 @@ class DiffPainter:
         is_cursor = row.place == marks.cursor
         is_marked = marks.marked is not None and marks.marked[0] <= row.place <= marks.marked[1]
         lit = "cursor" if is_cursor else "marked" if is_marked else ""
-        mark = _CURSOR if is_cursor else _MARKED if is_marked else " "
+        mark = (
+            _CURSOR if is_cursor else _MARKED if is_marked else _COMMENTED if _is_commented(layout, row, marks) else " "
+        )
         segments = [Segment(mark, self._style("mark", lit or "plain"))]
         room = width - 1
         if row.kind in {RowKind.LINE, RowKind.KEPT} and layout.side_by_side:
@@ -228,7 +235,7 @@ class DiffPainter:
         match row.kind:
             case RowKind.FILE:
                 looked = " ✓" if layout.is_looked(file) else ""
-                counts = "" if file.is_binary else f"  +{file.added} −{file.removed}"
+                counts = f"  +{file.added} −{file.removed}" if file.hunks else ""
                 fold = "▸" if layout.is_folded(part) else "▾"
                 room = width - cells(counts) - cells(looked) - 5
                 name = tail_cut(file_name(file.path, file.old_path), room)
@@ -245,10 +252,12 @@ class DiffPainter:
                 first, end = layout.gap_span(part)
                 count = "" if end is None else f"{end - first:,} "
                 unit = "to the end" if end is None else "unchanged line" + ("" if end - first == 1 else "s")
-                return self._one(f"  ⋯ {count}{unit}", width, "muted", lit)
+                return self._one(f"  … {count}{unit}", width, "muted", lit)
             case RowKind.HUNK if row.hunk is not None:
                 fold = "▸" if layout.is_folded(part) else "▾"
                 looked = "  ✓" if layout.is_hunk_looked(part) else ""
+                if marks.known is not None and layout.hunk_name(part) not in marks.known:
+                    looked = f"{looked}  changed"
                 heading = shown_line(layout.diff.heading(row.hunk))
                 lines = f"{row.hunk.new_start}" if row.hunk.new_count else f"{row.hunk.old_start}"
                 counts = f"+{row.hunk.added} −{row.hunk.removed}"
@@ -316,11 +325,12 @@ def line_text(lines: HunkLines, line: int) -> str:
 
 def shown_line(text: str) -> str:
     r"""Return a text as it is shown: tabs as blanks, and what nobody would see as its number, ``\u202e``."""
+    text = text[: LONGEST_LINE + 1]
     if "\t" in text:
         text = text.expandtabs(_TAB)
     if text.isascii() and text.isprintable() and len(text) <= LONGEST_LINE:
         return text
-    return even_line(exact_line(text[: LONGEST_LINE + 1]), max_characters=LONGEST_LINE)
+    return even_line(exact_line(text), max_characters=LONGEST_LINE)
 
 
 def file_name(path: str, old_path: str) -> str:
@@ -366,6 +376,17 @@ def note_text(file: FileDiff) -> str:
 def _mode_text(mode: str) -> str:
     shown = shown_line(mode)
     return f"{shown} ({_MODES[mode]})" if mode in _MODES else shown
+
+
+def _is_commented(layout: DiffLayout, row: DiffRow, marks: DiffMarks) -> bool:
+    if not marks.commented or row.kind not in {RowKind.LINE, RowKind.KEPT}:
+        return False
+    old, new = layout.numbers(row)
+    for path, side, first, last in marks.commented:
+        number = old if side is DiffSide.OLD else new
+        if path == row.file.path and number is not None and first <= number <= last:
+            return True
+    return False
 
 
 def _words(lines: HunkLines, line: int, text: str, *, is_old: bool) -> Spans:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from textual.geometry import Region
     from textual.strip import Strip
 
-    from agentmon.domain.diffs import FileDiff
+    from agentmon.domain.diffs import FileDiff, LineSpan
     from agentmon.logs.pattern import LogPattern
     from agentmon.widgets.diff_rows import DiffRow
 
@@ -96,6 +97,8 @@ class DiffText(Guarded, Widget, can_focus=True):
         self.layout_of_diff = DiffLayout(Diff())
         self.wants_sides = True
         self.ignores_blanks = False
+        self.commented: frozenset[LineSpan] = frozenset()
+        self.known: frozenset[str] | None = None
         self._looked: frozenset[str] = frozenset()
         self._toggled: frozenset[str] = frozenset()
         self._unchanged: Mapping[str, Sequence[str]] = {}
@@ -138,6 +141,12 @@ class DiffText(Guarded, Widget, can_focus=True):
         return next((at for at, row in enumerate(rows) if row.place == self._cursor), 0)
 
     @property
+    def is_colouring(self) -> bool:
+        """Whether colours of the language are still to come for what is in view."""
+        self._frame()
+        return self._is_colouring
+
+    @property
     def has_mark(self) -> bool:
         """Whether a range of lines is selected."""
         return self._mark is not None
@@ -148,17 +157,18 @@ class DiffText(Guarded, Widget, can_focus=True):
         return self.layout_of_diff.side_by_side
 
     def selected(self) -> list[DiffRow]:
-        """Return the rows from the mark to the cursor, of the file of the cursor; the row under it without a mark."""
+        """Return the rows from the mark to the cursor, of the file of the mark; the row under it without a mark."""
         row = self.row
         if row is None:
             return []
         span = self._marked_span()
-        if span is None:
+        if span is None or self._mark is None:
             return [row]
         layout = self.layout_of_diff
+        file = layout.parts[layout.find(self._mark).part].file
         rows: list[DiffRow] = []
         for part in range(span[0].part, span[1].part + 1):
-            if layout.parts[part].file != layout.parts[self._cursor.part].file:
+            if layout.parts[part].file != file:
                 continue
             first = span[0].row if part == span[0].part else 0
             last = span[1].row if part == span[1].part else layout.row_count(part) - 1
@@ -189,17 +199,14 @@ class DiffText(Guarded, Widget, can_focus=True):
         y = self.cursor_y
         anchor = before.anchor(self._cursor) if before.parts else None
         self._columns = self._columns if columns is None else columns
+        former = before.diff, self._unchanged, self._looked, self._toggled
+        diff = before.diff if diff is None else diff
+        self._unchanged = self._unchanged if unchanged is None else unchanged
+        self._looked = self._looked if looked is None else looked
+        self._toggled = self._toggled if toggled is None else toggled
         layout = before
-        if any(value is not None for value in (diff, unchanged, looked, toggled)):
-            self._unchanged = self._unchanged if unchanged is None else unchanged
-            self._looked = self._looked if looked is None else looked
-            self._toggled = self._toggled if toggled is None else toggled
-            layout = DiffLayout(
-                before.diff if diff is None else diff,
-                looked=self._looked,
-                toggled=self._toggled,
-                unchanged=self._unchanged,
-            )
+        if former != (diff, self._unchanged, self._looked, self._toggled):
+            layout = DiffLayout(diff, looked=self._looked, toggled=self._toggled, unchanged=self._unchanged)
         layout = layout.in_form(
             side_by_side=self.wants_sides and self._columns >= SIDE_BY_SIDE_COLUMNS, ignores_blanks=self.ignores_blanks
         )
@@ -229,6 +236,11 @@ class DiffText(Guarded, Widget, can_focus=True):
     def toggle_fold(self, names: frozenset[str]) -> None:
         """Fold what is unfolded of these, and unfold the others."""
         self.show(toggled=self._toggled ^ names)
+
+    def note(self, commented: frozenset[LineSpan], known: frozenset[str] | None) -> None:
+        """Mark lines that somebody has said something about, and hunks that are not known as changed."""
+        self.commented, self.known = commented, known
+        self._repaint()
 
     def highlight(self, pattern: LogPattern | None) -> None:
         """Mark what the pattern matches; None marks nothing."""
@@ -445,6 +457,8 @@ class DiffText(Guarded, Widget, can_focus=True):
             marked=self._marked_span(),
             pattern=None if self._pattern is None else self._pattern.regex,
             left=self._left,
+            commented=self.commented,
+            known=self.known,
         )
         self._strips = self._painter.strips(layout, rows, marks, max(1, self.size.width - 1))
         self._show_place(rows)
@@ -489,7 +503,8 @@ class DiffText(Guarded, Widget, can_focus=True):
         bar = next((child for child in self.children if isinstance(child, LogScrollBar)), None)
         if bar is not None:
             weights, first = self.layout_of_diff.weights, rows[0].place
-            bar.show_part(weights[first.part] + first.row, len(rows), weights[-1])
+            is_all = first == TOP and rows[-1].place == self.layout_of_diff.last
+            bar.show_part(weights[first.part] + first.row, len(rows), 0 if is_all else weights[-1])
 
     def _show_column(self, text: str) -> None:
         """Scroll sideways until the first match of a line is in view."""
@@ -539,16 +554,13 @@ class DiffText(Guarded, Widget, can_focus=True):
         path = self._colours.unknown_path
         if path is not None:
             self._is_colouring = True
-            self.run_worker(lambda: self._find_lexer(path), thread=True, group="lexer", exit_on_error=False)
+            self.run_worker(self._find_lexer(path), group="lexer", exit_on_error=False)
         elif self._colours.has_work:
             self._is_colouring = True
             self.set_timer(SLICE_REST_S, self._colour)
 
-    def _find_lexer(self, path: str) -> None:
-        lexer = find_lexer(path)
-        self.app.call_from_thread(self._take_lexer, path, lexer)
-
-    def _take_lexer(self, path: str, lexer: object) -> None:
+    async def _find_lexer(self, path: str) -> None:
+        lexer = await asyncio.to_thread(find_lexer, path)
         self._is_colouring = False
         self._colours.take_lexer(path, lexer)
         self._colour_on()

@@ -5,6 +5,8 @@ It knows no store and no git: values go in, messages come out.
 In:  ``DiffView(placeholder="No changes.")``
      ``view.diff = Diff(patch)``  again at any time, such as while an agent works: the cursor stays on its line
      ``view.looked = frozenset(digests)``  what a person has looked at: what ``LookedAt`` named, kept by the owner
+     ``view.commented = frozenset(spans)``  lines with comments
+     ``view.known = frozenset(digests)``  hunks that are no news, such as those when comments were sent
      ``view.show_unchanged(path, text)``  answers ``UnchangedWanted`` with the whole new text of a file
      ``view.go_to(path, line, side)``, ``view.focus_text()``, ``view.has_something_open``, ``view.step_back()``
 Out: ``LookedAt``, ``CommentWanted``, ``EditWanted``, ``TakeBackWanted``, ``UnchangedWanted``; with paths as in git
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.widgets import Input
 
-    from agentmon.domain.diffs import Hunk
+    from agentmon.domain.diffs import Hunk, LineSpan
     from agentmon.widgets.diff_rows import DiffRow
 
 _NARROW_COLUMNS: Final = 110
@@ -82,6 +84,10 @@ class DiffView(Guarded, Vertical):
     """What is shown."""
     looked: reactive[frozenset[str]] = reactive(frozenset, layout=False, repaint=False, init=False)
     """Digests of the hunks, and of the files without hunks, that a person has looked at."""
+    commented: reactive[frozenset[LineSpan]] = reactive(frozenset, layout=False, repaint=False, init=False)
+    """Lines with a comment."""
+    known: reactive[frozenset[str] | None] = reactive(None, layout=False, repaint=False, init=False)
+    """Digests of hunks that are no news, such as those when comments were sent; all others are marked as changed."""
 
     @dataclass
     class LookedAt(Message):
@@ -347,8 +353,17 @@ class DiffView(Guarded, Vertical):
         if names <= looked and not names <= before:
             self.text.go_to_next_unseen()
 
+    def watch_commented(self) -> None:
+        """Mark the lines."""
+        self.text.note(self.commented, self.known)
+
+    def watch_known(self) -> None:
+        """Mark the hunks."""
+        self.text.note(self.commented, self.known)
+
     def on_mount(self) -> None:
         """Show what was set before."""
+        self.text.note(self.commented, self.known)
         self.text.show(self.diff, looked=self.looked, columns=self.size.width)
         self.set_class(len(self.diff.files) <= 1, "-single")
         self._show_place()

@@ -17,7 +17,8 @@ from agentmon.screens.bindings import CHANGES
 from agentmon.screens.paced_screen import PacedScreen
 from agentmon.screens.sessions.talking import send_message
 from agentmon.widgets.cells import even_line
-from agentmon.widgets.diff_view import DiffView, marks_of
+from agentmon.widgets.diff_rows import marks_of
+from agentmon.widgets.diff_view import DiffView
 from agentmon.widgets.key_footer import KeyFooter
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
+from agentmon.domain.changes import amount_text
 from agentmon.domain.live_state import LiveState, elapsed_text, seen_state, state_label
 from agentmon.domain.sightings import NO_SIGHTING
 from agentmon.domain.spending import Spent
@@ -69,6 +70,10 @@ class Card(NamedTuple):
     """How many runs of the task took tokens whose price is not known."""
     money: MoneyFormat = DOLLARS
     """How its cost is shown."""
+    changed_files: int = 0
+    lines_added: int = 0
+    lines_removed: int = 0
+    """What all runs of the task changed, each file once."""
     activity_note: str | None = None
     """What its agent wants of a person, in a few words."""
     is_conversation: bool = False
@@ -113,6 +118,11 @@ class Card(NamedTuple):
     def spent_text(self) -> str:
         """What all runs of the task cost, or their tokens where no price is known; empty for nothing."""
         return Spent(self.cost_nano, self.tokens_used, self.unpriced_runs).short_text(self.money)
+
+    @property
+    def changes_text(self) -> str:
+        """What all runs of the task changed: ``+120 −8 · 5 files``; empty for nothing."""
+        return amount_text(self.changed_files, self.lines_added, self.lines_removed)
 
     @property
     def name(self) -> str:

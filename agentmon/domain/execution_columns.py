@@ -23,6 +23,7 @@ class ExecutionColumn(StrEnum):
     TRIES = "tries"
     EXIT = "exit"
     OUTPUT = "output"
+    CHANGES = "changes"
     TOKENS = "tokens"
     COST = "cost"
     LAST_LINE = "last-line"

@@ -106,6 +106,12 @@ FROM executions e
 WHERE e.task_id IN ({ids})
 GROUP BY e.task_id
 """
+_CHANGED: Final = """
+SELECT e.task_id, count(DISTINCT c.path), sum(c.lines_added), sum(c.diff_lines - c.lines_added)
+FROM executions e JOIN changes c ON c.execution_id = e.id
+WHERE e.task_id IN ({ids})
+GROUP BY e.task_id
+"""
 _LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids})"
 """The primary key gives those of a task in their order."""
 _PLACE: Final = """
@@ -326,6 +332,7 @@ def _cards(
     task_ids = [str(row[0]) for row in rows]
     waits_for, subtasks = _waits_for(connection, task_ids), _subtasks(connection, task_ids)
     labels, spent = _labels(connection, task_ids), read_spent(connection, task_ids)
+    changed = {str(row[0]): row[1:] for row in _rows_of(connection, _CHANGED, task_ids)}
     return tuple(
         _card(
             row,
@@ -333,6 +340,7 @@ def _cards(
             subtasks.get(str(row[0]), (0, 0)),
             tuple(labels.get(str(row[0]), ())),
             spent.get(str(row[0]), Spent()),
+            changed.get(str(row[0]), (0, 0, 0)),
             money,
             workspaces.names,
         )
@@ -382,6 +390,7 @@ def _card(
     subtasks: tuple[int, int],
     labels: tuple[str, ...],
     spent: Spent,
+    changed: Sequence[object],
     money: MoneyFormat,
     workspace_names: Mapping[str, str],
 ) -> Card:
@@ -420,6 +429,9 @@ def _card(
         cost_nano=spent.cost_nano,
         tokens_used=spent.tokens,
         unpriced_runs=spent.unpriced_runs,
+        changed_files=_integer(changed[0]),
+        lines_added=_integer(changed[1]),
+        lines_removed=_integer(changed[2]),
         money=money,
         activity_note=_near(activity_note, folder),
         is_conversation=mode is not None and ExecutionMode(str(mode)).is_conversation,

@@ -181,6 +181,7 @@ def _extras(card: Card, now: datetime) -> list[Part]:
         Part(schedule, "muted"),
         Part(subtask_words(card.subtask_count, card.subtasks_closed), "muted"),
         Part(labels_text(card.labels), "muted"),
+        Part(card.changes_text, "muted"),
     )
     return [part for part in parts if part.text]
 

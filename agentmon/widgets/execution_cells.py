@@ -94,6 +94,13 @@ def _output(row: Row) -> str:
     return size_text(size) if size else ""
 
 
+def _changes(row: Row) -> str:
+    execution = row.execution
+    if not execution.changed_files:
+        return ""
+    return f"+{execution.lines_added or 0} −{execution.lines_removed or 0}"
+
+
 def _tokens(row: Row) -> str:
     return count_text(row.execution.tokens_used) if row.execution.tokens_used else ""
 
@@ -134,6 +141,7 @@ CELLS: Final[Mapping[ExecutionColumn, Cell]] = {
     ),
     ExecutionColumn.EXIT: Cell(_exit, lambda row: row.execution.exit_code, width=5, is_right=True),
     ExecutionColumn.OUTPUT: Cell(_output, lambda row: row.execution.log_byte_size, width=8, is_right=True),
+    ExecutionColumn.CHANGES: Cell(_changes, lambda row: row.execution.changed_files or None, width=11, is_right=True),
     ExecutionColumn.TOKENS: Cell(_tokens, lambda row: row.execution.tokens_used or None, width=7, is_right=True),
     ExecutionColumn.COST: Cell(_cost, lambda row: row.execution.cost_nano, width=8, is_right=True),
     ExecutionColumn.LAST_LINE: Cell(

@@ -45,6 +45,7 @@ _NEEDED_FIRST: Final = (
     ExecutionColumn.OUTPUT,
     ExecutionColumn.COST,
     ExecutionColumn.LAST_LINE,
+    ExecutionColumn.CHANGES,
     ExecutionColumn.TOKENS,
     ExecutionColumn.STARTED,
     ExecutionColumn.MODEL,

@@ -10,6 +10,7 @@ from textual.content import Content
 
 from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
+from agentmon.domain.changes import amount_text
 from agentmon.domain.due_dates import due_text, due_words
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import TaskEvent, TaskEventType
@@ -47,6 +48,7 @@ FACT_NAMES: Final = (
     "Command",
     "Folder",
     "Environment",
+    "Changes",
     "Cost",
     "Retries",
     "Parent",
@@ -162,6 +164,7 @@ def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
         "Danger": Content.styled(even_line(facts.danger, max_characters=4000), "$warning"),
         "Folder": _line(context.working_dir or f"{facts.workspace_root}  (the workspace)"),
         "Environment": _line(", ".join(given)),
+        "Changes": _line(_change_words(facts)),
         "Cost": _line(_cost_words(facts)),
         "Retries": _line(str(context.max_retries) if context.max_retries else ""),
         "Parent": Content("") if facts.parent is None else _task_line(facts.parent),
@@ -183,6 +186,17 @@ def schedule_words(schedule: Schedule, next_run_at: datetime | None, now: dateti
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return f"{words} · next {short_moment(next_run_at, now)}"
     return f"{words} · next {moment_words(next_run_at, now=now, zone=zone, with_zone=True)}"
+
+
+def _change_words(facts: TaskFacts) -> str:
+    """Return what the newest run that was looked at changed, or why the newest one was not."""
+    for at, run in enumerate(facts.executions):
+        if run.changed_files is not None:
+            amount = amount_text(run.changed_files, run.lines_added or 0, run.lines_removed or 0) or "none"
+            return amount if not at else f"{amount}, by run {len(facts.executions) - at} of {len(facts.executions)}"
+        if run.snapshot_note and run.before_snapshot is None:
+            return f"not known: {run.snapshot_note}"
+    return ""
 
 
 def try_words(execution: Execution) -> str:

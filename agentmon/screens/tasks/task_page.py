@@ -90,6 +90,7 @@ _COLUMNS: Final = (
     ExecutionColumn.ELAPSED,
     ExecutionColumn.EXIT,
     ExecutionColumn.OUTPUT,
+    ExecutionColumn.CHANGES,
     ExecutionColumn.TOKENS,
     ExecutionColumn.COST,
     ExecutionColumn.LAST_LINE,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     import pytest
+    from textual.app import App
 
     from agentmon.bootstrap import Services
     from agentmon.domain.tasks import Task
@@ -230,6 +231,11 @@ async def picture(board: Board) -> str:
         widget.cursor_blink = False
     await board.pilot.pause()
     await board.pilot._wait_for_screen()
+    return svg_of(app)
+
+
+def svg_of(app: App[None]) -> str:
+    """Return what is shown at this moment as such a file."""
     svg = app.export_screenshot(title="agentmon", simplify=True)
     return _UNIQUE.sub("terminal-", _FONT_FACE.sub("", svg))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -7,7 +8,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import MouseScrollDown
 
-from agentmon.domain.diffs import Diff, DiffSide
+from agentmon.domain.diffs import Diff, DiffSide, LineSpan
 from agentmon.widgets.diff_files import DiffFiles
 from agentmon.widgets.diff_rows import RowKind
 from agentmon.widgets.diff_text import DiffText
@@ -466,3 +467,67 @@ async def test_a_line_of_a_file_is_gone_to_by_its_number() -> None:
         assert not app.view.go_to("nowhere", 3)
         await pilot.pause()
         assert app.here() == (RowKind.FILE, "src/b.py", None, None)
+
+
+async def test_commented_lines_and_hunks_that_are_news_are_marked() -> None:
+    app = DiffApp(Diff(TWO_FILES))
+    async with app.run_test(size=WIDE) as pilot:
+        before = app.text.shown_text
+        names = app.view.diff.hunk_digests(app.view.diff.files[0])
+        app.view.commented = frozenset(
+            {LineSpan("a.txt", DiffSide.NEW, 10, 11), LineSpan("src/b.py", DiffSide.OLD, 20, 20)}
+        )
+        await pilot.pause()
+        marked = [row for row in app.text.shown_text.split("\n") if row not in before.split("\n")]
+        assert [" ".join(row.split()[:2]) for row in marked] == ["● 10", "● 11", "● 20"]
+        before = app.text.shown_text
+        app.view.known = frozenset(names[1:])
+        await pilot.pause()
+        assert len([row for row in app.text.shown_text.split("\n") if row not in before.split("\n")]) == 2
+
+
+async def test_a_selection_that_reaches_into_another_file_is_about_the_one_that_it_began_in() -> None:
+    app = DiffApp(Diff(TWO_FILES))
+    async with app.run_test(size=SMALL) as pilot:
+        app.view.go_to("a.txt", 93)
+        await go(pilot, "v", *"jjjjj", "c")
+
+    (message,) = app.messages
+    assert isinstance(message, DiffView.CommentWanted)
+    assert (message.path, message.first_line, message.last_line) == ("a.txt", 93, 93)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_is_pressed_and_comes_the_cursor_is_in_view_and_nothing_fails(seed: int) -> None:
+    dice = random.Random(seed)
+
+    def patch() -> str:
+        files = dice.sample(["a.txt", "src/b.py", "c/d.md", "e"], dice.randint(0, 4))
+        return "".join(
+            edited(60, *dice.sample(range(1, 61), dice.randint(1, 9)), path=path, before=dice.randint(0, 3))
+            for path in files
+        )
+
+    keys = [binding.key for binding in DiffApp.BINDINGS if isinstance(binding, Binding) and binding.key != "slash"]
+    app = DiffApp(Diff(patch()))
+    async with app.run_test(size=(90, 20)) as pilot:
+        for step in range(80):
+            await pilot.press(dice.choice(keys))
+            if step % 10 == 9:
+                app.view.diff = Diff(patch())
+            if step % 17 == 16:
+                await pilot.resize_terminal(dice.choice((40, 90, 160)), dice.choice((8, 20)))
+            for message in app.messages:
+                if isinstance(message, DiffView.UnchangedWanted):
+                    app.view.show_unchanged(message.path, "".join(numbered(dice.randint(0, 90))))
+            app.messages.clear()
+            if app.view.has_class("-asking"):
+                app.view.step_back()
+            await pilot.pause()
+            row = app.text.row
+            assert app.failures == []
+            assert (row is None) == (not app.view.diff.files)
+            if row is not None:
+                places = [one.place for one in app.text._frame()]
+                assert row.place in places
+                assert places == sorted(places)

@@ -357,6 +357,7 @@ class Diff:
         self.removed: Final = sum(file.removed for file in self.files)
         self._lines: OrderedDict[int, HunkLines] = OrderedDict()
         self._digests: dict[int, tuple[str, ...]] = {}
+        self._file_digests: dict[int, str] = {}
 
     def heading(self, hunk: Hunk) -> str:
         """Return what stands behind the line numbers of a hunk, mostly the function around it; it may be hostile."""
@@ -394,10 +395,14 @@ class Diff:
 
     def file_digest(self, file: FileDiff) -> str:
         """Return a name that follows from all that was changed in the file, wherever in it that is."""
+        known = self._file_digests.get(file.start)
+        if known is not None:
+            return known
         what = "\0".join((file.path, file.old_path, file.kind.value, file.old_mode, file.new_mode))
         # Of a binary file the head tells the content by its hashes.
         parts = [name.encode() for name in self.hunk_digests(file)] or [self.content[file.start : file.end]]
-        return _digest(_bytes(what), *parts)
+        known = self._file_digests[file.start] = _digest(_bytes(what), *parts)
+        return known
 
     def file_patch(self, file: FileDiff) -> bytes:
         """Return the part of the patch that is about a file."""

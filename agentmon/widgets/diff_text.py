@@ -322,7 +322,7 @@ class DiffText(Guarded, Widget, can_focus=True):
         files = layout.diff.files
         if not files:
             return
-        origin = self._spot()
+        origin = self.spot
         numbers = [(origin[0] + direction * step) % len(files) for step in range(len(files) + 1)]
         for step, at in enumerate(numbers):
             for spot in self._matches_in(files[at], at, pattern, direction):
@@ -428,7 +428,8 @@ class DiffText(Guarded, Widget, can_focus=True):
             return self._strips[y]
         width = self.size.width
         if not self.layout_of_diff.parts and y == 0:
-            return self._painter.placeholder(self._placeholder, width)
+            is_empty = not self.layout_of_diff.diff.content.strip()
+            return self._painter.placeholder(self._placeholder if is_empty else "Not a patch.", width)
         return self._painter.blank(width)
 
     # Inside
@@ -514,8 +515,9 @@ class DiffText(Guarded, Widget, can_focus=True):
             self._left = max(0, found.end() - room)
             self._repaint()
 
-    def _spot(self) -> tuple[int, int, int]:
-        """Return file, hunk and line of the cursor, as ``matches`` has them."""
+    @property
+    def spot(self) -> tuple[int, int, int]:
+        """File, hunk and line of the cursor, as ``matches`` has them."""
         layout = self.layout_of_diff
         if self._found is not None and self._found[0] == self._cursor:
             return self._found[1]

@@ -141,6 +141,7 @@ class DiffView(Guarded, Vertical):
         self._box = LineInput(id="diff-prompt", placeholder="search: a regular expression")
         self._pattern: LogPattern | None = None
         self._steps: Iterator[tuple[int, int, int] | None] | None = None
+        self._direction = 1
         self._note = ""
         self._is_error = False
 
@@ -321,6 +322,7 @@ class DiffView(Guarded, Vertical):
             self.action_search()
             return
         self._steps = self.text.matches(self._pattern, direction)
+        self._direction = direction
         self._search_on()
 
     def action_step_back(self) -> None:
@@ -424,7 +426,8 @@ class DiffView(Guarded, Vertical):
         if spot is None:
             self.say("not found", is_error=True)
             return
-        self.say("")
+        before = self.text.spot
+        self.say("went round the end" if (spot <= before if self._direction > 0 else spot >= before) else "")
         self.text.go_to_spot(spot)
 
     def _end_search(self) -> None:

@@ -416,10 +416,7 @@ class Diff:
         if file.kind in {ChangeKind.ADDED, ChangeKind.DELETED}:
             return self.content[file.start : file.hunks[0].start] + self.content[hunk.start : hunk.end]
         old, new = _quoted(b"a/" + _bytes(file.path)), _quoted(b"b/" + _bytes(file.path))
-        # A path with blanks ends with a tab there.
-        tab = b"\t" if b" " in new else b""
-        head = b"diff --git %b %b\n--- %b%b\n+++ %b%b\n" % (old, new, old, tab, new, tab)
-        return head + self.content[hunk.start : hunk.end]
+        return b"diff --git %b %b\n--- %b\n+++ %b\n" % (old, new, old, new) + self.content[hunk.start : hunk.end]
 
     def _read(self) -> Iterator[FileDiff]:
         content = self.content

@@ -166,6 +166,18 @@ def test_each_hunk_is_taken_back_alone_by_git(repository: Repository) -> None:
     assert repository.read("gone.txt") == b"a\nb"
 
 
+def test_a_hunk_of_a_path_with_blanks_is_taken_back(repository: Repository) -> None:
+    path = "a b/c 2026-01-01 10:00:00.000000000 +0000"
+    repository.write(path, b"one\n")
+    repository.commit()
+    repository.write(path, b"two\n")
+    diff = repository.diff()
+
+    repository.git("apply", "-R", given=diff.hunk_patch(diff.files[0], diff.files[0].hunks[0]))
+
+    assert repository.read(path) == b"one\n"
+
+
 def test_a_conflict_is_read_with_the_signs_of_both_sides(repository: Repository) -> None:
     repository.write("f", b"one\ntwo\nthree\n")
     repository.commit()

@@ -369,29 +369,33 @@ class SnapshotStore:
     def _at(self, root: Path) -> Iterator[_Place]:
         key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         folder = self.folder / "roots" / key
-        self._clean_up(folder)
         with self._lock(self.folder / "lock", fcntl.LOCK_SH) as shared:
             (folder / "snapshots").mkdir(parents=True, exist_ok=True)
             with self._lock(folder / "lock", fcntl.LOCK_EX) as own:
                 if not (folder / "root").exists():
                     replace_file(folder / "root", os.fsencode(root))
+                # Stays behind a kill, until nobody else is at work on the objects.
                 unfinished = folder / "unfinished"
+                is_clean = not unfinished.exists() or self._clean_up(folder, shared)
                 unfinished.touch()
                 yield self._read_place(folder, shared, own)
-                unfinished.unlink()
+                if is_clean:
+                    unfinished.unlink()
 
-    def _clean_up(self, folder: Path) -> None:
-        """Remove what somebody left among the objects who was killed at this place, when nobody else is at work."""
-        if not (folder / "unfinished").exists():
-            return
+    def _clean_up(self, folder: Path, shared: int) -> bool:
+        """Remove what a kill left among the objects, and return whether that was possible."""
         try:
-            with self._lock(self.folder / "lock", fcntl.LOCK_EX | fcntl.LOCK_NB):
-                for hash_name in HASHES:
-                    remove_unfinished(self._objects(hash_name))
-                for left in folder.glob("index-*"):
-                    shutil.rmtree(left)
+            fcntl.flock(shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return
+            return False
+        else:
+            for hash_name in HASHES:
+                remove_unfinished(self._objects(hash_name))
+            for left in folder.glob("index-*"):
+                shutil.rmtree(left)
+            return True
+        finally:
+            fcntl.flock(shared, fcntl.LOCK_SH)
 
     @contextlib.contextmanager
     def _lock(self, path: Path, kind: int) -> Iterator[int]:

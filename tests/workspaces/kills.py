@@ -1,0 +1,162 @@
+"""Kills at every step of a snapshot, of pruning and of an undo; a program of one thread: ``kills WHAT STRIDE``.
+
+The process that works is forked, and kills itself at the n-th thing that it asks of the system.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import traceback
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from agentmon.workspaces.comparison import compare
+from agentmon.workspaces.git import git_program
+from agentmon.workspaces.snapshots import SnapshotStore
+from agentmon.workspaces.undoing import apply, plan, recover
+from tests.workspaces.folders import files_of, fingerprint, git, held, make_repository, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CHANGES: Final = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "os.chmod"}
+_EVENTS: Final = frozenset({*_CHANGES, "subprocess.Popen", "fcntl.flock"})
+
+
+def is_killed(work: Callable[[], object], at: int) -> bool:
+    """Return whether a process that does the work was killed at that step, and not done before."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        count = 0
+
+        def look(event: str, _: object) -> None:
+            nonlocal count
+            if event in _EVENTS:
+                count += 1
+                if count == at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.addaudithook(look)
+            work()
+        except BaseException:  # noqa: BLE001 - a forked process may not go on in the caller's place
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status in {0, -signal.SIGKILL}, status
+    return status != 0
+
+
+def _change(root: Path, number: int) -> None:
+    write(root / "a.txt", b"%d\n" % number)
+    write(root / f"new/n{number}", os.urandom(20_000))
+    (root / "sub/b.txt").chmod(0o755 if number % 2 else 0o644)
+    (root / "link").unlink(missing_ok=True)
+    (root / "link").symlink_to(f"n{number}")
+    shutil.rmtree(root / f"new/n{number - 3}", ignore_errors=True)
+
+
+def _left(store: SnapshotStore) -> list[str]:
+    """Return what a kill left in a store."""
+    odd = ("*.lock", "tmp_*", "*.new", "unfinished", "index-*", "undo")
+    return sorted(str(path.relative_to(store.folder)) for name in odd for path in store.folder.rglob(name))
+
+
+def snapshots(folder: Path, stride: int) -> int:
+    root = make_repository(folder / "root")
+    make_repository(root / "nested", {"n": b"n\n"})
+    store = SnapshotStore(folder / "store")
+    first, files = store.take(root), files_of(root)
+    at = kills = 0
+    while True:
+        at += stride
+        _change(root, at)
+        repository = fingerprint(root / ".git")
+        was_killed = is_killed(lambda: store.take(root), at)
+        kills += was_killed
+        assert held(store, store.take(root)) == files_of(root), at
+        assert held(store, first) == files, at
+        assert fingerprint(root / ".git") == repository, at
+        assert _left(store) == [], (at, _left(store))
+        if not was_killed:
+            return kills
+
+
+def pruning(folder: Path, stride: int) -> int:
+    root = make_repository(folder / "root")
+    store = SnapshotStore(folder / "store")
+    at = kills = 0
+    while True:
+        at += stride
+        kept = []
+        for number in range(3):
+            _change(root, 10 * at + number)
+            kept.append((store.take(root), files_of(root)))
+        del kept[1]
+        was_killed = is_killed(lambda: store.prune([snapshot.id for snapshot, _ in kept]), at)  # noqa: B023 - called here
+        kills += was_killed
+        for snapshot, files in kept:
+            assert held(store, store.get(snapshot.id)) == files, at
+        store.prune([snapshot.id for snapshot, _ in kept])
+        for snapshot, files in kept:
+            assert held(store, store.get(snapshot.id)) == files, at
+        assert _left(store) == [], (at, _left(store))
+        if not was_killed:
+            return kills
+
+
+def undoing(folder: Path, stride: int) -> int:
+    root = make_repository(
+        folder / "root", {"a.txt": b"a\n", "sub/b.txt": b"b\n", "gone/deep": b"g\n", "turns": b"t\n"}
+    )
+    store = SnapshotStore(folder / "store")
+    files = files_of(root)
+    before = store.take(root)
+    _change(root, 1)
+    shutil.rmtree(root / "gone")
+    (root / "turns").unlink()
+    write(root / "turns/inner")
+    after, changed = store.take(root), files_of(root)
+    repository = fingerprint(root / ".git")
+    at = kills = 0
+    while True:
+        at += stride
+        made = plan(store, root, before, after)
+        was_killed = is_killed(lambda: apply(made), at)  # noqa: B023 - called here
+        kills += was_killed
+        # The one that goes on is killed too.
+        is_killed(lambda: recover(store), 1 + at % 40)
+        found = recover(store)
+        assert all(recovered.left_alone == () for recovered in found), at
+        now = files_of(root)
+        assert now in (files, changed), (at, now.keys())
+        assert fingerprint(root / ".git") == repository, at
+        today = store.take(root)
+        assert _left(store) == [], (at, _left(store))
+        assert (compare(store, before, today) == ()) == (now == files), at
+        if now == files:
+            apply(plan(store, root, after, before))
+            assert files_of(root) == changed, at
+        if not was_killed:
+            return kills
+
+
+def main() -> None:
+    git_program()
+    with TemporaryDirectory(prefix="kills-") as folder:
+        os.environ["HOME"] = folder
+        kills = {"snapshots": snapshots, "pruning": pruning, "undoing": undoing}[sys.argv[1]](
+            Path(folder).resolve(), int(sys.argv[2])
+        )
+        git(Path(folder) / "root", "fsck", "--strict")
+        sys.stdout.write(f"{kills}\n")
+
+
+if __name__ == "__main__":
+    main()

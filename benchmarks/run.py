@@ -21,6 +21,7 @@ BENCHMARKS = (
     "diff_view",
     "search_speed",
     "path_scan",
+    "snapshots",
     "protocol_speed",
     "usage_reading",
     "usage_import",
